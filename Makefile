@@ -1,0 +1,86 @@
+# What can be done here: `make help`. Needs make and Python 3.11 or later, nothing else.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# The first of these that is 3.11 or later; PYTHON=... overrides.
+CANDIDATES := python3.13 python3.12 python3.11 python3 python
+PYTHON ?= $(shell for python in $(CANDIDATES); do \
+  if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$python; break; fi; done)
+LOCK := $(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-header \
+  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 16
+
+.PHONY: venv
+venv: $(STAMP) ## the virtual environment, from the hashed lock
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	@if [ -z "$(PYTHON)" ]; then echo "Python 3.11 or later is needed; none of $(CANDIDATES) is. Try make PYTHON=/path/to/python" >&2; exit 1; fi
+	@if [ ! -x $(BIN)/python ]; then $(PYTHON) -m venv $(VENV) || { echo "$(PYTHON) cannot make a virtual environment; on Debian, install python3-venv" >&2; exit 1; }; fi
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.PHONY: demo
+demo: $(STAMP) ## place the example deployments on the example fleet, through a real server
+	@$(BIN)/python -m example.demo
+
+.PHONY: test
+test: $(STAMP) ## the quick share of every test
+	$(PYTEST) -n auto -m "not gate and not soak and not e2e"
+
+.PHONY: lint
+lint: $(STAMP) ## ruff, mypy and the layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: format
+format: $(STAMP) ## let ruff mend what it can
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+.PHONY: gate
+gate: $(STAMP) ## the thorough share: about a minute for each check
+	FLEET_SCALE=gate $(PYTEST) -n auto -m "not soak and not e2e"
+
+.PHONY: soak
+soak: $(STAMP) ## the long share: hours
+	FLEET_SCALE=soak $(PYTEST) -n auto -m "not e2e"
+
+.PHONY: bench
+bench: $(STAMP) ## time and work on large fleets, over real gRPC
+	$(BIN)/python -m bench
+
+.PHONY: bench-profile
+bench-profile: $(STAMP) ## where the time goes
+	$(BIN)/python -m bench --profile
+
+.PHONY: e2e
+e2e: $(STAMP) ## the examples through the real crossplane CLI (CROSSPLANE=/path/to/it, or on PATH)
+	$(PYTEST) -m e2e -rs
+
+.PHONY: wheel
+wheel: $(STAMP) ## the wheel, into dist/
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
+
+.PHONY: package
+package: wheel ## both Crossplane packages, into dist/ (needs docker and the crossplane CLI)
+	$(BIN)/python -m package.build
+
+.PHONY: lock
+lock: $(STAMP) ## write the locks anew from pyproject.toml
+	$(LOCK) --output-file requirements/runtime.txt pyproject.toml
+	$(LOCK) --extra dev --constraint requirements/runtime.txt --output-file requirements/dev.txt pyproject.toml
+
+.PHONY: clean
+clean: ## remove what was made
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache mutants .coverage
