@@ -25,8 +25,15 @@ returned as it is; saying so is the parser's work."""
 T = TypeVar("T")
 
 
+class Unreadable(ValueError):
+    """An object that cannot be decoded at all, or nests deeper than any real one: a fault of that object."""
+
+
 class Document(Protocol):
-    """One Kubernetes object as a door holds it: readable, perhaps not decoded yet."""
+    """One Kubernetes object as a door holds it: readable, perhaps not decoded yet.
+
+    `plain` and `project` raise `Unreadable` for an object that cannot be decoded.
+    """
 
     @property
     def identity(self) -> Hashable | None:

@@ -1,0 +1,168 @@
+"""Read a `google.protobuf.Struct` from its bytes, only where somebody looks.
+
+A level of a Struct is parsed in C into a map from key to the bytes of a value; a value is decoded when it
+is wanted. Nothing here recurses deeper than `MAX_DEPTH`, so no input can exhaust the stack.
+"""
+
+from __future__ import annotations
+
+from struct import Struct as Packed
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.message import DecodeError
+
+from function.exchange import Plain, Unreadable
+from function.wire import messages
+
+if TYPE_CHECKING:
+    from function.exchange import Shape
+
+MAX_DEPTH = 100
+"""Levels of nesting an object may have. Kubernetes objects stay below 30."""
+
+_EXACT = 1 << 53  # From here on a double no longer holds every integer.
+_SHORT = 0x80  # A length below this is one byte on the wire.
+
+# First byte of a google.protobuf.Value with one field: field number and wire type.
+_NUMBER, _STRING, _BOOLEAN, _STRUCT, _LIST = 0x11, 0x1A, 0x20, 0x2A, 0x32
+
+_double = Packed("<d").unpack_from
+_parse_struct = messages.Struct.FromString
+_parse_list = messages.List.FromString
+_parse_value = messages.Value.FromString
+
+
+def plain(content: bytes) -> dict[str, Plain]:
+    """Return the whole Struct. Raises `Unreadable` for what is no Struct, or nests too deep."""
+    try:
+        return _whole_struct(content, MAX_DEPTH)
+    except (DecodeError, UnicodeDecodeError):
+        raise Unreadable("not a readable object") from None
+
+
+def project(content: bytes, shape: Shape) -> dict[str, Plain]:
+    """Return the Struct cut down to `shape`. Raises `Unreadable` as `plain` does, where it looked."""
+    try:
+        return _cut_struct(content, shape, MAX_DEPTH)
+    except (DecodeError, UnicodeDecodeError):
+        raise Unreadable("not a readable object") from None
+
+
+def value(content: bytes) -> Plain:
+    """Return the plain form of one value. Raises `Unreadable` as `plain` does."""
+    try:
+        return _whole(content, MAX_DEPTH)
+    except (DecodeError, UnicodeDecodeError):
+        raise Unreadable("not a readable value") from None
+
+
+def level(content: bytes) -> Any:
+    """Return one level of a Struct as a map from key to the bytes of its value."""
+    try:
+        return _parse_struct(content).fields
+    except DecodeError:
+        raise Unreadable("not a readable object") from None
+
+
+def inner(content: bytes) -> bytes | None:
+    """Return the Struct inside the bytes of a value, or None when the value is something else."""
+    kind, payload = _open(content)
+    return payload if kind == _STRUCT else None
+
+
+def _open(content: bytes) -> tuple[int, Any]:
+    """Return the kind of a value and its payload: the fast way when it is written in the usual way.
+
+    Usual: exactly one field, its length in one to three bytes. Anything else goes through the parser,
+    which knows what repeated, unknown and over-long fields mean.
+    """
+    size = len(content)
+    if size > 1 and content[0] in (_STRING, _STRUCT, _LIST):
+        if content[1] == size - 2 < _SHORT:
+            return content[0], content[2:]
+        if content[1] >= _SHORT and size > 3:  # noqa: PLR2004 - two length bytes and something after them
+            if content[2] < _SHORT:
+                length, start = content[1] & 0x7F | content[2] << 7, 3
+            else:
+                length, start = content[1] & 0x7F | (content[2] & 0x7F) << 7 | content[3] << 14, 4
+            if length == size - start and content[start - 1] < _SHORT:
+                return content[0], content[start:]
+    return _open_slowly(content)
+
+
+def _open_slowly(content: bytes) -> tuple[int, Any]:
+    """Return the kind of a value and its payload, whatever way it is written. 0 is null."""
+    parsed = _parse_value(content)
+    match parsed.WhichOneof("choice"):
+        case "string":
+            return _STRING, parsed.string.encode()
+        case "struct":
+            return _STRUCT, parsed.struct
+        case "list":
+            return _LIST, parsed.list
+        case "number":
+            return _NUMBER, parsed.number
+        case "boolean":
+            return _BOOLEAN, parsed.boolean
+    return 0, None
+
+
+def _whole(content: bytes, depth: int) -> Plain:
+    """Return the plain form of a value."""
+    size = len(content)
+    if size > 1 and content[0] == _STRING and content[1] == size - 2 < _SHORT:
+        return content[2:].decode()
+    if size == 9 and content[0] == _NUMBER:  # noqa: PLR2004 - a tag and eight bytes
+        return _number(_double(content, 1)[0])
+    kind, payload = _open(content)
+    if kind == _STRUCT:
+        return _whole_struct(payload, depth)
+    if kind == _LIST:
+        _descend(depth)
+        return [_whole(item, depth - 1) for item in _parse_list(payload).values]
+    if kind == _STRING:
+        return payload.decode()
+    return _number(payload) if kind == _NUMBER else payload
+
+
+def _whole_struct(content: bytes, depth: int) -> dict[str, Plain]:
+    """Return a Struct with everything below it."""
+    _descend(depth)
+    fields = _parse_struct(content).fields
+    return {key: _whole(fields[key], depth - 1) for key in fields}
+
+
+def _cut_struct(content: bytes, shape: Shape, depth: int) -> dict[str, Plain]:
+    """Return the keys of a Struct that `shape` names, cut down in turn."""
+    _descend(depth)
+    fields = _parse_struct(content).fields
+    if "*" in shape:
+        shape = {key: shape[key] if key in shape else shape["*"] for key in fields}
+    found = {}
+    for key, below in shape.items():
+        if key in fields:
+            content = fields[key]
+            found[key] = _whole(content, depth - 1) if below is None else _cut(content, below, depth - 1)
+    return found
+
+
+def _cut(content: bytes, shape: Shape, depth: int) -> Plain:
+    """Return a value cut down to `shape`; a list element by element, a scalar as it is."""
+    kind, payload = _open(content)
+    if kind == _STRUCT:
+        return _cut_struct(payload, shape, depth)
+    if kind == _LIST:
+        _descend(depth)
+        return [_cut(item, shape, depth - 1) for item in _parse_list(payload).values]
+    return _whole(content, depth)
+
+
+def _descend(depth: int) -> None:
+    """Refuse to go below the last level."""
+    if depth <= 0:
+        raise Unreadable(f"nested deeper than {MAX_DEPTH} levels")
+
+
+def _number(number: float) -> int | float:
+    """Return an int where the double is one exactly; NaN, infinity and fractions stay float."""
+    return int(number) if number.is_integer() and -_EXACT <= number <= _EXACT else number

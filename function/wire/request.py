@@ -1,0 +1,90 @@
+"""From the bytes of a RunFunctionRequest to a `Request`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.message import DecodeError
+
+from function.exchange import Request, Unreadable
+from function.wire import messages, read
+from function.wire.document import WireDocument
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.exchange import Plain
+
+UNREADABLE_INPUT = "(unreadable)"
+"""The one field of an input that could not be decoded: no reader knows it, so every reader refuses it."""
+
+
+class Malformed(ValueError):
+    """The bytes are not a RunFunctionRequest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, and the message it came in: the answer copies from it what is not ours."""
+
+    request: Request
+    message: Any
+
+    @property
+    def tag(self) -> str:
+        """What Crossplane calls this request."""
+        return str(self.message.meta.tag)
+
+
+def decode(content: bytes) -> Call:
+    """Slice a request. No object in it is decoded yet, so the objects may still turn out unreadable.
+
+    Raises:
+        Malformed: when the bytes are no RunFunctionRequest.
+    """
+    try:
+        message = messages.Request.FromString(content)
+    except DecodeError:
+        raise Malformed("the bytes are not a RunFunctionRequest") from None
+    request = Request(
+        composite=WireDocument(message.observed.composite.resource),
+        observed=_observed(message.observed.resources),
+        required=_required(message.required_resources),
+        input=_input(message),
+        desired=frozenset(message.desired.resources),
+        desired_status=_status(message.desired.composite.resource),
+    )
+    return Call(request, message)
+
+
+def _observed(resources: Any) -> dict[str, WireDocument]:
+    """Return the observed composed resources, in the order of their keys."""
+    return {key: WireDocument(resources[key].resource) for key in sorted(resources)}
+
+
+def _required(requirements: Any) -> dict[str, tuple[WireDocument, ...]]:
+    """Return what was delivered. Some versions answer "not found" with an empty item: it holds no object."""
+    return {
+        name: tuple(WireDocument(item.resource) for item in requirements[name].items if item.resource)
+        for name in sorted(requirements)
+    }
+
+
+def _input(message: Any) -> Mapping[str, Plain] | None:
+    """Return the step's input, None when the step has none."""
+    if not message.HasField("input"):
+        return None
+    try:
+        return read.plain(message.input)
+    except Unreadable:
+        return {UNREADABLE_INPUT: True}
+
+
+def _status(composite: bytes) -> Mapping[str, Plain]:
+    """Return the status that earlier steps desire, empty when it cannot be read."""
+    try:
+        status = read.project(composite, {"status": None}).get("status")
+    except Unreadable:
+        return {}
+    return status if isinstance(status, dict) else {}

@@ -1,0 +1,138 @@
+"""From a `Response` to the bytes of a RunFunctionResponse.
+
+Tag, context and the desired state of earlier steps are copied; their objects are never decoded, except
+for the composite's status, which ours is merged into. Equal answers are equal bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from function.wire import messages, read, write
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.exchange import Condition, Desired, Plain, Requirement, Response, Result
+    from function.wire.request import Call
+
+_NANO = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Ttl:
+    """How long Crossplane may reuse an answer, in seconds."""
+
+    pending: float = 15.0
+    settled: float = 60.0
+
+    def of(self, response: Response) -> float:
+        """Return the time for this answer; what the function's input asks for wins."""
+        pending, settled = response.ttl
+        if response.settled:
+            return self.settled if settled is None else settled
+        return self.pending if pending is None else pending
+
+
+def encode(call: Call, response: Response, ttl: Ttl) -> bytes:
+    """Return the answer to `call`. Raises `Unreadable` when ours cannot be merged into an earlier status."""
+    message = envelope(call, ttl.of(response))
+    for key, desired in response.desired.items():
+        _put(message.desired.resources[key], desired)
+    if response.status:
+        composite = message.desired.composite
+        composite.resource = _with_status(composite.resource, response.status)
+    if response.unready:
+        message.desired.composite.ready = messages.READY_FALSE
+    require(message, response.requirements)
+    for condition in response.conditions:
+        _add_condition(message, condition)
+    for result in response.results:
+        add_result(message, result)
+    return serialised(message)
+
+
+def envelope(call: Call, ttl: float) -> Any:
+    """Return a response that holds what is not ours: tag, context and the desired state so far."""
+    message = messages.Response()
+    message.meta.tag = call.message.meta.tag
+    message.meta.ttl.seconds, message.meta.ttl.nanos = divmod(round(ttl * _NANO), _NANO)
+    if call.message.HasField("context"):
+        message.context = write.canonical(call.message.context)
+    if call.message.HasField("desired"):
+        message.desired.CopyFrom(call.message.desired)
+        _sort(message.desired)
+    return message
+
+
+def _sort(state: Any) -> None:
+    """Bring the objects of earlier steps into one order, whatever order they were sent in."""
+    if state.composite.resource:
+        state.composite.resource = write.canonical(state.composite.resource)
+    for key in state.resources:
+        resource = state.resources[key]
+        resource.resource = write.canonical(resource.resource)
+
+
+def _put(resource: Any, desired: Desired) -> None:
+    """Write one desired composed resource."""
+    resource.resource = write.struct(desired.resource)
+    if desired.ready:
+        resource.ready = messages.READY_TRUE
+
+
+def _with_status(composite: bytes, status: Mapping[str, Plain]) -> bytes:
+    """Return the composite with `status` merged into its status; its other fields are not decoded."""
+    fields = read.level(composite)
+    earlier = read.value(fields["status"]) if "status" in fields else {}
+    merged = merge(earlier if isinstance(earlier, dict) else {}, status)
+    written = {key: fields[key] for key in fields} | {"status": write.value(merged)}
+    return b"".join(write.entry(key, written[key]) for key in sorted(written))
+
+
+def merge(below: Mapping[str, Plain], above: Mapping[str, Plain]) -> dict[str, Plain]:
+    """Return both, `above` winning; objects are merged key by key, lists are replaced."""
+    merged = dict(below)
+    for key, ours in above.items():
+        theirs = merged.get(key)
+        nested = isinstance(ours, dict) and isinstance(theirs, dict)
+        merged[key] = merge(theirs or {}, ours) if nested else ours
+    return merged
+
+
+def require(message: Any, requirements: tuple[Requirement, ...]) -> None:
+    """Declare what Crossplane must fetch.
+
+    "Every object of the kind" is an explicitly present, empty matchLabels: every version of Crossplane
+    understands it, while some refuse a selector with nothing in it.
+    """
+    for requirement in requirements:
+        selector = message.requirements.resources[requirement.name]
+        selector.api_version, selector.kind = requirement.api_version, requirement.kind
+        if requirement.match_name is None:
+            selector.match_labels.SetInParent()
+        else:
+            selector.match_name = requirement.match_name
+        if requirement.namespace is not None:
+            selector.namespace = requirement.namespace
+
+
+def _add_condition(message: Any, condition: Condition) -> None:
+    """Write one condition, on the composite."""
+    written = message.conditions.add(type=condition.type, reason=condition.reason)
+    written.status = messages.STATUS_TRUE if condition.status else messages.STATUS_FALSE
+    if condition.message:
+        written.message = condition.message
+
+
+def add_result(message: Any, result: Result) -> None:
+    """Write one result, an event on the composite."""
+    written = message.results.add(severity=messages.SEVERITIES[result.severity], message=result.message)
+    if result.reason:
+        written.reason = result.reason
+
+
+def serialised(message: Any) -> bytes:
+    """Return the bytes, map entries sorted."""
+    return bytes(message.SerializeToString(deterministic=True))

@@ -1,0 +1,58 @@
+"""The answer when there is no answer: an error of our own must not remove anything.
+
+Crossplane stops fetching required resources at a fatal result. So an error before they were delivered is
+answered with the requirements and with everything observed as it is; only an error after that is fatal.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from function.exchange import Result, Unreadable
+from function.wire import read, write
+from function.wire.response import Ttl, add_result, envelope, require, serialised
+
+if TYPE_CHECKING:
+    from function.exchange import Requirement
+    from function.wire.request import Call
+
+# What server-side apply may be sent of an object that was read back: no status, and of the metadata only
+# what a user could have written.
+_TOP = ("apiVersion", "kind", "spec")
+_METADATA = ("annotations", "labels", "name", "namespace")
+
+
+def encode_keeping(call: Call, requirements: tuple[Requirement, ...], message: str, ttl: Ttl) -> bytes:
+    """Return an answer that says `message` and removes nothing, whatever was observed."""
+    undelivered = [each.name for each in requirements if each.name not in call.request.required]
+    response = envelope(call, ttl.pending)
+    require(response, requirements)
+    severity = "FATAL"
+    if undelivered and _keep_observed(call, response):
+        severity = "WARNING"
+    add_result(response, Result(severity, "InternalError", message))
+    return serialised(response)
+
+
+def _keep_observed(call: Call, response: Any) -> bool:
+    """Desire everything observed, unchanged. False when an object cannot even be cut, so cannot be kept."""
+    observed = call.message.observed.resources
+    kept = {}
+    for key in observed:
+        if key not in response.desired.resources:
+            try:
+                kept[key] = _applicable(observed[key].resource)
+            except Unreadable:
+                return False
+    for key, content in kept.items():
+        response.desired.resources[key].resource = content
+    return True
+
+
+def _applicable(content: bytes) -> bytes:
+    """Return an observed object cut down to what can be applied, its spec not decoded but sorted."""
+    top = read.level(content)
+    metadata = read.level(read.inner(top.get("metadata", b"")) or b"")
+    cut = b"".join(write.entry(key, metadata[key]) for key in _METADATA if key in metadata)
+    written = b"".join(write.entry(key, top[key]) for key in _TOP if key in top)
+    return write.canonical(write.entry("metadata", write.wrapped(cut)) + written)
