@@ -1,0 +1,1 @@
+"""A fleet and deployments to try the scheduler on."""

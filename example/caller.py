@@ -1,0 +1,107 @@
+"""What Crossplane does around a function: hand over what is observed, fetch what it asks for, call again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from crossplane.function import resource
+from crossplane.function.proto.v1 import run_function_pb2 as fnv1
+from crossplane.function.proto.v1 import run_function_pb2_grpc as grpcv1
+
+HERE = Path(__file__).parent
+FLEET = HERE / "fleet"
+COMPOSITION = HERE.parent / "apis" / "modeldeployments" / "composition.yaml"
+KEY = "crossplane.io/composition-resource-name"
+ROUNDS = 5
+"""Crossplane gives up when the requirements have not settled after this many calls."""
+
+Plain = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The last response to one deployment, and how many calls it took."""
+
+    deployment: Plain
+    observed: dict[str, Plain]
+    response: fnv1.RunFunctionResponse
+    calls: int
+
+    @property
+    def desired(self) -> dict[str, Plain]:
+        """The desired composed resources by key. Crossplane keeps the name of what it observed."""
+        made = {
+            key: resource.struct_to_dict(each.resource)
+            for key, each in self.response.desired.resources.items()
+        }
+        for key in made.keys() & self.observed.keys():
+            made[key]["metadata"]["name"] = self.observed[key]["metadata"]["name"]
+        return dict(sorted(made.items()))
+
+
+def objects(*paths: Path) -> list[Plain]:
+    """Every object in the files and folders, in order of file names."""
+    files = [file for path in paths for file in (sorted(path.glob("*.yaml")) if path.is_dir() else [path])]
+    return [each for file in files for each in yaml.safe_load_all(file.read_text()) if each]
+
+
+def deployments() -> list[Path]:
+    """The folders that hold a deployment."""
+    return sorted(file.parent for file in HERE.glob("*/xr.yaml"))
+
+
+def observed_by(deployment: Plain, fleet: list[Plain]) -> dict[str, Plain]:
+    """The composed resources of the deployment that exist already, by their key."""
+    uid = deployment["metadata"]["uid"]
+    owned = (each for each in fleet if any(owner["uid"] == uid for owner in _owners(each)))
+    return {each["metadata"]["annotations"][KEY]: each for each in owned}
+
+
+def _owners(plain: Plain) -> list[Plain]:
+    owners: list[Plain] = plain["metadata"].get("ownerReferences", [])
+    return owners
+
+
+def call(stub: grpcv1.FunctionRunnerServiceStub, deployment: Plain, fleet: list[Plain]) -> Answer:
+    """Run the function as Crossplane does. Raises RuntimeError when its requirements do not settle."""
+    observed = observed_by(deployment, fleet)
+    request = fnv1.RunFunctionRequest(input=resource.dict_to_struct(_input()))
+    resource.update(request.observed.composite, deployment)
+    for key, each in observed.items():
+        resource.update(request.observed.resources[key], each)
+    asked: fnv1.Requirements | None = None
+    for calls in range(1, ROUNDS + 1):
+        response = stub.RunFunction(request, timeout=60)
+        if response.requirements == asked:
+            return Answer(deployment, observed, response, calls)
+        asked = response.requirements
+        for name, selector in asked.resources.items():
+            request.required_resources[name].CopyFrom(_fetch(selector, fleet))
+    raise RuntimeError(f"{deployment['metadata']['name']}: requirements not settled after {ROUNDS} calls")
+
+
+def _input() -> Plain:
+    step: Plain = objects(COMPOSITION)[0]["spec"]["pipeline"][0]
+    plain: Plain = step["input"]
+    return plain
+
+
+def _fetch(selector: fnv1.ResourceSelector, fleet: list[Plain]) -> fnv1.Resources:
+    found = fnv1.Resources()
+    for each in fleet:
+        if _selected(selector, each):
+            resource.update(found.items.add(), each)
+    return found
+
+
+def _selected(selector: fnv1.ResourceSelector, plain: Plain) -> bool:
+    metadata = plain["metadata"]
+    same_kind = (selector.api_version, selector.kind) == (plain["apiVersion"], plain["kind"])
+    in_place = not selector.namespace or selector.namespace == metadata.get("namespace")
+    if selector.WhichOneof("match") == "match_name":
+        return same_kind and in_place and metadata["name"] == selector.match_name
+    wanted = dict(selector.match_labels.labels)
+    return same_kind and in_place and wanted.items() <= metadata.get("labels", {}).items()
