@@ -1,0 +1,1 @@
+"""The Function package, and the scripts that build and push both packages."""

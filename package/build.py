@@ -1,0 +1,86 @@
+"""Build both packages: `python -m package.build`, or `make package`.
+
+The Configuration (everything under apis/) needs the crossplane CLI. The Function also needs something that
+builds container images, because its runtime is inside. The same commit gives the same packages again.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tomllib
+from pathlib import Path
+
+import click
+
+from package.tools import ROOT, crossplane, engine, run
+
+PLACEHOLDER = "registry.example.com/fleet"
+FUNCTION = "function-fleet-scheduler"
+CONFIGURATION = "configuration-fleet-scheduler"
+ARCHITECTURES = ("amd64", "arm64")
+
+
+def version() -> str:
+    """Return the version of this project as a tag: the one in pyproject.toml with a v before it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return f"v{project['version']}"
+
+
+def configuration(registry: str, out: Path) -> Path:
+    """Build the Configuration package, which depends on the Function in the given registry."""
+    staged = ROOT / "build" / "configuration"
+    shutil.rmtree(staged, ignore_errors=True)
+    shutil.copytree(ROOT / "apis", staged / "apis")
+    meta = (ROOT / "crossplane.yaml").read_text()
+    (staged / "crossplane.yaml").write_text(
+        meta.replace(PLACEHOLDER, registry).replace(">=v0.1.0", f">={version()}")
+    )
+    return _xpkg(staged, out / f"{CONFIGURATION}-{version()}.xpkg")
+
+
+def function(runtime: Path, architecture: str, out: Path) -> Path:
+    """Build the Function package around a runtime image: a tarball as `docker save` makes it."""
+    staged = ROOT / "build" / "function"
+    shutil.rmtree(staged, ignore_errors=True)
+    shutil.copytree(ROOT / "package" / "input", staged / "input")
+    shutil.copy(ROOT / "package" / "crossplane.yaml", staged)
+    target = out / f"{FUNCTION}-{version()}-{architecture}.xpkg"
+    return _xpkg(staged, target, f"--embed-runtime-image-tarball={runtime}")
+
+
+def _xpkg(root: Path, target: Path, *more: str) -> Path:
+    target.unlink(missing_ok=True)
+    examples = f"--examples-root={root / 'examples'}"
+    run(
+        [crossplane(), "xpkg", "build", f"--package-root={root}", f"--package-file={target}", examples, *more]
+    )
+    return target
+
+
+def runtime(architecture: str, out: Path) -> Path:
+    """Build the runtime image of an architecture. Its files carry the time of the last commit."""
+    epoch = int(run(["git", "log", "-1", "--format=%ct"]))
+    tarball = out / f"runtime-{architecture}.tar"
+    engine()(architecture, tarball, epoch)
+    return tarball
+
+
+@click.command()
+@click.option(
+    "--registry", default=PLACEHOLDER, show_default=True, help="Where the Function will be pushed to."
+)
+@click.option(
+    "--arch", "architectures", multiple=True, default=ARCHITECTURES, help="Architecture; may be repeated."
+)
+@click.option("--out", type=click.Path(path_type=Path), default=ROOT / "dist", help="Folder to write to.")
+def main(registry: str, architectures: tuple[str, ...], out: Path) -> None:
+    """Build the Configuration package, then the Function package for every architecture."""
+    out = out.absolute()
+    out.mkdir(parents=True, exist_ok=True)
+    click.echo(configuration(registry, out))
+    for architecture in architectures:
+        click.echo(function(runtime(architecture, out), architecture, out))
+
+
+if __name__ == "__main__":
+    main()

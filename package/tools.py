@@ -1,0 +1,130 @@
+"""The tools a user of Crossplane has: where they are, and what to say when one is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def run(command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> str:
+    """Run a command in the repository and return what it prints. Raises ClickException with its complaint."""
+    words = [str(word) for word in command]
+    ended = subprocess.run(  # noqa: S603 - the commands are written in this package
+        words,
+        cwd=ROOT,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ended.returncode:
+        raise click.ClickException(f"{' '.join(words)}\n{ended.stderr.strip() or ended.stdout.strip()}")
+    return ended.stdout
+
+
+def crossplane() -> str:
+    """Find the crossplane CLI: $CROSSPLANE, else the PATH. Raises ClickException when there is none."""
+    found = shutil.which(os.environ.get("CROSSPLANE") or "crossplane")
+    if not found:
+        raise click.ClickException(
+            "the crossplane CLI is missing. Install it as the Crossplane documentation says, "
+            "or name it: CROSSPLANE=/path/to/crossplane"
+        )
+    return found
+
+
+def engine() -> Callable[[str, Path, int], None]:
+    """Find something that builds container images. Raises ClickException when there is nothing.
+
+    The result takes an architecture, the tarball to write, and the time to give to every file, in seconds since
+    1970.
+    """
+    builders = {"docker": _docker, "podman": _podman, "buildah": _buildah}
+    complaints = []
+    for name, build in builders.items():
+        complaint = _unusable(name)
+        if complaint is None:
+            return build
+        complaints.append(complaint)
+    raise click.ClickException(
+        f"nothing here builds container images: {'; '.join(complaints)}. "
+        "Install one of docker (with buildx), podman or buildah"
+    )
+
+
+def _unusable(name: str) -> str | None:
+    if not shutil.which(name):
+        return f"{name} is not on the PATH"
+    try:
+        run([name, "info"])
+        if name == "docker":
+            run(["docker", "buildx", "version"])
+    except click.ClickException as error:
+        return f"{name} does not work ({error.message.splitlines()[-1].strip()})"
+    return None
+
+
+def _docker(architecture: str, tarball: Path, epoch: int) -> None:
+    output = f"type=docker,dest={tarball},rewrite-timestamp=true"
+    run(
+        [
+            "docker",
+            "buildx",
+            "build",
+            "--platform",
+            f"linux/{architecture}",
+            "--provenance=false",
+            "--output",
+            output,
+            ".",
+        ],
+        {"SOURCE_DATE_EPOCH": str(epoch)},
+    )
+
+
+def _podman(architecture: str, tarball: Path, epoch: int) -> None:
+    tag = f"function-fleet-scheduler-runtime:{architecture}"
+    run(
+        [
+            "podman",
+            "build",
+            "--platform",
+            f"linux/{architecture}",
+            "--timestamp",
+            str(epoch),
+            "--tag",
+            tag,
+            ".",
+        ]
+    )
+    tarball.unlink(missing_ok=True)
+    run(["podman", "save", "--format", "docker-archive", "--output", tarball, tag])
+
+
+def _buildah(architecture: str, tarball: Path, epoch: int) -> None:
+    tag = f"function-fleet-scheduler-runtime:{architecture}"
+    run(
+        [
+            "buildah",
+            "build",
+            "--platform",
+            f"linux/{architecture}",
+            "--timestamp",
+            str(epoch),
+            "--tag",
+            tag,
+            ".",
+        ]
+    )
+    tarball.unlink(missing_ok=True)
+    run(["buildah", "push", tag, f"docker-archive:{tarball}"])
