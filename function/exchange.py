@@ -6,11 +6,12 @@ text. Nothing here, and nothing below, knows either format.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping
+
     from function.scheduler.decision import Decision
 
 Plain: TypeAlias = Any

@@ -1,0 +1,256 @@
+"""InferenceCluster: a GPU cluster of the fleet, with the node pools it publishes."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BeforeValidator, model_validator
+
+from function.api.model import Claim, ConditionStatus, Metadata, Model, Name, Nodes, condition, whole
+from function.api.taints import Taint
+from function.api.typed import Attributes, Capacity
+from function.cel import Subject, bind_device, bind_node
+
+if TYPE_CHECKING:
+    from function.exchange import Shape
+
+from typing import Annotated
+
+DeviceCount = Annotated[int, BeforeValidator(lambda value: max(0, whole(value)))]
+
+
+class Device(Model):
+    """One device entry of a node: so many equal devices of one driver on every node of the pool."""
+
+    name: str = ""
+    claim: Claim = "DRA"
+    driver: Name
+    device_class_name: str = ""
+    count: DeviceCount = 1
+    attributes: Attributes = {}
+    capacity: Capacity = {}
+    allow_multiple_allocations: bool = False
+
+    @model_validator(mode="after")
+    def _claimable(self) -> Device:
+        if self.claim == "DRA" and not self.device_class_name:
+            raise ValueError("deviceClassName: required for claim DRA, but missing")
+        return self
+
+    @property
+    def claimable(self) -> bool:
+        """Whether a pod can bind this device through a DRA claim."""
+        return self.claim == "DRA"
+
+    @cached_property
+    def subject(self) -> Subject:
+        """The device as a CEL selector sees it."""
+        return bind_device(
+            driver=self.driver,
+            attributes=self.attributes,
+            capacity=self.capacity,
+            allow_multiple=self.allow_multiple_allocations,
+        )
+
+
+class InfiniBand(Model):
+    """The identity of an InfiniBand fabric."""
+
+    fabric: str = ""
+
+
+class Fabric(Model):
+    """The network between the nodes of a pool."""
+
+    type: str = "None"
+    infiniband: InfiniBand = InfiniBand()
+
+
+class NodePool(Model):
+    """A node pool as the platform engineer declared it in `spec.nodePools`."""
+
+    name: Name
+    class_name: str = ""
+    attributes: Attributes | None = None
+    accounting: Literal["Node", "Device"] | None = None
+    fabric: Fabric | None = None
+    node_count: Any = None
+    max_node_count: Any = None
+
+
+class PublishedPool(Model):
+    """A pool as the platform published it in `status.gpuPools`."""
+
+    name: Name
+    nodes: Nodes = 0
+    class_name: str = ""
+    devices: tuple[Device, ...] | None = None
+    attributes: Attributes | None = None
+    accounting: Literal["Node", "Device"] | None = None
+    fabric: Fabric | None = None
+
+
+class Pool(Model):
+    """A pool as the scheduler sees it: what is published, completed from the declaration."""
+
+    name: str
+    nodes: int
+    devices: tuple[Device, ...] | None
+    """None: not told which devices; empty: told that there are none."""
+    class_name: str = ""
+    attributes: dict[str, Any] = {}
+    accounting: Literal["Node", "Device"] = "Node"
+    fabric: str = ""
+    """The proven identity of the pool's fabric; empty when there is no proof."""
+
+    @cached_property
+    def node(self) -> Subject:
+        """The pool as a CEL node selector sees it."""
+        return bind_node(name=self.name, class_name=self.class_name, attributes=self.attributes)
+
+    @cached_property
+    def shape(self) -> tuple[object, ...]:
+        """What decides a match on this pool: two pools of equal shape match the same members."""
+        subjects = (
+            None
+            if self.devices is None
+            else tuple(
+                (each.subject, each.claim, each.device_class_name, each.count) for each in self.devices
+            )
+        )
+        return (subjects, self.node)
+
+
+FABRIC_ATTRIBUTE = "modelplane.ai/fabric"
+
+
+def _pool(published: PublishedPool, declared: NodePool | None) -> Pool:
+    attributes = published.attributes
+    accounting = published.accounting
+    fabric = published.fabric
+    if declared is not None:
+        attributes = declared.attributes if attributes is None else attributes
+        accounting = accounting or declared.accounting
+        fabric = fabric or declared.fabric
+    attributes = attributes or {}
+    named = fabric.infiniband.fabric if fabric and fabric.type == "InfiniBand" else ""
+    return Pool(
+        name=published.name,
+        nodes=published.nodes,
+        devices=published.devices,
+        class_name=published.class_name or (declared.class_name if declared else ""),
+        attributes=attributes,
+        accounting=accounting or "Node",
+        fabric=named or str(attributes.get(FABRIC_ATTRIBUTE, {}).get("string", "")),
+    )
+
+
+class ClusterSpec(Model):
+    """What the platform engineer declared."""
+
+    taints: tuple[Taint, ...] = ()
+    node_pools: tuple[NodePool, ...] | None = None
+    attributes: Attributes | None = None
+
+
+class Gateway(Model):
+    """Where the cluster's replicas are reached."""
+
+    address: str = ""
+
+
+class ClusterStatus(Model):
+    """What the platform published."""
+
+    conditions: tuple[ConditionStatus, ...] = ()
+    gateway: Gateway = Gateway()
+    gpu_pools: tuple[PublishedPool, ...] | None = None
+    attributes: Attributes | None = None
+
+
+class InferenceCluster(Model):
+    """One cluster of the fleet."""
+
+    metadata: Metadata
+    spec: ClusterSpec = ClusterSpec()
+    status: ClusterStatus | None = None
+
+    @model_validator(mode="after")
+    def _pool_names(self) -> InferenceCluster:
+        names = [pool.name for pool in self.status.gpu_pools or ()] if self.status else []
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f'status.gpuPools: the name "{twice[0]}" is published twice')
+        return self
+
+    @property
+    def name(self) -> str:
+        """The cluster's name, unique in the fleet."""
+        return self.metadata.name
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The surface that clusterSelector matches."""
+        return self.metadata.labels
+
+    @property
+    def deleting(self) -> bool:
+        """Whether the cluster is being deleted."""
+        return bool(self.metadata.deletion_timestamp)
+
+    @property
+    def ready(self) -> bool | None:
+        """The condition Ready; None when not told."""
+        return condition(self.status.conditions, "Ready") if self.status else None
+
+    @property
+    def gateway(self) -> str:
+        """The gateway's address; empty when there is none."""
+        return self.status.gateway.address if self.status else ""
+
+    @cached_property
+    def attributes(self) -> dict[str, Any]:
+        """Typed facts about the whole cluster."""
+        published = self.status.attributes if self.status else None
+        return (self.spec.attributes if published is None else published) or {}
+
+    @cached_property
+    def pools(self) -> tuple[Pool, ...]:
+        """The published pools, in the order they are published."""
+        declared = {pool.name: pool for pool in self.spec.node_pools or ()}
+        published = (self.status.gpu_pools or ()) if self.status else ()
+        return tuple(_pool(pool, declared.get(pool.name)) for pool in published)
+
+    @cached_property
+    def by_name(self) -> dict[str, Pool]:
+        """The published pools by name."""
+        return {pool.name: pool for pool in self.pools}
+
+    def lost(self, pool: str) -> bool:
+        """Whether the declaration (present and not empty) no longer has the pool."""
+        declared = self.spec.node_pools
+        return bool(declared) and all(each.name != pool for each in declared or ())
+
+
+SHAPE: Shape = {
+    "metadata": {"name": None, "labels": None, "uid": None, "deletionTimestamp": None},
+    "spec": {
+        "taints": None,
+        "attributes": None,
+        "nodePools": {
+            "name": None,
+            "className": None,
+            "attributes": None,
+            "accounting": None,
+            "fabric": None,
+        },
+    },
+    "status": {
+        "conditions": {"type": None, "status": None},
+        "gateway": {"address": None},
+        "gpuPools": None,
+        "attributes": None,
+    },
+}
+"""The fields scheduling reads of an InferenceCluster."""

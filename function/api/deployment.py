@@ -1,0 +1,227 @@
+"""ModelDeployment: how many replicas of a model are wanted, and what each of them needs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from function.api.cluster_selector import ClusterSelector
+from function.api.model import Count, Metadata, Model, Name, Role, Whole
+from function.api.placement import PlacementPolicy
+from function.api.taints import Toleration
+
+Replicas = Annotated[Whole, Field(ge=0, le=200)]
+
+
+class CelSelector(Model):
+    """One CEL expression."""
+
+    cel: str
+
+
+class SubRequest(Model):
+    """One way to satisfy a device request: so many devices that every selector matches."""
+
+    name: str = ""
+    count: Count = 1
+    selectors: tuple[CelSelector, ...] = ()
+
+
+class DeviceRequest(Model):
+    """A DRA request: one set of devices, or the first available of several."""
+
+    name: Name
+    count: Count = 1
+    selectors: tuple[CelSelector, ...] = ()
+    first_available: tuple[SubRequest, ...] = ()
+
+    @property
+    def ranked(self) -> tuple[SubRequest, ...]:
+        """The ways to satisfy the request, best first."""
+        return self.first_available or (
+            SubRequest(name=self.name, count=self.count, selectors=self.selectors),
+        )
+
+
+class MatchConstraint(Model):
+    """All named requests must share one value of the attribute."""
+
+    requests: tuple[str, ...] = ()
+    match_attribute: Name
+
+
+class NodeSelector(Model):
+    """The devices each pod of a member needs, and what its nodes must be like."""
+
+    devices: tuple[DeviceRequest, ...] = ()
+    selectors: tuple[CelSelector, ...] = ()
+    constraints: tuple[MatchConstraint, ...] = ()
+
+    @model_validator(mode="after")
+    def _unique(self) -> NodeSelector:
+        names = [request.name for request in self.devices]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise ValueError(f'devices: the name "{twice[0]}" is used twice')
+        return self
+
+
+class Worker(Model):
+    """How many pods a Worker member has."""
+
+    nodes: Count | None = None
+
+
+class Member(Model):
+    """One role of an engine and the pods that play it."""
+
+    role: Role = "Standalone"
+    worker: Worker | None = None
+    node_selector: NodeSelector | None = None
+    template: dict[str, Any] | None = None
+
+    @property
+    def pods(self) -> int:
+        """Pods per copy of the engine: `worker.nodes` for a Worker, else 1."""
+        return (self.worker.nodes or 1) if self.role == "Worker" and self.worker else 1
+
+    @property
+    def requests(self) -> tuple[DeviceRequest, ...]:
+        """The device requests; none for a member without a nodeSelector."""
+        return self.node_selector.devices if self.node_selector else ()
+
+
+class Engine(Model):
+    """A part of a replica: a gang of members that talk over one pool's fabric."""
+
+    name: Name
+    copies: Count = 1
+    phase: Literal["Prefill", "Decode"] | None = None
+    pool_policy: Literal["SinglePool", "SameFabric"] = "SinglePool"
+    members: Annotated[tuple[Member, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _roles(self) -> Engine:
+        roles = [member.role for member in self.members]
+        if len(set(roles)) < len(roles):
+            raise ValueError(f"members: the role {max(roles, key=roles.count)} is used twice")
+        return self
+
+
+def _unique_engines(engines: tuple[Engine, ...]) -> None:
+    names = [engine.name for engine in engines]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ValueError(f'engines: the name "{twice[0]}" is used twice')
+
+
+class Alternative(Model):
+    """Another shape of the same replica."""
+
+    name: Name
+    engines: Annotated[tuple[Engine, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _unique(self) -> Alternative:
+        _unique_engines(self.engines)
+        return self
+
+
+class CacheRef(Model):
+    """The ModelCache whose weights a replica mounts."""
+
+    name: Name
+
+
+class ReplicaSpec(Model):
+    """What one replica needs."""
+
+    cluster_selector: ClusterSelector = ClusterSelector()
+    model_cache_ref: CacheRef | None = None
+    serving: dict[str, Any] | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    engines: Annotated[tuple[Engine, ...], Field(min_length=1)]
+    alternatives: tuple[Alternative, ...] = ()
+
+    @model_validator(mode="after")
+    def _unique(self) -> ReplicaSpec:
+        _unique_engines(self.engines)
+        names = [each.name for each in self.alternatives]
+        if len(set(names)) < len(names):
+            raise ValueError(f'alternatives: the name "{max(names, key=names.count)}" is used twice')
+        return self
+
+
+class TemplateMetadata(Model):
+    """Labels for every replica."""
+
+    labels: dict[str, str] = {}
+
+
+class ReplicaTemplate(Model):
+    """The replica to run, so many times."""
+
+    metadata: TemplateMetadata = TemplateMetadata()
+    spec: ReplicaSpec
+
+
+class DeploymentSpec(Model):
+    """What is wanted."""
+
+    replicas: Replicas
+    min_replicas: Replicas | None = None
+    placement: PlacementPolicy | None = None
+    template: ReplicaTemplate
+
+
+class Shape(Model):
+    """One shape a replica may take: the primary engines (no name) or an alternative."""
+
+    name: str
+    engines: tuple[Engine, ...]
+
+
+class ModelDeployment(Model):
+    """The deployment whose replicas are placed."""
+
+    metadata: Metadata
+    spec: DeploymentSpec
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace; its replicas live there too."""
+        return self.metadata.namespace
+
+    @property
+    def wanted(self) -> int:
+        """How many replicas are wanted."""
+        return self.spec.replicas
+
+    @property
+    def required(self) -> int:
+        """How many must be placed for the deployment to count as placed."""
+        return self.spec.replicas if self.spec.min_replicas is None else self.spec.min_replicas
+
+    @property
+    def template(self) -> ReplicaSpec:
+        """What one replica needs."""
+        return self.spec.template.spec
+
+    @property
+    def cache(self) -> str:
+        """The name of the ModelCache it references; empty without one."""
+        reference = self.template.model_cache_ref
+        return reference.name if reference else ""
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """The shapes a replica may take, best first."""
+        primary = Shape(name="", engines=self.template.engines)
+        others = (Shape(name=each.name, engines=each.engines) for each in self.template.alternatives)
+        return (primary, *others)

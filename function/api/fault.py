@@ -1,0 +1,85 @@
+"""What is wrong with an object: the field, what was found there, what was expected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pydantic import ValidationError
+
+SHOWN = 60
+"""How many characters of an offending value are shown. Values may be secrets; long ones may be absurd."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Fault:
+    """One field that cannot be read."""
+
+    path: str
+    message: str
+    value: str = ""
+
+    def __str__(self) -> str:
+        """`spec.engines[1].copies: expected a whole number, found "two"`."""
+        found = f", found {self.value}" if self.value else ""
+        return f"{self.path or 'object'}: {self.message}{found}"
+
+
+class Malformed(ValueError):
+    """An object that cannot be read, with every fault found in it."""
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        """Keep the faults in the order of their paths, so that the same object reads the same."""
+        self.faults = tuple(sorted(set(faults)))
+        super().__init__("; ".join(str(fault) for fault in self.faults))
+
+
+def path_of(location: Iterable[int | str]) -> str:
+    """Write a location as users do: `spec.engines[1].copies`."""
+    text = ""
+    for part in location:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if text else str(part)
+    return text
+
+
+def shown(value: object) -> str:
+    """Render a value for an error message: scalars as they are, containers by their kind."""
+    if isinstance(value, dict):
+        return "a map"
+    if isinstance(value, list):
+        return "a list"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    text = f'"{value}"' if isinstance(value, str) else str(value)
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+
+
+_EXPECTED = {
+    "missing": "required, but missing",
+    "string_type": "expected a string",
+    "bool_type": "expected true or false",
+    "tuple_type": "expected a list",
+    "list_type": "expected a list",
+    "dict_type": "expected a map",
+    "mapping_type": "expected a map",
+    "model_type": "expected a map",
+    "extra_forbidden": "no such field",
+}
+
+
+def faults_of(error: ValidationError) -> tuple[Fault, ...]:
+    """Turn pydantic's findings into faults, one per field."""
+    return tuple(
+        Fault(
+            path=path_of(found["loc"]),
+            message=_EXPECTED.get(found["type"], found["msg"].removeprefix("Value error, ")),
+            value="" if found["type"] in {"missing", "extra_forbidden"} else shown(found["input"]),
+        )
+        for found in error.errors(include_url=False, include_context=False)
+    )

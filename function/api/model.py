@@ -1,0 +1,106 @@
+"""What every parsed object shares: frozen, camelCase on the outside, null means not set."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    ValidationError,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+
+from function.api.fault import Fault, Malformed, faults_of, shown
+
+Effect = Literal["NoSchedule", "NoExecute"]
+Claim = Literal["DRA", "Synthetic"]
+Role = Literal["Standalone", "Leader", "Worker"]
+
+
+class Model(BaseModel):
+    """Base of all objects. Unknown fields are ignored: an API grows without breaking its readers."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="ignore",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        hide_input_in_errors=True,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_unset(cls, data: Any) -> Any:
+        if isinstance(data, dict) and None in data.values():
+            return {key: value for key, value in data.items() if value is not None}
+        return data
+
+    @classmethod
+    def parse(cls, plain: object) -> Self:
+        """Parse one object. Raises Malformed with every fault."""
+        try:
+            return cls.model_validate(plain)
+        except ValidationError as error:
+            raise Malformed(faults_of(error)) from None
+        except RecursionError:
+            raise Malformed([Fault("", "nested too deeply")]) from None
+
+
+def whole(value: object) -> int:
+    """Accept 3 and 3.0, as a protobuf Struct carries them; refuse true, 1.5, NaN and "3"."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("expected a whole number")
+    if value != value or value in (float("inf"), float("-inf")) or value != int(value):  # noqa: PLR0124 - NaN
+        raise ValueError("expected a whole number")
+    return int(value)
+
+
+def never_negative(value: object) -> int:
+    """Read a published node count: negative counts as 0 (the rule of counting capacity)."""
+    return max(0, whole(value))
+
+
+Whole = Annotated[int, BeforeValidator(whole)]
+Count = Annotated[int, BeforeValidator(whole), Field(ge=1, le=1_000_000)]
+Nodes = Annotated[int, BeforeValidator(never_negative), Field(le=1_000_000_000)]
+Flag = StrictBool
+Name = Annotated[str, Field(min_length=1)]
+
+
+class Metadata(Model):
+    """The part of an object's metadata that scheduling reads."""
+
+    name: Name
+    namespace: str = ""
+    uid: str = ""
+    labels: dict[str, str] = {}
+    creation_timestamp: str = ""
+    deletion_timestamp: str = ""
+
+
+class ConditionStatus(Model):
+    """One condition as an object reports it. One without a type is no condition at all."""
+
+    type: str = ""
+    status: str = ""
+
+
+def condition(conditions: tuple[ConditionStatus, ...], kind: str) -> bool | None:
+    """Whether a condition is True, False, or (None) not told: missing or Unknown.
+
+    Listed twice, the worst of its statuses counts, so that the order of the list decides nothing.
+    """
+    told = {found.status for found in conditions if found.type == kind}
+    if "False" in told:
+        return False
+    return True if told == {"True"} else None
+
+
+def reject(message: str, value: object) -> ValueError:
+    """Build a ValueError that names the value found."""
+    return ValueError(f"{message}, found {shown(value)}")

@@ -1,0 +1,60 @@
+"""Identities and object names of composed resources (the wire contract).
+
+An identity is a cluster and an index. Its key in the desired state is `replica-<cluster>-<index>` (and
+`endpoint-<cluster>-<index>`); its object name is derived from the deployment, the cluster and the index.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+
+BASE_LENGTH = 57
+"""Characters of the deployment's name that are kept: with `-` and the digest that makes 63."""
+DIGEST_LENGTH = 5
+
+_KEY = re.compile(r"(replica|endpoint)-(.+)-(0|[1-9][0-9]{0,8})", re.ASCII)
+_OUTSIDE_LABEL = re.compile(r"[^a-z0-9-]")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Identity:
+    """Which replica of a deployment: its cluster and its index there."""
+
+    cluster: str
+    index: int
+
+    def __str__(self) -> str:
+        """`use1/0`."""
+        return f"{self.cluster}/{self.index}"
+
+
+def replica_key(identity: Identity) -> str:
+    """Key of a ModelReplica in the desired state."""
+    return f"replica-{identity.cluster}-{identity.index}"
+
+
+def endpoint_key(identity: Identity) -> str:
+    """Key of a ModelEndpoint in the desired state."""
+    return f"endpoint-{identity.cluster}-{identity.index}"
+
+
+def read_key(key: str) -> tuple[str, Identity] | None:
+    """Read a key back: `replica` or `endpoint`, and the identity. None when it is neither.
+
+    Only the canonical form counts: `replica-a-01` would name the same identity as `replica-a-1`.
+    """
+    found = _KEY.fullmatch(key)
+    return (found[1], Identity(found[2], int(found[3]))) if found else None
+
+
+def object_name(deployment: str, identity: Identity) -> str:
+    """Name of the ModelReplica and the ModelEndpoint: a valid DNS label, the same every time.
+
+    A name that would come out invalid (a dot, an uppercase letter) is mended; the digest is taken of the
+    names as they are, so two names that mend alike stay apart.
+    """
+    digest = sha256(f"{deployment}-{identity.cluster}-{identity.index}".encode()).hexdigest()[:DIGEST_LENGTH]
+    base = _OUTSIDE_LABEL.sub("-", deployment[:BASE_LENGTH].lower()).strip("-")
+    return f"{base}-{digest}" if base else f"r-{digest}"

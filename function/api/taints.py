@@ -1,0 +1,55 @@
+"""Taints and tolerations: the Kubernetes rule, for clusters.
+
+A taint keeps replicas away from a cluster (NoSchedule: new ones; NoExecute: all) unless tolerated.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import model_validator
+
+from function.api.model import Effect, Model, Name
+
+
+class Taint(Model):
+    """A mark on a cluster that repels replicas."""
+
+    key: Name
+    value: str = ""
+    effect: Effect
+
+    def __str__(self) -> str:
+        """`maintenance=yes:NoSchedule`, as kubectl writes it."""
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
+
+class Toleration(Model):
+    """What a deployment puts up with. No effect means both; Exists without a key tolerates everything."""
+
+    key: str = ""
+    operator: Literal["Equal", "Exists"] = "Equal"
+    value: str = ""
+    effect: Effect | None = None
+
+    @model_validator(mode="after")
+    def _whole_rule(self) -> Toleration:
+        if self.operator == "Equal" and not self.key:
+            raise ValueError("operator Equal needs a key")
+        if self.operator == "Exists" and self.value:
+            raise ValueError("operator Exists must not have a value")
+        return self
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Whether this toleration covers the taint."""
+        if self.effect not in (None, taint.effect):
+            return False
+        if self.operator == "Exists":
+            return self.key in ("", taint.key)
+        return self.key == taint.key and self.value == taint.value
+
+
+def untolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> tuple[Taint, ...]:
+    """The taints that no toleration covers, in a fixed order."""
+    left = [taint for taint in taints if not any(each.tolerates(taint) for each in tolerations)]
+    return tuple(sorted(left, key=str))

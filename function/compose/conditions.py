@@ -1,0 +1,146 @@
+"""The composite's conditions: the same three on every path, the same text for the same problem, no time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.exchange import Condition
+from function.explain.message import one_line, placed_of, unplaced
+from function.fleet import CACHE, CLUSTERS, REPLICAS, Told
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from function.scheduler.decision import Decision
+
+SCHEDULED, READY, CACHE_RESOLVED = "ReplicasScheduled", "ReplicasReady", "ModelCacheResolved"
+
+PROBLEMS = frozenset(
+    {
+        "InputsUnresolved",
+        "InvalidInput",
+        "InvalidClusterSelector",
+        "InvalidNodeSelector",
+        "NoClusters",
+        "ReplacementBlocked",
+        "MinReplicasNotMet",
+        "InsufficientCapacity",
+        "PartiallyScheduled",
+    }
+)
+"""Reasons of ReplicasScheduled that somebody may have to act on."""
+
+
+def _unresolved(decision: Decision) -> list[str]:
+    fleet = decision.question.fleet
+    told = {CLUSTERS: fleet.told_clusters, REPLICAS: fleet.told_replicas, CACHE: fleet.told_cache}
+    return [name for name, state in told.items() if state is Told.UNRESOLVED]
+
+
+def _invalid_selectors(decision: Decision) -> Iterator[tuple[str, str]]:
+    found = decision.question.selectors.invalid
+    for level, reason in ((True, "InvalidClusterSelector"), (False, "InvalidNodeSelector")):
+        texts = [f"{each.path}: {each.error}" for each in found if each.cluster_level is level]
+        if texts:
+            more = f" (and {len(texts) - 1} more)" if len(texts) > 1 else ""
+            yield reason, f"{texts[0]}{more}; every running replica is kept, nothing new is placed"
+
+
+def _held(decision: Decision) -> Iterator[tuple[str, str]]:
+    held = decision.held
+    if held:
+        first = held[0]
+        why = (
+            f"{first.mismatch.value}{f' ({first.detail})' if first.detail else ''}" if first.mismatch else ""
+        )
+        noun = "replica needs" if len(held) == 1 else "replicas need"
+        where = unplaced(decision) if decision.rejections else placed_of(decision)
+        text = f"{len(held)} {noun} replacement and none has a place, so they keep running as they are"
+        yield "ReplacementBlocked", f"{text}: {first.own.cluster}/{first.own.replica.name}: {why}; {where}"
+
+
+def _shortfall(decision: Decision) -> Iterator[tuple[str, str]]:
+    total, least = decision.total, decision.question.deployment.spec.min_replicas
+    if total >= decision.wanted:
+        return
+    why = decision.stopped or (unplaced(decision) if decision.rejections else _waiting(decision))
+    text = f"{placed_of(decision)}; {why}"
+    if least is not None and total < least:
+        noun = f"{decision.withheld} more had a place" if decision.withheld else "no place was found for more"
+        yield "MinReplicasNotMet", f"{text}; minReplicas is {least}, {noun}, so nothing new is placed"
+    yield ("PartiallyScheduled" if total else "InsufficientCapacity"), text
+
+
+def _waiting(decision: Decision) -> str:
+    """Why nothing was looked for, when no cluster was to blame."""
+    fleet, name = decision.question.fleet, decision.question.deployment.cache
+    if fleet.told_cache is Told.ABSENT:
+        return f"nothing new is placed until ModelCache {name} exists"
+    return "nothing new is placed until every input is known"
+
+
+def _problems(decision: Decision) -> Iterator[tuple[str, str]]:
+    """Every problem that holds, in the order in which the first one is reported."""
+    unresolved = _unresolved(decision)
+    if unresolved:
+        yield (
+            "InputsUnresolved",
+            f"Waiting for required resources: {', '.join(unresolved)}; everything running is kept",
+        )
+    if decision.question.config_fault:
+        yield (
+            "InvalidInput",
+            f"The function's input is invalid: {decision.question.config_fault}; nothing new is placed",
+        )
+    yield from _invalid_selectors(decision)
+    if decision.question.fleet.told_clusters is Told.ABSENT:
+        yield "NoClusters", "There is no InferenceCluster; everything running is kept"
+    yield from _held(decision)
+    yield from _shortfall(decision)
+
+
+def scheduled(decision: Decision) -> Condition:
+    """ReplicasScheduled: the first problem in order, or how far creation is."""
+    found = next(_problems(decision), None)
+    if found is not None:
+        reason, text = found
+        met = reason == "PartiallyScheduled" and decision.question.deployment.spec.min_replicas is not None
+        return Condition(SCHEDULED, status=met, reason=reason, message=one_line(text))
+    if decision.total and not any(kept.own.observed for kept in decision.kept):
+        return Condition(SCHEDULED, status=False, reason="Scheduling", message=placed_of(decision))
+    return Condition(SCHEDULED, status=True, reason="ReplicasCreated", message=placed_of(decision))
+
+
+def ready(decision: Decision, routable: int) -> Condition:
+    """ReplicasReady: Ready and routable replicas, counted against the placed ones."""
+    if not decision.total and decision.wanted:
+        return Condition(READY, status=False, reason="NoReplicasScheduled", message="No replica is placed")
+    done = routable >= decision.total
+    text = f"{routable} of {decision.total} ready"
+    return Condition(READY, status=done, reason="AllReplicasReady" if done else "ModelStarting", message=text)
+
+
+def cache_resolved(decision: Decision) -> Condition | None:
+    """ModelCacheResolved, only with a modelCacheRef."""
+    name = decision.question.deployment.cache
+    match decision.question.fleet.told_cache:
+        case None:
+            return None
+        case Told.DELIVERED:
+            return Condition(CACHE_RESOLVED, status=True, reason="ModelCacheResolved")
+        case Told.ABSENT:
+            text = f"ModelCache {name} does not exist; nothing new is placed"
+            return Condition(
+                CACHE_RESOLVED, status=False, reason="ModelCacheNotFound", message=one_line(text)
+            )
+        case Told.UNRESOLVED:
+            text = f"Waiting for ModelCache {name}"
+            return Condition(
+                CACHE_RESOLVED, status=False, reason="ModelCacheUnresolved", message=one_line(text)
+            )
+
+
+def conditions(decision: Decision, routable: int) -> tuple[Condition, ...]:
+    """All conditions, in their order. What is not returned would keep its last value and lie."""
+    found = (cache_resolved(decision), scheduled(decision), ready(decision, routable))
+    return tuple(each for each in found if each is not None)

@@ -1,0 +1,112 @@
+"""Desired ModelReplicas: new ones, retained ones updated in place, and those emitted exactly as observed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from function.compose.objects import as_observed, composed, labels
+from function.exchange import Desired
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.api import Engine, Member, ModelDeployment
+    from function.scheduler.candidate import Candidate
+    from function.scheduler.decision import Kept, Placed
+    from function.scheduler.fit import EngineOption
+    from function.scheduler.resolve import Match
+
+KIND = "ModelReplica"
+
+
+def _member(member: Member, pool: str, requests: list[dict[str, Any]]) -> dict[str, Any]:
+    """One member: only the fields that are set, and never an empty list of requests."""
+    emitted: dict[str, Any] = {"role": member.role, "nodePoolName": pool}
+    if requests:
+        emitted["deviceRequests"] = requests
+    if member.worker is not None and member.worker.nodes is not None:
+        emitted["worker"] = {"nodes": member.worker.nodes}
+    if member.template is not None:
+        emitted["template"] = member.template
+    return emitted
+
+
+def _engine(engine: Engine, members: list[dict[str, Any]]) -> dict[str, Any]:
+    emitted: dict[str, Any] = {"name": engine.name, "copies": engine.copies, "members": members}
+    if engine.phase is not None:
+        emitted["phase"] = engine.phase
+    return emitted
+
+
+def _requests(match: Match) -> list[dict[str, Any]]:
+    """The DRA claim of a member's pods: what was resolved to claimable devices, and nothing else."""
+    return [
+        {
+            "name": each.request,
+            "deviceClassName": each.device.device_class_name,
+            "count": each.count,
+            **({"selectors": [{"cel": source} for source in each.selectors]} if each.selectors else {}),
+        }
+        for each in match.claimed
+    ]
+
+
+def _spec(deployment: ModelDeployment, cluster: str, engines: list[dict[str, Any]]) -> dict[str, Any]:
+    spec: dict[str, Any] = {"clusterName": cluster, "engines": engines}
+    if deployment.cache:
+        spec["modelCacheRef"] = {"name": deployment.cache}
+    if deployment.template.serving is not None:
+        spec["serving"] = deployment.template.serving
+    return spec
+
+
+def _placed_engine(candidate: Candidate, engine: Engine, option: EngineOption) -> dict[str, Any]:
+    members = [
+        _member(member, candidate.pool(option, at), _requests(option.matches[at]))
+        for at, member in enumerate(engine.members)
+    ]
+    return _engine(engine, members)
+
+
+def placed_replica(deployment: ModelDeployment, placed: Placed) -> Desired:
+    """A new replica."""
+    candidate = placed.candidate
+    engines = [_placed_engine(candidate, engine, option) for engine, option in candidate.engines]
+    labelled = labels(deployment, placed.identity, candidate.shape.name)
+    spec = _spec(deployment, placed.identity.cluster, engines)
+    return Desired(composed(KIND, placed.name, deployment.namespace, labelled, spec))
+
+
+def _updated_engine(engine: Engine, observed: Mapping[str, Any]) -> dict[str, Any]:
+    """An engine as wanted now, on the pools and with the requests it was stamped with."""
+    by_role = {str(member.role): member for member in engine.members}
+    members = [
+        _member(
+            by_role[each.get("role") or "Standalone"], each["nodePoolName"], each.get("deviceRequests") or []
+        )
+        for each in observed["members"]
+    ]
+    return _engine(engine, members)
+
+
+def _updated(deployment: ModelDeployment, kept: Kept) -> dict[str, Any]:
+    own, shape = kept.own, kept.shape
+    assert own.identity is not None  # noqa: S101 - only a replica with an identity is updated
+    assert shape is not None  # noqa: S101 - see kept_replica
+    by_name = {engine.name: engine for engine in shape.engines}
+    engines = [
+        _updated_engine(by_name[each["name"]], each) for each in own.document.plain()["spec"]["engines"]
+    ]
+    labelled = labels(deployment, own.identity, shape.name)
+    return composed(
+        KIND, own.replica.name, deployment.namespace, labelled, _spec(deployment, own.cluster, engines)
+    )
+
+
+def kept_replica(deployment: ModelDeployment, kept: Kept) -> Desired:
+    """A replica that stays: updated in place, or exactly as observed."""
+    if kept.shape is None:
+        resource = as_observed(kept.own.document, kind=KIND, namespace=deployment.namespace)
+    else:
+        resource = _updated(deployment, kept)
+    return Desired(resource, ready=kept.own.observed and kept.own.replica.ready is True)

@@ -1,0 +1,117 @@
+"""The whole answer: desired resources, status, conditions, readiness, events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.api.names import endpoint_key, replica_key
+from function.compose.conditions import PROBLEMS, conditions
+from function.compose.endpoints import endpoints
+from function.compose.replicas import kept_replica, placed_replica
+from function.compose.results import results
+from function.exchange import Condition, Desired, Requirement, Response, Result
+from function.explain.message import histogram, one_line
+from function.fleet import CACHE, CLUSTERS, REPLICAS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.exchange import Plain
+    from function.scheduler.decision import Decision
+
+API_VERSION = "modelplane.ai/v1alpha1"
+
+
+def requirements(cache: str, namespace: str) -> tuple[Requirement, ...]:
+    """What Crossplane must fetch: the same on every call."""
+    needed = (
+        Requirement(CLUSTERS, API_VERSION, "InferenceCluster"),
+        Requirement(REPLICAS, API_VERSION, "ModelReplica"),
+    )
+    if not cache:
+        return needed
+    return (*needed, Requirement(CACHE, API_VERSION, "ModelCache", match_name=cache, namespace=namespace))
+
+
+def desired(decision: Decision) -> dict[str, Desired]:
+    """Everything desired: kept and new replicas, and the endpoints of those that are ready for traffic."""
+    deployment = decision.question.deployment
+    found = {kept.own.key: kept_replica(deployment, kept) for kept in decision.kept}
+    found |= {replica_key(placed.identity): placed_replica(deployment, placed) for placed in decision.placed}
+    found |= endpoints(decision)
+    return dict(sorted(found.items()))
+
+
+def _routable(decision: Decision, found: Mapping[str, Desired]) -> int:
+    """Replicas that are Ready and have an endpoint."""
+    ready = [kept.own for kept in decision.kept if kept.own.replica.ready is True and kept.own.identity]
+    return sum(1 for own in ready if own.identity and endpoint_key(own.identity) in found)
+
+
+def _counts(decision: Decision) -> dict[str, int]:
+    fleet, work = decision.question.fleet, decision.question.selectors.evaluations
+    return {
+        "clusters": len(fleet.clusters) + len(fleet.broken),
+        "clusters_unreadable": len(fleet.broken),
+        "replicas_charged": len(fleet.charged) + len(fleet.own),
+        "wanted": decision.wanted,
+        "kept": len(decision.kept),
+        "held": len(decision.held),
+        "placed": len(decision.placed),
+        "dropped": len(decision.dropped),
+        "cel_evaluations": work.evaluated,
+        "cel_reused": work.reused,
+        "pool_matches": decision.matched,
+    }
+
+
+def answer(decision: Decision, composite: Mapping[str, Plain]) -> Response:
+    """Put the answer together from a decision."""
+    question = decision.question
+    deployment = question.deployment
+    found = desired(decision)
+    routable = _routable(decision, found)
+    told = conditions(decision, routable)
+    broken = any(
+        each.reason in PROBLEMS and not each.status for each in told if each.reason != "PartiallyScheduled"
+    )
+    invalid = bool(question.selectors.invalid or question.config_fault) or not question.fleet.inputs_told
+    ttl = question.config.ttl
+    return Response(
+        requirements=requirements(deployment.cache, deployment.namespace),
+        desired=found,
+        status={"replicas": {"total": decision.total, "ready": routable}},
+        unready=decision.total < deployment.required or invalid or _cache_unknown(decision),
+        conditions=told,
+        results=results(decision, told, composite),
+        settled=not broken
+        and not invalid
+        and decision.total >= decision.wanted
+        and routable >= decision.total,
+        ttl=(ttl.pending, ttl.settled),
+        counts=_counts(decision),
+        rejections={reason.name: count for reason, count in histogram(decision.rejections).items()},
+        decision=decision,
+    )
+
+
+def _cache_unknown(decision: Decision) -> bool:
+    fleet = decision.question.fleet
+    return fleet.told_cache is not None and fleet.cache is None
+
+
+def unreadable(fault: str, kept: Mapping[str, Desired], namespace: str, *, told: bool) -> Response:
+    """The answer to a composite that cannot be read: nothing changes.
+
+    Fatal once the requirements were delivered; before that it would stop Crossplane from fetching them.
+    """
+    text = one_line(f"The ModelDeployment cannot be read: {fault}")
+    scheduled = Condition("ReplicasScheduled", status=False, reason="InputsUnresolved", message=text)
+    ready = Condition("ReplicasReady", status=False, reason="ModelStarting", message=text)
+    return Response(
+        requirements=requirements("", namespace),
+        desired=kept,
+        unready=True,
+        conditions=(scheduled, ready),
+        results=(Result("FATAL", "UnreadableComposite", text),) if told else (),
+    )

@@ -1,0 +1,1 @@
+"""Explanation: renders what the scheduler recorded. It decides nothing and records nothing of its own."""

@@ -1,0 +1,302 @@
+"""The snapshot one pass works on: everything the request told, sorted, each object parsed or broken.
+
+Unknown (not delivered yet), absent (delivered: there is none) and empty are three different things, and so
+is a cluster that is there but cannot be read. Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica
+from function.api import cluster as cluster_api
+from function.api import replica as replica_api
+from function.api.names import Identity, read_key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.exchange import Document, Request, Reuse
+
+CLUSTERS, REPLICAS, CACHE = "clusters", "all-replicas", "cache"
+"""Requirement names (the wire contract)."""
+
+
+class Told(Enum):
+    """What Crossplane told about a requirement."""
+
+    UNRESOLVED = "unresolved"
+    ABSENT = "absent"
+    DELIVERED = "delivered"
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """An object that is there and cannot be read."""
+
+    name: str
+    fault: str
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """One existing replica of this deployment."""
+
+    key: str
+    identity: Identity | None
+    """None when its key cannot be read: it is kept as it is."""
+    replica: ModelReplica
+    document: Document
+    observed: bool
+    terminating: bool
+
+    @property
+    def cluster(self) -> str:
+        """The cluster of its identity, else the one its spec names."""
+        return self.identity.cluster if self.identity else self.replica.cluster
+
+    @property
+    def holds(self) -> str:
+        """The cluster whose nodes it holds: where its spec says it runs."""
+        return self.replica.cluster or self.cluster
+
+    @property
+    def readable(self) -> bool:
+        """Whether identity and spec could be read and agree."""
+        return (
+            self.identity is not None and self.replica.whole and self.replica.cluster == self.identity.cluster
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Everything one pass knows."""
+
+    clusters: Mapping[str, InferenceCluster]
+    broken: Mapping[str, Broken]
+    nameless: bool
+    """Whether some cluster's name could not be read: then no cluster is known to be gone."""
+    told_clusters: Told
+    told_replicas: Told
+    told_cache: Told | None
+    """None without a modelCacheRef."""
+    cache: ModelCache | None
+    own: tuple[Own, ...]
+    """Own replicas with an identity of their own, in the order of cluster and index."""
+    charged: tuple[ModelReplica, ...]
+    """Every other replica that exists: foreign ones, and own objects whose identity another one has."""
+    endpoints: Mapping[str, Document]
+    """Observed endpoints by key."""
+    taken: frozenset[Identity] = field(default_factory=frozenset)
+    """Identities that an own object or an observed key has."""
+
+    @property
+    def inputs_told(self) -> bool:
+        """Whether the clusters and the replicas were both delivered (perhaps as an empty list)."""
+        return Told.UNRESOLVED not in (self.told_clusters, self.told_replicas)
+
+    def gone(self, cluster: str) -> bool:
+        """Whether the cluster is known not to exist: the list was delivered, is not empty, lacks it."""
+        listed = cluster in self.clusters or cluster in self.broken
+        return self.told_clusters is Told.DELIVERED and not self.nameless and not listed
+
+
+def _told(request: Request, name: str) -> Told:
+    items = request.required.get(name)
+    if items is None:
+        return Told.UNRESOLVED
+    return Told.DELIVERED if items else Told.ABSENT
+
+
+def _name_of(document: Document) -> str:
+    try:
+        metadata = document.project({"metadata": {"name": None}}).get("metadata")
+    except ValueError:
+        return ""
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def read_cluster(document: Document) -> InferenceCluster | Broken:
+    """Read one InferenceCluster; one that cannot be read costs exactly itself."""
+    try:
+        return InferenceCluster.parse(document.project(cluster_api.SHAPE))
+    except ValueError as error:
+        return Broken(_name_of(document), str(error))
+
+
+def _clusters(request: Request, reuse: Reuse) -> tuple[dict[str, InferenceCluster], dict[str, Broken], bool]:
+    read = [reuse.parsed(document, read_cluster) for document in request.required.get(CLUSTERS, ())]
+    times = Counter(each.name for each in read)
+    clusters: dict[str, InferenceCluster] = {}
+    broken: dict[str, Broken] = {}
+    for each in sorted(read, key=lambda item: item.name):
+        if times[each.name] > 1:
+            broken[each.name] = Broken(each.name, "listed more than once")
+        elif isinstance(each, Broken):
+            broken[each.name] = each
+        else:
+            clusters[each.name] = each
+    return clusters, broken, broken.pop("", None) is not None
+
+
+def _replica(document: Document, reuse: Reuse) -> ModelReplica:
+    try:
+        return reuse.parsed(document, replica_api.parse)
+    except ValueError:
+        return ModelReplica(name=_name_of(document), whole=False)
+
+
+def _is(kind: str, document: Document) -> bool:
+    try:
+        return document.project({"kind": None}).get("kind") == kind
+    except ValueError:
+        return False
+
+
+def _observed(request: Request, reuse: Reuse) -> tuple[list[Own], dict[str, Document]]:
+    """Own replicas and endpoints among the observed composed resources.
+
+    A key of ours is ours whatever stands under it; a replica or endpoint under a key that cannot be read
+    is ours too. What else is observed belongs to other steps of the pipeline.
+    """
+    own: list[Own] = []
+    endpoints: dict[str, Document] = {}
+    for key in sorted(request.observed):
+        document, read = request.observed[key], read_key(key)
+        if key in request.desired:
+            continue
+        if read is not None and read[0] == "endpoint":
+            endpoints[key] = document
+        elif read is not None or _is("ModelReplica", document):
+            replica = _replica(document, reuse)
+            own.append(
+                Own(
+                    key,
+                    read[1] if read else None,
+                    replica,
+                    document,
+                    observed=True,
+                    terminating=replica.deleting,
+                )
+            )
+        elif _is("ModelEndpoint", document):
+            endpoints[key] = document
+    return own, endpoints
+
+
+def _is_ours(replica: ModelReplica, deployment: ModelDeployment) -> bool:
+    """Whether a listed replica is ours: our namespace, our label, and no other controller."""
+    return (
+        replica.namespace == deployment.namespace
+        and replica.deployment == deployment.name
+        and (replica.owner is None or replica.owner == deployment.metadata.uid)
+    )
+
+
+def _same(observed: ModelReplica, listed: ModelReplica) -> bool:
+    return not observed.uid or not listed.uid or observed.uid == listed.uid
+
+
+@dataclass(slots=True)
+class _Sorting:
+    """Listed replicas on their way to being own, or charged."""
+
+    deployment: ModelDeployment
+    observed: dict[str, Own]
+    """Observed own replicas by object name."""
+    shadowed: set[Identity]
+    """Identities of observed replicas: an unobserved object with one of them is charged, not emitted."""
+    candidates: dict[Identity, list[tuple[ModelReplica, Document]]] = field(default_factory=dict)
+    charged: list[ModelReplica] = field(default_factory=list)
+
+    def add(self, replica: ModelReplica, document: Document) -> None:
+        """Sort one listed replica."""
+        if replica.deployment != self.deployment.name and replica.name not in self.observed:
+            self.charged.append(replica)  # The common case of a large fleet: somebody else's.
+        elif not self._is_observed(replica):
+            self._sort_unobserved(replica, document)
+
+    def _is_observed(self, replica: ModelReplica) -> bool:
+        """Whether it is an observed one again; the list may know first that it is being deleted."""
+        own = self.observed.get(replica.name)
+        if own is None or replica.namespace != self.deployment.namespace:
+            return False
+        if replica.deleting and not own.terminating and _same(own.replica, replica):
+            self.observed[replica.name] = Own(
+                own.key, own.identity, own.replica, own.document, observed=True, terminating=True
+            )
+        return True
+
+    def _sort_unobserved(self, replica: ModelReplica, document: Document) -> None:
+        identity = (
+            Identity(replica.cluster, replica.index)
+            if replica.cluster and replica.index is not None
+            else None
+        )
+        if identity is None or not _is_ours(replica, self.deployment) or identity in self.shadowed:
+            self.charged.append(replica)
+        else:
+            self.candidates.setdefault(identity, []).append((replica, document))
+
+    def finish(self) -> list[Own]:
+        """Settle who of several unobserved objects has an identity: a living one, then the oldest."""
+        own = list(self.observed.values())
+        for identity, found in self.candidates.items():
+            found.sort(key=lambda each: (each[0].deleting, each[0].created, each[0].name))
+            (replica, document), *others = found
+            key = f"replica-{identity.cluster}-{identity.index}"
+            own.append(Own(key, identity, replica, document, observed=False, terminating=replica.deleting))
+            self.charged.extend(other for other, _ in others)
+        return own
+
+
+def _endpoint_identities(endpoints: Mapping[str, Document]) -> set[Identity]:
+    return {read[1] for key in endpoints if (read := read_key(key)) is not None}
+
+
+def _order(own: Own) -> tuple[str, int, str]:
+    return (own.cluster, own.identity.index if own.identity else -1, own.key)
+
+
+def _cache(request: Request, deployment: ModelDeployment) -> tuple[Told | None, ModelCache | None]:
+    """What is told about the referenced cache. One that cannot be read is not known yet."""
+    if not deployment.cache:
+        return None, None
+    told = _told(request, CACHE)
+    if told is not Told.DELIVERED:
+        return told, None
+    try:
+        return told, ModelCache.parse(request.required[CACHE][0].plain())
+    except ValueError:
+        return Told.UNRESOLVED, None
+
+
+def read_fleet(request: Request, deployment: ModelDeployment, reuse: Reuse) -> Fleet:
+    """Read everything the request tells into one snapshot, in an order of its own."""
+    clusters, broken, nameless = _clusters(request, reuse)
+    observed, endpoints = _observed(request, reuse)
+    identities = {own.identity for own in observed if own.identity}
+    by_name = {own.replica.name: own for own in reversed(observed) if own.replica.name}
+    unmatched = [own for own in observed if by_name.get(own.replica.name) is not own]
+    sorting = _Sorting(deployment, by_name, identities)
+    for document in request.required.get(REPLICAS, ()):
+        sorting.add(_replica(document, reuse), document)
+    own = sorted((*sorting.finish(), *unmatched), key=_order)
+    told_cache, cache = _cache(request, deployment)
+    return Fleet(
+        clusters=clusters,
+        broken=broken,
+        nameless=nameless,
+        told_clusters=_told(request, CLUSTERS),
+        told_replicas=_told(request, REPLICAS),
+        told_cache=told_cache,
+        cache=cache,
+        own=tuple(own),
+        charged=tuple(sorting.charged),
+        endpoints=endpoints,
+        taken=frozenset(_endpoint_identities(endpoints) | {each.identity for each in own if each.identity}),
+    )

@@ -1,0 +1,44 @@
+"""The table of contents of the whole program: one request in, one response out.
+
+read the deployment -> read the fleet -> ask -> schedule -> compose (and explain)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.api import Malformed, ModelDeployment, SchedulerConfig
+from function.compose.response import answer, unreadable
+from function.compose.size import room_for
+from function.compose.untouched import untouched
+from function.exchange import NoReuse
+from function.fleet import CLUSTERS, REPLICAS, read_fleet
+from function.scheduler.question import ask
+from function.scheduler.schedule import schedule
+
+if TYPE_CHECKING:
+    from function.exchange import Request, Response, Reuse
+
+NO_REUSE = NoReuse()
+
+
+def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
+    """Answer one request. The same request gets the same answer, whatever was asked before."""
+    try:
+        composite = request.composite.plain()
+        deployment = ModelDeployment.parse(composite)
+    except ValueError as error:
+        told = CLUSTERS in request.required and REPLICAS in request.required
+        return unreadable(str(error), untouched(request), "", told=told)
+    config, fault = _config(request)
+    question = ask(deployment, read_fleet(request, deployment, reuse), config, fault)
+    decision = schedule(question, room=room_for(deployment, question.fleet))
+    return answer(decision, composite)
+
+
+def _config(request: Request) -> tuple[SchedulerConfig, str]:
+    """Read the function's input. An invalid one is reported, and the defaults apply."""
+    try:
+        return SchedulerConfig.parse(request.input or {}), ""
+    except Malformed as error:
+        return SchedulerConfig(), str(error)

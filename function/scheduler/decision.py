@@ -1,0 +1,113 @@
+"""What one pass decided, as data: who is kept, placed and dropped, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.api.deployment import Shape
+    from function.api.names import Identity
+    from function.fleet import Own
+    from function.scheduler.candidate import Candidate
+    from function.scheduler.ledger import Ledger
+    from function.scheduler.question import Question
+    from function.scheduler.reason import Rejection
+
+
+class Mismatch(Enum):
+    """Why a replica no longer matches what is wanted. Nothing else makes one mismatched."""
+
+    PoolGone = "its node pool is no longer declared"
+    DevicesChanged = "its pool's devices no longer satisfy the nodeSelector"
+    ShapeChanged = "the engines changed shape"
+    RequestsChanged = "the resolved device requests changed"
+    CostGrew = "it needs more nodes than its pool has free"
+    CacheMoved = "the referenced ModelCache is not staged on its cluster"
+
+
+class Cause(Enum):
+    """Why a replica leaves the desired state: the list of Law 2 and nothing else."""
+
+    ClusterGone = "its cluster no longer exists"
+    Drained = "its cluster has an untolerated NoExecute taint"
+    Replaced = "replaced"
+    ScaledDown = "scaled down"
+    Terminating = "already being deleted"
+    Yielded = "yielded its place in an overcommitted pool"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A replica that stays."""
+
+    own: Own
+    shape: Shape | None = None
+    """The shape to update it to, in place; None: re-emit it exactly as observed."""
+    mismatch: Mismatch | None = None
+    """Set when it no longer matches; it is then held until its replacement has a place."""
+    doubt: str = ""
+    """Set when something about it could not be told; doubt keeps it."""
+    grown: Mapping[str, int] = field(default_factory=dict)
+    """Nodes charged on top of what is stamped on it, by pool."""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A new replica and its place."""
+
+    identity: Identity
+    name: str
+    candidate: Candidate
+    because: tuple[tuple[str, object], ...] = ()
+    """The scores that decided: description and value, weightiest first."""
+    runner_up: str = ""
+    """The cluster that would have been next."""
+    replaces: Own | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A replica that leaves, and the reason on record."""
+
+    own: Own
+    cause: Cause
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The outcome of one pass."""
+
+    question: Question
+    ledger: Ledger
+    kept: tuple[Kept, ...] = ()
+    placed: tuple[Placed, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    rejections: Mapping[str, Rejection] = field(default_factory=dict)
+    """Why each cluster hosts no other replica, by name; clusters that would are not in it."""
+    stopped: str = ""
+    """Why filling stopped early, when it was not for want of a place."""
+    withheld: int = 0
+    """Replicas that had a place and were not placed, because minReplicas was out of reach."""
+    matched: int = 0
+    """Work: (member, pool shape) pairs matched."""
+
+    @property
+    def wanted(self) -> int:
+        """Replicas wanted."""
+        return self.question.deployment.wanted
+
+    @property
+    def total(self) -> int:
+        """Replicas placed: kept and new."""
+        return len(self.kept) + len(self.placed)
+
+    @property
+    def held(self) -> tuple[Kept, ...]:
+        """Mismatched replicas for whose replacement there is no place."""
+        return tuple(each for each in self.kept if each.mismatch)

@@ -1,0 +1,68 @@
+"""Filters: what keeps a new replica off a cluster. One idea per file.
+
+A filter is built once per pass by its `of` (None where it does not apply) and asked about one cluster at a
+time. The order of the lists is the order of evaluation; the first rejection is the cluster's headline.
+Adding a filter is adding a file and a line in one of the lists.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from function.scheduler.filters.cache_footprint import CacheFootprint
+from function.scheduler.filters.cluster_selector import ClusterSelectorFilter
+from function.scheduler.filters.deleting import Deleting
+from function.scheduler.filters.gateway import GatewayAddress
+from function.scheduler.filters.max_per_cluster import MaxReplicasPerCluster
+from function.scheduler.filters.pools import PoolsPublished
+from function.scheduler.filters.readiness import Readiness
+from function.scheduler.filters.taints import Taints
+from function.scheduler.filters.topology_spread import TopologySpreadFilter
+
+if TYPE_CHECKING:
+    from function.api import InferenceCluster
+    from function.scheduler.question import Question
+    from function.scheduler.reason import Rejection
+    from function.scheduler.tally import Tally
+
+
+class StandingFilter(Protocol):
+    """Says the same about a cluster for the whole pass."""
+
+    description: str
+
+    def reject(self, cluster: InferenceCluster) -> Rejection | None:
+        """Say why the cluster takes no new replica, or None."""
+
+
+class CountingFilter(Protocol):
+    """Depends on where the replicas are, so it is asked again for every placement."""
+
+    description: str
+
+    def reject(self, cluster: InferenceCluster, tally: Tally) -> Rejection | None:
+        """Say why the cluster takes no other replica now, or None."""
+
+
+STANDING = (
+    Deleting,
+    ClusterSelectorFilter,
+    CacheFootprint,
+    Taints,
+    Readiness,
+    GatewayAddress,
+    PoolsPublished,
+)
+COUNTING = (MaxReplicasPerCluster, TopologySpreadFilter)
+
+
+def standing(question: Question) -> tuple[StandingFilter, ...]:
+    """Build the standing filters that apply."""
+    built = (each.of(question) for each in STANDING)
+    return tuple(each for each in built if each is not None)
+
+
+def counting(question: Question) -> tuple[CountingFilter, ...]:
+    """Build the counting filters that apply."""
+    built = (each.of(question) for each in COUNTING)
+    return tuple(each for each in built if each is not None)

@@ -1,0 +1,67 @@
+"""clusterSelector: labels by equality and expression, and CEL over the cluster. All of it must match."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.cel import bind_cluster
+from function.scheduler.reason import Reason, Rejection
+
+if TYPE_CHECKING:
+    from function.api import InferenceCluster
+    from function.api.cluster_selector import ClusterSelector, Requirement
+    from function.scheduler.question import Question
+    from function.scheduler.selectors import Selectors
+
+
+class ClusterSelectorFilter:
+    """Rejects clusters that the deployment's clusterSelector does not match."""
+
+    description = "matches the clusterSelector"
+
+    def __init__(self, selector: ClusterSelector, selectors: Selectors) -> None:
+        """Take the selector and its compiled CEL."""
+        self._selector, self._selectors = selector, selectors
+
+    @classmethod
+    def of(cls, question: Question) -> ClusterSelectorFilter | None:
+        """It applies where something is selected; unset matches every cluster."""
+        selector = question.deployment.template.cluster_selector
+        if not (selector.match_labels or selector.match_expressions or selector.cel):
+            return None
+        return cls(selector, question.selectors)
+
+    def reject(self, cluster: InferenceCluster) -> Rejection | None:
+        """Reject a cluster whose labels or attributes do not match."""
+        labels = cluster.labels
+        for key, value in sorted(self._selector.match_labels.items()):
+            if labels.get(key) != value:
+                return _mismatch(f"{key}={value}", labels, key)
+        for each in self._selector.match_expressions:
+            if not each.matches(labels):
+                return _mismatch(_written(each), labels, each.key)
+        return self._reject_by_cel(cluster)
+
+    def _reject_by_cel(self, cluster: InferenceCluster) -> Rejection | None:
+        for index, source in enumerate(self._selector.cel):
+            subject = bind_cluster(name=cluster.name, labels=cluster.labels, attributes=cluster.attributes)
+            said = self._selectors.evaluations.outcome(self._selectors.cluster[source], subject)
+            if said.kind == "nomatch":
+                return Rejection(Reason.ClusterSelectorMismatch, detail=source, selector=index)
+            if said.kind != "match":
+                return Rejection(Reason.ClusterSelectorError, detail=said.message, selector=index)
+        return None
+
+
+def _mismatch(wanted: str, labels: dict[str, str], key: str) -> Rejection:
+    has = f"has {key}={labels[key]}" if key in labels else f"has no {key}"
+    return Rejection(Reason.ClusterSelectorMismatch, detail=f"wants {wanted}, {has}")
+
+
+def _written(requirement: Requirement) -> str:
+    if requirement.operator == "Exists":
+        return requirement.key
+    if requirement.operator == "DoesNotExist":
+        return f"!{requirement.key}"
+    word = "in" if requirement.operator == "In" else "notin"
+    return f"{requirement.key} {word} ({', '.join(requirement.values)})"

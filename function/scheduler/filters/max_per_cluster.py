@@ -1,0 +1,34 @@
+"""placement.maxReplicasPerCluster: so many of this deployment on one cluster and no more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.scheduler.reason import Reason, Rejection
+
+if TYPE_CHECKING:
+    from function.api import InferenceCluster
+    from function.scheduler.question import Question
+    from function.scheduler.tally import Tally
+
+
+class MaxReplicasPerCluster:
+    """Rejects clusters that have as many replicas of the deployment as allowed."""
+
+    description = "below maxReplicasPerCluster"
+
+    def __init__(self, limit: int) -> None:
+        """Take the limit."""
+        self._limit = limit
+
+    @classmethod
+    def of(cls, question: Question) -> MaxReplicasPerCluster | None:
+        """It applies where a limit is set."""
+        limit = question.policy.max_replicas_per_cluster
+        return cls(limit) if limit is not None else None
+
+    def reject(self, cluster: InferenceCluster, tally: Tally) -> Rejection | None:
+        """Reject a cluster at the limit."""
+        if tally[cluster.name] < self._limit:
+            return None
+        return Rejection(Reason.MaxReplicasPerCluster, needs=tally[cluster.name] + 1, total=self._limit)

@@ -1,0 +1,31 @@
+"""Only a cluster whose condition Ready is True takes new replicas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.scheduler.reason import Reason, Rejection
+
+if TYPE_CHECKING:
+    from function.api import InferenceCluster
+    from function.scheduler.question import Question
+
+
+class Readiness:
+    """Rejects clusters that are not Ready."""
+
+    description = "Ready"
+
+    @classmethod
+    def of(cls, _question: Question) -> Readiness:
+        """It always applies."""
+        return cls()
+
+    def reject(self, cluster: InferenceCluster) -> Rejection | None:
+        """Reject a cluster that is not Ready or does not say."""
+        if cluster.ready:
+            return None
+        detail = (
+            "no status" if cluster.status is None else "" if cluster.ready is False else "Ready is not told"
+        )
+        return Rejection(Reason.ClusterNotReady, detail=detail)

@@ -1,0 +1,79 @@
+"""placement.topologySpread: the PodTopologySpread rule over clusters.
+
+Domains are the values of a label over the clusters that pass selectors and taints; the skew of a placement
+is the domain's count + 1 - the least count of any domain, where the least counts as 0 while there are fewer
+domains than minDomains. Clusters without the label are excluded. It binds new placements only.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from function.scheduler.filters.cache_footprint import CacheFootprint
+from function.scheduler.filters.cluster_selector import ClusterSelectorFilter
+from function.scheduler.filters.taints import Taints
+from function.scheduler.reason import Reason, Rejection
+
+if TYPE_CHECKING:
+    from function.api import InferenceCluster
+    from function.api.placement import TopologySpread
+    from function.scheduler.question import Question
+    from function.scheduler.tally import Tally
+
+
+class Domains:
+    """The domains of one topology key and the clusters in each."""
+
+    def __init__(self, question: Question, constraint: TopologySpread) -> None:
+        """Gather the clusters that pass selectors and taints, by their value of the key."""
+        self.constraint = constraint
+        self._clusters: dict[str, list[str]] = defaultdict(list)
+        gates = [each.of(question) for each in (ClusterSelectorFilter, CacheFootprint, Taints)]
+        for cluster in question.fleet.clusters.values():
+            value = cluster.labels.get(constraint.topology_key)
+            if value is not None and not any(gate and gate.reject(cluster) for gate in gates):
+                self._clusters[value].append(cluster.name)
+
+    def skew(self, cluster: InferenceCluster, tally: Tally) -> int | None:
+        """The skew after one more replica on the cluster; None when it is in no domain."""
+        value = cluster.labels.get(self.constraint.topology_key)
+        if value is None:
+            return None
+        counts = {each: tally.over(names) for each, names in self._clusters.items()}
+        enough = len(counts) >= (self.constraint.min_domains or 1)
+        least = min(counts.values(), default=0) if enough else 0
+        return counts.get(value, 0) + 1 - least
+
+
+def domains(question: Question, mode: str) -> tuple[Domains, ...]:
+    """The domains of every constraint of a mode: DoNotSchedule or ScheduleAnyway."""
+    stated = question.policy.topology_spread or ()
+    return tuple(Domains(question, each) for each in stated if each.when_unsatisfiable == mode)
+
+
+class TopologySpreadFilter:
+    """Rejects clusters where one more replica would exceed maxSkew."""
+
+    description = "within topologySpread"
+
+    def __init__(self, constraints: tuple[Domains, ...]) -> None:
+        """Take the binding constraints."""
+        self._constraints = constraints
+
+    @classmethod
+    def of(cls, question: Question) -> TopologySpreadFilter | None:
+        """It applies where a constraint says DoNotSchedule."""
+        found = domains(question, "DoNotSchedule")
+        return cls(found) if found else None
+
+    def reject(self, cluster: InferenceCluster, tally: Tally) -> Rejection | None:
+        """Reject a cluster in no domain, or in one that would be too far ahead."""
+        for each in self._constraints:
+            skew, stated = each.skew(cluster, tally), each.constraint
+            if skew is None:
+                return Rejection(Reason.TopologySpread, detail=f"has no label {stated.topology_key}")
+            if skew > stated.max_skew:
+                detail = f"{stated.topology_key}: skew {skew}, maxSkew {stated.max_skew}"
+                return Rejection(Reason.TopologySpread, detail=detail, needs=skew, total=stated.max_skew)
+        return None

@@ -1,0 +1,217 @@
+"""Mismatch: whether an existing replica still matches what is wanted of it, or whether that is unknown.
+
+Nothing is a mismatch but what is listed here (`Mismatch`). What cannot be told is doubt, and doubt keeps
+the replica: as it is, or updated in place where the edit is independent of what is unknown.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from function.fleet import Told
+from function.scheduler.decision import Kept, Mismatch
+from function.scheduler.reason import Reason, Rejection
+from function.scheduler.resolve import Match, errs, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from function.api import (
+        Device,
+        DeviceRequest,
+        Engine,
+        InferenceCluster,
+        Member,
+        Pool,
+        StampedEngine,
+        StampedMember,
+    )
+    from function.api.deployment import Shape, SubRequest
+    from function.fleet import Own
+    from function.scheduler.fit import Fits
+    from function.scheduler.ledger import Ledger
+    from function.scheduler.question import Question
+
+DOUBTFUL = {
+    Reason.DeviceSelectorError,
+    Reason.SelectorCostExceeded,
+    Reason.SearchBudgetExceeded,
+    Reason.NodeSelectorError,
+}
+"""Rejections that say nothing about the pool, only that a selector or the search did not get to an answer."""
+
+Pair = tuple["Engine", "Member", "StampedMember"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A mismatch or a doubt, with its particulars."""
+
+    mismatch: Mismatch | None
+    detail: str = ""
+
+
+def _shape(question: Question, own: Own) -> Shape | None:
+    """The shape a replica was placed as: the primary, or its own alternative if that still exists."""
+    named = [shape for shape in question.deployment.shapes if shape.name == own.replica.alternative]
+    return named[0] if named else None
+
+
+def _roles(members: tuple[Member, ...] | tuple[StampedMember, ...]) -> list[str]:
+    return sorted(member.role for member in members)
+
+
+def same_shape(engines: tuple[Engine, ...], stamped: tuple[StampedEngine, ...]) -> bool:
+    """Whether names, roles and numbers of members agree; their order does not matter."""
+    wanted = {engine.name: _roles(engine.members) for engine in engines}
+    found = {engine.name: _roles(engine.members) for engine in stamped}
+    return wanted == found and len(engines) == len(stamped)
+
+
+def _pairs(engines: tuple[Engine, ...], stamped: tuple[StampedEngine, ...]) -> Iterator[Pair]:
+    """Each stamped member with the member it came from."""
+    by_name = {engine.name: engine for engine in engines}
+    for each in stamped:
+        engine = by_name[each.name]
+        by_role = {str(member.role): member for member in engine.members}
+        for member in each.members:
+            yield engine, by_role[member.role], member
+
+
+def _as_stamped(stamped: StampedMember) -> Mapping[str, tuple[str, int]]:
+    return {each.name: (each.device_class, each.count) for each in stamped.requests}
+
+
+def _resolves_as_stamped(
+    question: Question, member: Member, stamped: StampedMember, pool: Pool
+) -> Match | Rejection:
+    """Resolve on the pinned pool, using only entries that give the requests as they are stamped."""
+    claims = _as_stamped(stamped)
+
+    def allowed(request: DeviceRequest, sub: SubRequest, device: Device) -> bool:
+        claimed = claims.get(request.name)
+        if claimed is None:
+            return not device.claimable
+        return device.claimable and claimed == (device.device_class_name, sub.count)
+
+    steps = question.config.search_budget
+    return resolve(question.selectors, member, pool.devices or (), steps=steps, allowed=allowed)
+
+
+def _on_pool(question: Question, fits: Fits, pair: Pair, pool: Pool) -> Finding | None:
+    """Compare one member with its pinned pool's published devices."""
+    _, member, stamped = pair
+    barred = fits.node_verdict(member, pool)
+    if barred is None and set(_as_stamped(stamped)) <= {request.name for request in member.requests}:
+        if pool.devices is None:
+            return Finding(None, f"pool {pool.name} does not publish its devices")
+        found = _resolves_as_stamped(question, member, stamped, pool)
+        if isinstance(found, Match):
+            return None
+        barred = found
+    return _why(question, fits, pair, pool, barred)
+
+
+def _why(question: Question, fits: Fits, pair: Pair, pool: Pool, barred: Rejection | None) -> Finding:
+    """Name what stands between a member and its pinned pool; an error anywhere on the way is doubt."""
+    _, member, _ = pair
+    free = fits.member(member, pool, fits.shape_of(pool))
+    for found in (barred, free):
+        if isinstance(found, Rejection) and found.reason in DOUBTFUL:
+            return Finding(None, _described(pool, found))
+    if errs(question.selectors, member, pool.devices or ()):
+        return Finding(None, f"pool {pool.name}: {Reason.DeviceSelectorError.value}")
+    if isinstance(free, Rejection):
+        return Finding(Mismatch.DevicesChanged, _described(pool, free))
+    return Finding(Mismatch.RequestsChanged, f"pool {pool.name}")
+
+
+def _described(pool: Pool, found: Rejection) -> str:
+    return f"pool {pool.name}: {found.reason.value} {found.detail}".rstrip()
+
+
+def _pools(question: Question, fits: Fits, cluster: InferenceCluster, pairs: list[Pair]) -> Iterator[Finding]:
+    """Findings of every member against its pinned pool; lost pools first."""
+    for _, _, stamped in pairs:
+        if cluster.lost(stamped.pool):
+            yield Finding(Mismatch.PoolGone, f"pool {stamped.pool}")
+    for pair in pairs:
+        pool = cluster.by_name.get(pair[2].pool)
+        if pool is None:
+            yield Finding(None, f"pool {pair[2].pool} is not published")
+        elif (found := _on_pool(question, fits, pair, pool)) is not None:
+            yield found
+
+
+def _growth(own: Own, pairs: list[Pair]) -> dict[str, int]:
+    """Nodes needed now beyond the stamped ones, by pool."""
+    needed: dict[str, int] = defaultdict(int)
+    for engine, member, stamped in pairs:
+        if stamped.requests:
+            needed[stamped.pool] += member.pods * engine.copies
+    grown = {pool: count - own.replica.nodes.get(pool, 0) for pool, count in needed.items()}
+    return {pool: count for pool, count in sorted(grown.items()) if count > 0}
+
+
+def _moved_cache(question: Question, own: Own, cluster: InferenceCluster) -> Finding | None:
+    """Another cache is referenced: it must be staged where the replica runs."""
+    wanted, told = question.deployment.cache, question.fleet.told_cache
+    if not wanted or wanted == own.replica.cache:
+        return None
+    if told is not Told.DELIVERED or question.fleet.cache is None:
+        return Finding(None, f"ModelCache {wanted} is not known yet")
+    footprint = question.fleet.cache.footprint
+    if all(cluster.labels.get(key) == value for key, value in footprint.items()):
+        return None
+    return Finding(Mismatch.CacheMoved, f"cache {wanted}")
+
+
+def _consistent(pairs: list[Pair]) -> bool:
+    """Whether what is stamped is what is wanted, as far as that can be told without the pool."""
+    for _, member, stamped in pairs:
+        counts = {request.name: {sub.count for sub in request.ranked} for request in member.requests}
+        if any(each.count not in counts.get(each.name, ()) for each in stamped.requests):
+            return False
+    return True
+
+
+def _examine(question: Question, fits: Fits, own: Own, cluster: InferenceCluster | None) -> Iterator[Finding]:
+    shape = _shape(question, own)
+    if shape is None or not same_shape(shape.engines, own.replica.engines):
+        yield Finding(Mismatch.ShapeChanged)
+        return
+    if cluster is None:
+        yield Finding(None, f"cluster {own.cluster} is not known")
+        return
+    moved = _moved_cache(question, own, cluster)
+    if moved is not None:
+        yield moved
+    yield from _pools(question, fits, cluster, list(_pairs(shape.engines, own.replica.engines)))
+
+
+def examine(
+    question: Question, fits: Fits, ledger: Ledger, own: Own, cluster: InferenceCluster | None
+) -> Kept:
+    """Say how a replica that stays is kept: updated in place, held as mismatched, or kept in doubt.
+
+    Growth in nodes is charged here, when the pool has the free nodes for it.
+    """
+    findings = list(_examine(question, fits, own, cluster))
+    mismatch = next((each for each in findings if each.mismatch), None)
+    if mismatch is not None:
+        return Kept(own, mismatch=mismatch.mismatch, detail=mismatch.detail)
+    doubt = "; ".join(dict.fromkeys(each.detail for each in findings))
+    shape = _shape(question, own)
+    assert shape is not None  # noqa: S101 - an unknown shape is a mismatch, returned above
+    pairs = list(_pairs(shape.engines, own.replica.engines))
+    grown = _growth(own, pairs)
+    unpublished = any(cluster is None or pool not in cluster.by_name for pool in grown)
+    if doubt and (unpublished or not _consistent(pairs) or own.replica.cache != question.deployment.cache):
+        return Kept(own, doubt=doubt)
+    short = [pool for pool, count in grown.items() if count > ledger.free(own.cluster, pool)]
+    if short:
+        return Kept(own, mismatch=Mismatch.CostGrew, detail=f"pool {short[0]} needs {grown[short[0]]} more")
+    ledger.charge(own.cluster, grown)
+    return Kept(own, shape=shape, doubt=doubt, grown=grown)

@@ -1,0 +1,149 @@
+"""Places: which clusters can take a new replica, and which of them is best.
+
+Filter, score, select, in that order. What was found about a cluster holds until its ledger changes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.scheduler.candidate import Candidate
+from function.scheduler.filters import counting, standing
+from function.scheduler.reason import Reason, Rejection
+from function.scheduler.scores import scores
+from function.scheduler.search import search
+from function.scheduler.verdict import below_gates
+
+if TYPE_CHECKING:
+    from function.api import InferenceCluster
+    from function.api.deployment import Shape
+    from function.scheduler.fit import EngineOption, Fits
+    from function.scheduler.ledger import Ledger
+    from function.scheduler.question import Question
+    from function.scheduler.search import Free
+    from function.scheduler.tally import Tally
+
+Because = tuple[tuple[str, object], ...]
+
+
+class Places:
+    """The clusters of one pass as places for a new replica."""
+
+    def __init__(self, question: Question, fits: Fits, ledger: Ledger, tally: Tally) -> None:
+        """Apply the standing filters once; everything below them is found out when it is needed."""
+        self._question, self._fits, self._ledger, self.tally = question, fits, ledger, tally
+        self._counting = counting(question)
+        self._scores = scores(question)
+        self._gated: dict[str, Rejection] = {
+            name: Rejection(Reason.MalformedCluster, detail=broken.fault)
+            for name, broken in question.fleet.broken.items()
+        }
+        self._eligible = self._filtered()
+        self._searched: dict[tuple[int, str], Candidate | Reason] = {}
+        self._results: dict[tuple[int, Free], tuple[EngineOption, ...] | Reason] = {}
+
+    def _filtered(self) -> list[InferenceCluster]:
+        filters = standing(self._question)
+        eligible = []
+        for name, cluster in self._question.fleet.clusters.items():
+            rejected = next((found for each in filters if (found := each.reject(cluster))), None)
+            if rejected is None:
+                eligible.append(cluster)
+            else:
+                self._gated[name] = rejected
+        return eligible
+
+    def touch(self, cluster: str) -> None:
+        """Forget what was found about a cluster: its ledger changed."""
+        for shape in range(len(self._question.deployment.shapes)):
+            self._searched.pop((shape, cluster), None)
+
+    def best(self) -> tuple[Candidate, Because, str] | None:
+        """The best place for one more replica, why, and the runner-up; None when there is no place."""
+        open_to = [
+            each for each in self._eligible if not any(f.reject(each, self.tally) for f in self._counting)
+        ]
+        shapes = range(len(self._question.deployment.shapes))
+        if self._question.policy.alternative_policy == "ClusterFirst":
+            return self._select([found for each in open_to if (found := self._first(each, shapes))])
+        for shape in shapes:
+            chosen = self._select([found for each in open_to if (found := self._first(each, (shape,)))])
+            if chosen:
+                return chosen
+        return None
+
+    def _first(self, cluster: InferenceCluster, shapes: range | tuple[int, ...]) -> Candidate | None:
+        for shape in shapes:
+            found = self._search(shape, cluster)
+            if isinstance(found, Candidate):
+                return found
+        return None
+
+    def _select(self, candidates: list[Candidate]) -> tuple[Candidate, Because, str] | None:
+        """Score the candidates and take the best; an earlier score outweighs every later one."""
+        if not candidates:
+            return None
+        keyed = [
+            (tuple(each.value(found, self.tally) for each in self._scores), found) for found in candidates
+        ]
+        keyed.sort(key=lambda item: item[0])
+        key, chosen = keyed[0]
+        because = tuple((each.description, value) for each, value in zip(self._scores, key, strict=True))
+        return chosen, because, keyed[1][1].cluster.name if len(keyed) > 1 else ""
+
+    def free(self, cluster: InferenceCluster) -> Free:
+        """Free nodes of a cluster's pools, in their order."""
+        return tuple(self._ledger.free(cluster.name, pool.name) for pool in cluster.pools)
+
+    def _search(self, shape: int, cluster: InferenceCluster) -> Candidate | Reason:
+        key = (shape, cluster.name)
+        if key not in self._searched:
+            self._searched[key] = self._look(shape, self._question.deployment.shapes[shape], cluster)
+        return self._searched[key]
+
+    def _look(self, number: int, shape: Shape, cluster: InferenceCluster) -> Candidate | Reason:
+        """Fit and search, the search once per distinct (fit, free nodes)."""
+        fit = self._fits.cluster(number, shape.engines, cluster)
+        if not fit.possible:
+            return Reason.NoMatchingDevice
+        free = self.free(cluster)
+        key = (id(fit), free)
+        if key not in self._results:
+            tightest = self._question.policy.strategy == "BinPack"
+            steps = self._question.config.search_budget
+            self._results[key] = search(fit, free, steps=steps, tightest=tightest)
+        found = self._results[key]
+        if isinstance(found, Reason):
+            return found
+        used = {at for option in found for at, _ in option.nodes}
+        taken = sum(nodes for option in found for _, nodes in option.nodes)
+        return Candidate(cluster, shape, found, sum(free[at] for at in used) - taken)
+
+    def rejections(self) -> dict[str, Rejection]:
+        """Why each cluster takes no other replica now; a cluster that would take one is not in it."""
+        found = dict(self._gated)
+        for cluster in self._eligible:
+            rejected = self._rejection(cluster)
+            if rejected is not None:
+                found[cluster.name] = rejected
+        return dict(sorted(found.items()))
+
+    def _rejection(self, cluster: InferenceCluster) -> Rejection | None:
+        for each in self._counting:
+            rejected = each.reject(cluster, self.tally)
+            if rejected is not None:
+                return rejected
+        below = [
+            self._below(number, shape, cluster)
+            for number, shape in enumerate(self._question.deployment.shapes)
+        ]
+        if any(each is None for each in below):
+            return None
+        return max((each for each in below if each), key=lambda each: each.reason.depth)
+
+    def _below(self, number: int, shape: Shape, cluster: InferenceCluster) -> Rejection | None:
+        found = self._search(number, cluster)
+        if isinstance(found, Candidate):
+            return None
+        fit = self._fits.cluster(number, shape.engines, cluster)
+        return below_gates(fit, cluster, self._ledger, self.free(cluster), found)

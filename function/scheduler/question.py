@@ -1,0 +1,39 @@
+"""What one pass is asked: the deployment, its policy and selectors, and the fleet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from function.api.placement import PlacementPolicy
+from function.scheduler.selectors import Selectors, compile_selectors
+
+if TYPE_CHECKING:
+    from function.api import ModelDeployment, SchedulerConfig
+    from function.fleet import Fleet
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Everything a decision depends on."""
+
+    deployment: ModelDeployment
+    policy: PlacementPolicy
+    selectors: Selectors
+    config: SchedulerConfig
+    fleet: Fleet
+    config_fault: str = ""
+    """What is wrong with the function's input; then the defaults apply and nothing new is placed."""
+
+    @property
+    def reads_nodes(self) -> bool:
+        """Whether some selector reads the pool itself, so that its name and attributes decide a match."""
+        return bool(self.selectors.node)
+
+
+def ask(
+    deployment: ModelDeployment, fleet: Fleet, config: SchedulerConfig, config_fault: str = ""
+) -> Question:
+    """Put the question together; selectors are compiled here."""
+    policy = (deployment.spec.placement or PlacementPolicy()).over(config.defaults.placement)
+    return Question(deployment, policy, compile_selectors(deployment, policy), config, fleet, config_fault)

@@ -1,0 +1,69 @@
+"""Why something does not fit, as data. Text is made at the edge (`explain`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Reason(Enum):
+    """Reason codes in evaluation order: a later one is nearer to fitting. The value is for people."""
+
+    MalformedCluster = "unreadable cluster"
+    ClusterDeleting = "cluster being deleted"
+    ClusterSelectorMismatch = "cluster selector mismatch"
+    ClusterSelectorError = "cluster selector error"
+    OutsideCacheFootprint = "outside the cache's footprint"
+    UntoleratedTaint = "untolerated taint"
+    ClusterNotReady = "cluster not ready"
+    NoGatewayAddress = "no gateway address"
+    NoPoolsPublished = "no pools published"
+    MaxReplicasPerCluster = "at the limit of replicas per cluster"
+    TopologySpread = "topology spread"
+    NodeSelectorMismatch = "node selector mismatch"
+    NodeSelectorError = "node selector error"
+    NoMatchingDevice = "no matching device"
+    DeviceSelectorError = "device selector error"
+    SelectorCostExceeded = "selector cost exceeded"
+    DeviceCountShort = "too few devices per node"
+    DeviceContention = "device contention"
+    ConstraintUnsatisfied = "constraint unsatisfied"
+    NothingClaimable = "nothing claimable"
+    NoSinglePool = "no single pool"
+    FabricMismatch = "fabric mismatch"
+    PoolOvercommitted = "pool overcommitted"
+    InsufficientNodes = "insufficient nodes"
+    InsufficientDevices = "insufficient devices"
+    JointCapacity = "insufficient joint capacity"
+    SearchBudgetExceeded = "search budget exceeded"
+
+    @property
+    def depth(self) -> int:
+        """Position in evaluation order: the deeper, the nearer to fitting."""
+        return _DEPTH[self]
+
+
+_DEPTH = {reason: depth for depth, reason in enumerate(Reason)}
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """One thing that does not fit, and the numbers behind it. Fields that do not apply stay empty."""
+
+    reason: Reason
+    detail: str = ""
+    """The particular: the taint, the label, the error's text, the device's actual value."""
+    pool: str = ""
+    engine: str = ""
+    member: str = ""
+    """The member's role."""
+    request: str = ""
+    selector: int | None = None
+    """Index of the selector that failed."""
+    device: str = ""
+    """The closest device entry."""
+    needs: int | None = None
+    free: int | None = None
+    total: int | None = None
+    parts: tuple[Rejection, ...] = ()
+    """The rejections below this one: of the pools under an engine, of the engines under a cluster."""

@@ -1,0 +1,60 @@
+"""Replace: a mismatched replica leaves only when a place for its replacement was found in the same pass.
+
+One at a time, in the order of scale down: its nodes are freed in the ledger, a place is looked for as fill
+does (neither it nor terminating replicas count for spreading), and it is given up if there is one; else it
+is charged again and held.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from function.scheduler.decision import Cause, Dropped, Kept, Placed
+from function.scheduler.scale_down import next_victim
+
+if TYPE_CHECKING:
+    from function.scheduler.fill import Placing
+    from function.scheduler.question import Question
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """One replica given up, and its replacement."""
+
+    dropped: Dropped
+    placed: Placed
+
+
+def _replace(placing: Placing, kept: Kept) -> Replacement | None:
+    own, held = kept.own, kept.own.replica.nodes
+    placing.ledger.release(own.holds, held)
+    placing.places.tally.remove(own.cluster)
+    placing.places.touch(own.holds)
+    found = placing.place(replaces=own)
+    if found is not None:
+        assert kept.mismatch is not None  # noqa: S101 - only mismatched replicas are replaced
+        detail = f"{kept.mismatch.value}: {kept.detail}" if kept.detail else kept.mismatch.value
+        return Replacement(Dropped(own, Cause.Replaced, detail), found)
+    placing.ledger.charge(own.holds, held)
+    placing.places.tally.add(own.cluster)
+    placing.places.touch(own.holds)
+    return None
+
+
+def replace(
+    question: Question, placing: Placing, kept: tuple[Kept, ...]
+) -> tuple[list[Replacement], set[str]]:
+    """Try to replace every mismatched replica. Returns the replacements and the keys given up."""
+    done: list[Replacement] = []
+    waiting, staying = [each for each in kept if each.mismatch], list(kept)
+    while waiting:
+        victim = next_victim(question, staying, among=waiting)
+        if victim is None:
+            break
+        waiting.remove(victim)
+        found = _replace(placing, victim)
+        if found is not None:
+            done.append(found)
+            staying.remove(victim)
+    return done, {each.dropped.own.key for each in done}

@@ -1,0 +1,62 @@
+"""Scale down: who leaves when more are kept than wanted. Survivors are never moved.
+
+Mismatched first; then unhealthy (on a cluster under an untolerated taint or not Ready, then a replica not
+Ready); then the highest index; then the cluster with more of this deployment's replicas, recomputed for
+each victim; then the later cluster name. A replica whose key cannot be read is never a victim.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.api.taints import untolerated
+from function.scheduler.decision import Cause, Dropped, Kept
+from function.scheduler.tally import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from function.scheduler.ledger import Ledger
+    from function.scheduler.question import Question
+
+
+def _sick(question: Question, cluster: str) -> bool:
+    """Whether a cluster is under an untolerated taint, not Ready, or not known."""
+    found = question.fleet.clusters.get(cluster)
+    return (
+        not found
+        or not found.ready
+        or bool(untolerated(found.spec.taints, question.deployment.template.tolerations))
+    )
+
+
+def next_victim(question: Question, kept: Iterable[Kept], among: Iterable[Kept] | None = None) -> Kept | None:
+    """The replica that leaves first of those that can: of all that are kept, or of some among them."""
+    staying = list(kept)
+    counts = Tally(each.own.cluster for each in staying)
+    open_to = staying if among is None else among
+
+    def order(each: Kept) -> tuple[object, ...]:
+        own = each.own
+        index = own.identity.index if own.identity else -1
+        unready = own.replica.ready is not True
+        sick = _sick(question, own.cluster)
+        return (each.mismatch is not None, sick, unready, index, counts[own.cluster], own.cluster)
+
+    return max((each for each in open_to if each.own.identity), key=order, default=None)
+
+
+def scale_down(
+    question: Question, ledger: Ledger, kept: tuple[Kept, ...]
+) -> tuple[tuple[Kept, ...], list[Dropped]]:
+    """Drop the excess over what is wanted. What a victim would have grown by is given back."""
+    staying, dropped = list(kept), []
+    excess = len(staying) - question.deployment.wanted if question.fleet.inputs_told else 0
+    for _ in range(excess):
+        victim = next_victim(question, staying)
+        if victim is None:
+            break
+        staying.remove(victim)
+        ledger.release(victim.own.cluster, victim.grown)
+        dropped.append(Dropped(victim.own, Cause.ScaledDown))
+    return tuple(staying), dropped

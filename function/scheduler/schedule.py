@@ -1,0 +1,98 @@
+"""One pass: retain, scale down, fill, replace, in this order. The whole placement, every time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.fleet import Told
+from function.scheduler.decision import Decision
+from function.scheduler.fill import Placing, fill
+from function.scheduler.fit import Fits
+from function.scheduler.indices import Indices
+from function.scheduler.ledger import Ledger
+from function.scheduler.places import Places
+from function.scheduler.replace import replace
+from function.scheduler.retain import retain
+from function.scheduler.scale_down import scale_down
+from function.scheduler.tally import Tally
+
+if TYPE_CHECKING:
+    from function.scheduler.decision import Dropped, Kept, Placed
+    from function.scheduler.question import Question
+
+
+def open_ledger(question: Question) -> Ledger:
+    """Charge every replica that exists: everybody's, until it is really gone."""
+    fleet = question.fleet
+    ledger = Ledger(fleet.clusters.values())
+    for replica in fleet.charged:
+        ledger.open(replica, replica.cluster)
+    for own in fleet.own:
+        ledger.open(own.replica, own.holds)
+    return ledger
+
+
+def may_place(question: Question) -> bool:
+    """Whether anything new may be placed: everything told, nothing absent, every selector valid."""
+    fleet = question.fleet
+    fleet_known = fleet.inputs_told and fleet.told_clusters is Told.DELIVERED
+    cache_known = fleet.told_cache in (None, Told.DELIVERED)
+    return fleet_known and cache_known and not question.selectors.invalid and not question.config_fault
+
+
+def schedule(question: Question, *, room: int | None = None) -> Decision:
+    """Decide. `room` caps how many new replicas the answer can carry; None is no cap."""
+    ledger, fits = open_ledger(question), Fits(question)
+    retained = retain(question, fits, ledger)
+    kept, scaled = scale_down(question, ledger, retained.kept)
+    dropped = [*retained.dropped, *scaled]
+    if not may_place(question):
+        return Decision(question, ledger, kept, (), tuple(dropped), matched=fits.matched)
+    tally = Tally(each.own.cluster for each in kept)
+    placing = Placing(
+        Places(question, fits, ledger, tally), ledger, Indices(question.deployment, question.fleet)
+    )
+    return _place(question, placing, fits, kept, dropped, room)
+
+
+def _place(
+    question: Question,
+    placing: Placing,
+    fits: Fits,
+    kept: tuple[Kept, ...],
+    dropped: list[Dropped],
+    room: int | None,
+) -> Decision:
+    """Fill the shortfall, then replace the mismatched."""
+    shortfall = max(0, question.deployment.wanted - len(kept))
+    allowed = shortfall if room is None else min(shortfall, room)
+    placed: list[Placed] = fill(placing, allowed)
+    withheld = _withhold(question, placing, len(kept), placed)
+    if not withheld:
+        done, given_up = replace(question, placing, kept)
+        kept = tuple(each for each in kept if each.own.key not in given_up)
+        placed.extend(each.placed for each in done)
+        dropped.extend(each.dropped for each in done)
+    looking = len(kept) + len(placed) < question.deployment.wanted or any(each.mismatch for each in kept)
+    return Decision(
+        question,
+        placing.ledger,
+        kept,
+        tuple(placed),
+        tuple(dropped),
+        rejections=placing.places.rejections() if looking else {},
+        stopped="the response would grow too large" if allowed < shortfall and len(placed) == allowed else "",
+        withheld=withheld,
+        matched=fits.matched,
+    )
+
+
+def _withhold(question: Question, placing: Placing, kept: int, placed: list[Placed]) -> int:
+    """Below minReplicas nothing new is placed; it never drops what runs."""
+    least = question.deployment.spec.min_replicas
+    if least is None or kept + len(placed) >= least:
+        return 0
+    withheld = len(placed)
+    while placed:
+        placing.undo(placed.pop())
+    return withheld

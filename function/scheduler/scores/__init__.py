@@ -1,0 +1,49 @@
+"""Scores: which of the feasible clusters a new replica takes. One idea per file.
+
+A score gives each candidate a value; smaller is better, and an earlier score outweighs every later one, so
+the order of the list is the policy. Adding a score is adding a file and a line in the list.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from function.scheduler.scores.name import Name
+from function.scheduler.scores.preferences import PreferencesScore
+from function.scheduler.scores.ranks import Ranks
+from function.scheduler.scores.soft_spread import SoftSpread
+from function.scheduler.scores.strategy import FewestReplicas, LeastFreeLeft, MostReplicas
+from function.scheduler.scores.tie_break import HashOrder, MostFree
+
+if TYPE_CHECKING:
+    from function.scheduler.candidate import Candidate
+    from function.scheduler.question import Question
+    from function.scheduler.tally import Tally
+
+
+class Score(Protocol):
+    """One reason to prefer a cluster."""
+
+    description: str
+
+    def value(self, candidate: Candidate, tally: Tally) -> object:
+        """A value to compare; smaller is better."""
+
+
+SCORES = (
+    Ranks,
+    PreferencesScore,
+    SoftSpread,
+    LeastFreeLeft,
+    MostReplicas,
+    FewestReplicas,
+    MostFree,
+    HashOrder,
+    Name,
+)
+
+
+def scores(question: Question) -> tuple[Score, ...]:
+    """Build the scores that apply, the weightiest first."""
+    built = (each.of(question) for each in SCORES)
+    return tuple(each for each in built if each is not None)

@@ -1,0 +1,25 @@
+"""The last word: the cluster's name. With it no two candidates are equal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from function.scheduler.candidate import Candidate
+    from function.scheduler.question import Question
+    from function.scheduler.tally import Tally
+
+
+class Name:
+    """Prefers the name that sorts first."""
+
+    description = "first by name"
+
+    @classmethod
+    def of(cls, _question: Question) -> Name:
+        """It always applies."""
+        return cls()
+
+    def value(self, candidate: Candidate, _tally: Tally) -> str:
+        """The cluster's name."""
+        return candidate.cluster.name

@@ -1,0 +1,52 @@
+"""placement.preferences: soft wishes. More matched weight wins."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.cel import bind_cluster
+
+if TYPE_CHECKING:
+    from function.api import InferenceCluster
+    from function.api.placement import Preference
+    from function.scheduler.candidate import Candidate
+    from function.scheduler.question import Question
+    from function.scheduler.selectors import Selectors
+    from function.scheduler.tally import Tally
+
+
+class PreferencesScore:
+    """Prefers clusters that match more preference weight."""
+
+    description = "matched preference weight"
+
+    def __init__(self, preferences: tuple[Preference, ...], selectors: Selectors) -> None:
+        """Take the preferences; a cluster's weight is computed once per pass."""
+        self._preferences, self._selectors = preferences, selectors
+        self._weights: dict[str, int] = {}
+
+    @classmethod
+    def of(cls, question: Question) -> PreferencesScore | None:
+        """It applies where something is preferred."""
+        stated = question.policy.preferences
+        return cls(stated, question.selectors) if stated else None
+
+    def value(self, candidate: Candidate, _tally: Tally) -> int:
+        """The matched weight, negative so that more is better."""
+        name = candidate.cluster.name
+        if name not in self._weights:
+            self._weights[name] = sum(
+                e.weight for e in self._preferences if self._matches(e, candidate.cluster)
+            )
+        return -self._weights[name]
+
+    def _matches(self, preference: Preference, cluster: InferenceCluster) -> bool:
+        if any(cluster.labels.get(key) != value for key, value in preference.match_labels.items()):
+            return False
+        if not preference.cel:
+            return True
+        subject = bind_cluster(name=cluster.name, labels=cluster.labels, attributes=cluster.attributes)
+        return (
+            self._selectors.evaluations.outcome(self._selectors.cluster[preference.cel], subject).kind
+            == "match"
+        )

@@ -1,0 +1,28 @@
+"""firstAvailable: lower ranks first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from function.scheduler.candidate import Candidate
+    from function.scheduler.question import Question
+    from function.scheduler.tally import Tally
+
+
+class Ranks:
+    """Prefers clusters where the preferred devices of a prioritized list are available."""
+
+    description = "preferred devices of firstAvailable"
+
+    @classmethod
+    def of(cls, question: Question) -> Ranks | None:
+        """It applies where some request has a prioritized list."""
+        members = (
+            m for shape in question.deployment.shapes for engine in shape.engines for m in engine.members
+        )
+        return cls() if any(request.first_available for m in members for request in m.requests) else None
+
+    def value(self, candidate: Candidate, _tally: Tally) -> tuple[int, ...]:
+        """The ranks chosen, in the order of the requests."""
+        return candidate.ranks

@@ -1,0 +1,39 @@
+"""topologySpread with ScheduleAnyway: the least skew first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.scheduler.filters.topology_spread import Domains, domains
+
+if TYPE_CHECKING:
+    from function.scheduler.candidate import Candidate
+    from function.scheduler.question import Question
+    from function.scheduler.tally import Tally
+
+FAR = 1_000_000
+"""The skew of a cluster in no domain: behind every cluster in one."""
+
+
+class SoftSpread:
+    """Prefers clusters in domains that have fewer replicas."""
+
+    description = "least topology skew"
+
+    def __init__(self, constraints: tuple[Domains, ...]) -> None:
+        """Take the constraints that do not bind."""
+        self._constraints = constraints
+
+    @classmethod
+    def of(cls, question: Question) -> SoftSpread | None:
+        """It applies where a constraint says ScheduleAnyway."""
+        found = domains(question, "ScheduleAnyway")
+        return cls(found) if found else None
+
+    def value(self, candidate: Candidate, tally: Tally) -> tuple[int, ...]:
+        """How far each constraint's skew would exceed its maxSkew."""
+        skews = (each.skew(candidate.cluster, tally) for each in self._constraints)
+        return tuple(
+            FAR if skew is None else max(0, skew - each.constraint.max_skew)
+            for skew, each in zip(skews, self._constraints, strict=True)
+        )

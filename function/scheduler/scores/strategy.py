@@ -1,0 +1,55 @@
+"""placement.strategy: spread before packing, or pack before spreading."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from function.scheduler.candidate import Candidate
+    from function.scheduler.question import Question
+    from function.scheduler.tally import Tally
+
+
+class FewestReplicas:
+    """Spread: prefers the cluster that hosts the fewest replicas of this deployment."""
+
+    description = "fewest replicas of this deployment"
+
+    @classmethod
+    def of(cls, question: Question) -> FewestReplicas | None:
+        """It applies unless the strategy is BinPack."""
+        return None if question.policy.strategy == "BinPack" else cls()
+
+    def value(self, candidate: Candidate, tally: Tally) -> int:
+        """Replicas of this deployment on the cluster."""
+        return tally[candidate.cluster.name]
+
+
+class LeastFreeLeft:
+    """BinPack: prefers the cluster with the least free nodes left in the pools it would use."""
+
+    description = "least free nodes left in its pools"
+
+    @classmethod
+    def of(cls, question: Question) -> LeastFreeLeft | None:
+        """It applies to the strategy BinPack."""
+        return cls() if question.policy.strategy == "BinPack" else None
+
+    def value(self, candidate: Candidate, _tally: Tally) -> int:
+        """Free nodes left after the placement."""
+        return candidate.free_left
+
+
+class MostReplicas:
+    """BinPack: then the cluster that has the most replicas of this deployment already."""
+
+    description = "most replicas of this deployment"
+
+    @classmethod
+    def of(cls, question: Question) -> MostReplicas | None:
+        """It applies to the strategy BinPack."""
+        return cls() if question.policy.strategy == "BinPack" else None
+
+    def value(self, candidate: Candidate, tally: Tally) -> int:
+        """Replicas of this deployment on the cluster, negative so that more is better."""
+        return -tally[candidate.cluster.name]

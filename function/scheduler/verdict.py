@@ -1,0 +1,79 @@
+"""Verdict: why a cluster that passed every gate still cannot host one more replica.
+
+An engine's headline is the deepest of its pools' reasons, the one nearest to fitting. A cluster's is that of
+the engine that stands in the way: the one with the shallowest headline, since every engine must fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from function.scheduler.reason import Reason, Rejection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from function.api import InferenceCluster
+    from function.scheduler.fit import ClusterFit, EngineFit, EngineOption
+    from function.scheduler.ledger import Ledger
+    from function.scheduler.search import Free
+
+
+def below_gates(
+    fit: ClusterFit, cluster: InferenceCluster, ledger: Ledger, free: Free, outcome: Reason
+) -> Rejection:
+    """The verdict on a cluster where the search found nothing, with everything below it."""
+    engines = tuple(found for each in fit.engines if (found := _engine(each, cluster, ledger, free)))
+    if outcome in (Reason.SearchBudgetExceeded, Reason.JointCapacity) and fit.possible:
+        return Rejection(outcome, parts=engines)
+    headline = min(engines, key=lambda each: each.reason.depth)
+    return replace(headline, parts=engines)
+
+
+def _engine(each: EngineFit, cluster: InferenceCluster, ledger: Ledger, free: Free) -> Rejection | None:
+    """The verdict on one engine; None when it fits alone."""
+    short = [_short(option, cluster, ledger, free) for option in each.options]
+    if any(found is None for found in short):
+        return None
+    pools = [*(found for found in short if found), *_named(each, cluster)]
+    name = each.engine.name
+    if not pools:
+        return Rejection(Reason.NoPoolsPublished, engine=name)
+    split = None if each.options else _split(each)
+    headline = max(pools, key=lambda found: (found.reason.depth, -_missing(found)))
+    parts = tuple(replace(found, engine=name) for found in pools)
+    if split is not None and split.depth > headline.reason.depth:
+        return Rejection(split, engine=name, parts=parts)
+    return replace(headline, engine=name, parts=parts)
+
+
+def _missing(found: Rejection) -> int:
+    return (found.needs or 0) - (found.free or 0)
+
+
+def _named(each: EngineFit, cluster: InferenceCluster) -> Iterator[Rejection]:
+    for at, found in each.rejections:
+        yield replace(found, pool=cluster.pools[at].name)
+
+
+def _short(option: EngineOption, cluster: InferenceCluster, ledger: Ledger, free: Free) -> Rejection | None:
+    """Which pool of an option has too few free nodes, and how many."""
+    worst: Rejection | None = None
+    for at, nodes in option.nodes:
+        if nodes <= free[at]:
+            continue
+        pool = cluster.pools[at]
+        over = ledger.overcommitted(cluster.name, pool.name)
+        reason = Reason.PoolOvercommitted if over else Reason.InsufficientNodes
+        found = Rejection(reason, pool=pool.name, needs=nodes, free=free[at], total=pool.nodes)
+        if worst is None or _missing(found) > _missing(worst):
+            worst = found
+    return worst
+
+
+def _split(each: EngineFit) -> Reason | None:
+    """Members that each fit some pool, but not together: the engine would have to be split."""
+    if not each.scattered or all(found.reason is Reason.NothingClaimable for _, found in each.rejections):
+        return None
+    return Reason.FabricMismatch if each.engine.pool_policy == "SameFabric" else Reason.NoSinglePool
