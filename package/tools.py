@@ -46,8 +46,8 @@ def crossplane() -> str:
 def engine() -> Callable[[str, Path, int], None]:
     """Find something that builds container images. Raises ClickException when there is nothing.
 
-    The result takes an architecture, the tarball to write, and the time to give to every file, in seconds since
-    1970.
+    The result takes an architecture, the tarball to write, and the time to give to every file (seconds since
+    1970).
     """
     builders = {"docker": _docker, "podman": _podman, "buildah": _buildah}
     complaints = []
