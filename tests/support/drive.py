@@ -1,0 +1,156 @@
+"""The one seam between the tests and the function: `run(world)`, at the level of the core or of the wire.
+
+`level="plain"` calls the pipeline on plain values, `level="wire"` sends and receives serialised protobuf.
+FLEET_LEVEL=wire makes the wire the default of a whole test run.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from crossplane.function.proto.v1 import run_function_pb2 as pb
+from google.protobuf import json_format
+
+from function import pipeline
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.exchange import Response, Reuse
+    from tests.support.world import World
+
+Plain = dict[str, Any]
+
+LEVEL = os.environ.get("FLEET_LEVEL", "plain")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the function answered, whichever way it was asked."""
+
+    desired: Mapping[str, Plain]
+    ready: frozenset[str]
+    conditions: Mapping[str, tuple[bool, str, str]]
+    """Condition type to (status, reason, message), in the order of the answer."""
+    status: Plain
+    unready: bool
+    fatal: bool
+    events: tuple[tuple[str, str, str], ...] = ()
+    """(severity, reason, message)"""
+    requirements: tuple[Plain, ...] = ()
+    settled: bool | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    raw: Any = None
+
+    @property
+    def replicas(self) -> dict[str, Plain]:
+        """The desired ModelReplicas by key."""
+        return {key: each for key, each in self.desired.items() if each.get("kind") == "ModelReplica"}
+
+    @property
+    def endpoints(self) -> dict[str, Plain]:
+        """The desired ModelEndpoints by key."""
+        return {key: each for key, each in self.desired.items() if each.get("kind") == "ModelEndpoint"}
+
+    def reason(self, kind: str = "ReplicasScheduled") -> str:
+        """Return the reason of a condition, "" when the condition is not there."""
+        return self.conditions.get(kind, (False, "", ""))[1]
+
+    def same(self, other: Answer) -> bool:
+        """Say whether this answer says the same as `other`, work counters aside."""
+        return all(getattr(self, name) == getattr(other, name) for name in _SAID)
+
+
+_SAID = ("desired", "ready", "conditions", "status", "unready", "fatal", "events", "requirements", "settled")
+
+
+def run(world: World, *, level: str = "", reuse: Reuse | None = None) -> Answer:
+    """Ask the function."""
+    if (level or LEVEL) == "wire":
+        return answer(pb.RunFunctionResponse.FromString(run_bytes(world.message().SerializeToString())))
+    memory = {} if reuse is None else {"reuse": reuse}
+    return of_core(pipeline.run(world.request(), **memory))
+
+
+def run_bytes(request: bytes) -> bytes:
+    """Ask the function in the form it has on the wire."""
+    from function import wire  # the core can be tested before and without the wire
+
+    call = wire.decode(request)
+    return wire.encode(call, pipeline.run(call.request), wire.Ttl())
+
+
+def of_core(response: Response) -> Answer:
+    """Return the core's response as an answer."""
+    return Answer(
+        desired={key: each.resource for key, each in response.desired.items()},
+        ready=frozenset(key for key, each in response.desired.items() if each.ready),
+        conditions={each.type: (each.status, each.reason, each.message) for each in response.conditions},
+        status=dict(response.status),
+        unready=response.unready,
+        fatal=any(each.severity == "FATAL" for each in response.results),
+        events=tuple((each.severity, each.reason, each.message) for each in response.results),
+        requirements=tuple(
+            {
+                "name": each.name,
+                "apiVersion": each.api_version,
+                "kind": each.kind,
+                "matchName": each.match_name,
+                "namespace": each.namespace,
+            }
+            for each in response.requirements
+        ),
+        settled=response.settled,
+        counts=dict(response.counts),
+        raw=response,
+    )
+
+
+def answer(response: pb.RunFunctionResponse) -> Answer:
+    """Return a protobuf response as an answer."""
+    resources = response.desired.resources
+    return Answer(
+        desired={key: plain(resources[key].resource) for key in sorted(resources)},
+        ready=frozenset(key for key in resources if resources[key].ready == pb.READY_TRUE),
+        conditions={
+            each.type: (each.status == pb.STATUS_CONDITION_TRUE, each.reason, each.message)
+            for each in response.conditions
+        },
+        status=plain(response.desired.composite.resource).get("status", {}),
+        unready=response.desired.composite.ready == pb.READY_FALSE,
+        fatal=any(each.severity == pb.SEVERITY_FATAL for each in response.results),
+        events=tuple(
+            (pb.Severity.Name(each.severity).removeprefix("SEVERITY_"), each.reason, each.message)
+            for each in response.results
+        ),
+        requirements=tuple(
+            _requirement(name, each) for name, each in sorted(response.requirements.resources.items())
+        ),
+        raw=response,
+    )
+
+
+def _requirement(name: str, each: Any) -> Plain:
+    return {
+        "name": name,
+        "apiVersion": each.api_version,
+        "kind": each.kind,
+        "matchName": each.match_name if each.HasField("match_name") else None,
+        "namespace": each.namespace if each.HasField("namespace") else None,
+    }
+
+
+def plain(struct: Any) -> Plain:
+    """Return a protobuf Struct as plain values, whole numbers as int."""
+    whole = _whole(json_format.MessageToDict(struct))
+    return whole if isinstance(whole, dict) else {}
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _whole(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_whole(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

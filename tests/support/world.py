@@ -1,0 +1,79 @@
+"""A world: all that one request tells, as plain objects, and its two forms."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from crossplane.function.proto.v1 import run_function_pb2 as pb
+
+from function.exchange import PlainDocument, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Plain = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class World:
+    """One request. None for `clusters`, `replicas` or `cache`: it has not been delivered."""
+
+    deployment: Plain
+    clusters: Sequence[Any] | None = ()
+    replicas: Sequence[Any] | None = ()
+    observed: Mapping[str, Any] = field(default_factory=dict)
+    cache: Sequence[Any] | None = None
+    input: Plain | None = None
+    tag: str = "tested"
+
+    def but(self, **changes: Any) -> World:
+        """Return this world with `changes`."""
+        return replace(self, **changes)
+
+    def copy(self) -> World:
+        """Return a world that shares no object with this one."""
+        return copy.deepcopy(self)
+
+    @property
+    def required(self) -> dict[str, list[Any]]:
+        """The required resources that were delivered, by requirement name."""
+        asked = {"clusters": self.clusters, "all-replicas": self.replicas, "cache": self.cache}
+        return {name: list(items) for name, items in asked.items() if items is not None}
+
+    def request(self) -> Request:
+        """Return the request as the core sees it."""
+        return Request(
+            composite=PlainDocument(self.deployment),
+            observed={name: PlainDocument(each) for name, each in self.observed.items()},
+            required={
+                name: tuple(PlainDocument(each) for each in items) for name, items in self.required.items()
+            },
+            input=self.input,
+        )
+
+    def message(self) -> pb.RunFunctionRequest:
+        """Return the request as Crossplane sends it."""
+        message = pb.RunFunctionRequest()
+        message.meta.tag = self.tag
+        message.observed.composite.resource.update(self.deployment)
+        for name, each in self.observed.items():
+            message.observed.resources[name].resource.update(each)
+        for name, items in self.required.items():
+            message.required_resources[name].SetInParent()
+            for each in items:
+                message.required_resources[name].items.add().resource.update(each)
+        if self.input is not None:
+            message.input.update(self.input)
+        return message
+
+    def dump(self) -> str:
+        """Return the world as text, to be read by a person or by `load`."""
+        return json.dumps(vars(self), indent=1, sort_keys=True, default=list)
+
+
+def load(text: str) -> World:
+    """Return the world that `dump` wrote."""
+    return World(**json.loads(text))
