@@ -1,0 +1,216 @@
+"""Calls: logic that absorbs errors, the lazy ones, and everything that computes its arguments first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.cel.code import Code, Frame, Run, relative
+from function.cel.cost import spend
+from function.cel.errors import EvaluationError, Mistake, no_overload
+from function.cel.folding import folded
+from function.cel.nodes import Call, Name, Node, Select
+from function.cel.operators import equal
+from function.cel.paths import optional_selected, path_code
+from function.cel.runtime import admission, direct
+from function.cel.scope import BUDGET
+from function.cel.values import Optional, Value, type_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from function.cel.declarations import Overload
+    from function.cel.generate import Generator
+
+LAZY = {"or", "orValue"}
+
+
+def call_code(generator: Generator, node: Call) -> Code:
+    """Return the code of a call."""
+    if node.function in ("_&&_", "_||_"):
+        return _logic(generator, node)
+    if node.function == "_?_:_":
+        return _choice(generator, node)
+    if node.function == "_?._":
+        return _optional_select(generator, node)
+    if node.function == "_[_]":
+        fused = path_code(generator.checked, node)
+        if fused is not None:
+            return Code(fused, generator.codes(node.args[:1])[0].cost + 1)
+    if node.function in LAZY and node.target is not None:
+        return _alternative(generator, node)
+    return _eager(generator, node)
+
+
+def _logic(generator: Generator, node: Call) -> Code:
+    """Build `&&` or `||`: the first decisive term wins, an error loses against it wherever it stands."""
+    first, *rest = generator.codes(node.args)
+    decisive = node.function == "_||_"
+    terms = [(first.run, 0), *((code.run, code.cost) for code in rest)]
+
+    def run(frame: Frame) -> Value:
+        error: EvaluationError | None = None
+        for term, units in terms:
+            frame[BUDGET] -= units
+            try:
+                value = term(frame)
+            except EvaluationError as raised:
+                error = error or raised
+                continue
+            if value is decisive:
+                return decisive
+            if type(value) is not bool:
+                error = error or no_overload(f"{type_name(value)} is not a bool")
+        if error is not None:
+            raise error
+        return not decisive
+
+    return Code(run, first.cost)
+
+
+def _choice(generator: Generator, node: Call) -> Code:
+    condition, one, other = generator.codes(node.args)
+    test, yes, no = condition.run, one.run, other.run
+    yes_cost, no_cost = _branch_cost(one, node.args[1]), _branch_cost(other, node.args[2])
+
+    def run(frame: Frame) -> Value:
+        value = test(frame)
+        if value is True:
+            frame[BUDGET] -= yes_cost
+            return yes(frame)
+        if value is False:
+            frame[BUDGET] -= no_cost
+            return no(frame)
+        raise no_overload(f"{type_name(value)} is not a bool")
+
+    return Code(run, condition.cost)
+
+
+def _branch_cost(code: Code, node: Node) -> int:
+    """Return the cost of a branch: Kubernetes does not charge for the name that begins a path there."""
+    path = isinstance(node, Name | Select) or (isinstance(node, Call) and node.function == "_[_]")
+    return max(code.cost - 1, 0) if path else code.cost
+
+
+def _optional_select(generator: Generator, node: Call) -> Code:
+    operand, field = node.args
+    code = generator.code(operand)
+    run, name = code.run, field.value  # type: ignore[union-attr]
+
+    def select(frame: Frame) -> Value:
+        found = optional_selected(run(frame), name)
+        if found.present:
+            frame[BUDGET] -= 1
+        return found
+
+    return Code(select, code.cost + relative(operand))
+
+
+def _alternative(generator: Generator, node: Call) -> Code:
+    """Build `or` and `orValue`: the alternative runs only if the optional is empty."""
+    optional, alternative = generator.codes((node.target, *node.args))  # type: ignore[arg-type]
+    first, second, units = optional.run, alternative.run, alternative.cost
+    whole = node.function == "or"
+
+    def run(frame: Frame) -> Value:
+        value = first(frame)
+        if type(value) is not Optional:
+            raise no_overload(f"{type_name(value)}.{node.function}")
+        if value.present:
+            return value if whole else value.value
+        frame[BUDGET] -= units
+        other = second(frame)
+        if whole and type(other) is not Optional:
+            raise no_overload(f"optional_type.or({type_name(other)})")
+        return other
+
+    return Code(run, optional.cost)
+
+
+def _eager(generator: Generator, node: Call) -> Code:
+    nodes = node.args
+    if node.target is not None and node not in generator.checked.global_calls:
+        nodes = (node.target, *nodes)
+    codes = generator.codes(nodes)
+    overloads = generator.checked.overloads[node]
+    known = folded(generator, node, overloads, codes)
+    if known is not None:
+        return known
+    units = sum(code.cost for code in codes)
+    if node.function in ("_[_]", "_[?_]"):
+        units += relative(nodes[0]) - isinstance(nodes[1], Name | Select)
+    if node.function == "_==_" and isinstance(codes[1].constant, str):
+        return Code(_equals_text(codes[0].run, codes[1].constant), units)
+    kinds = [generator.checked.types[arg] for arg in nodes]
+    runs = [code.run for code in codes]
+    one = direct(overloads, kinds)
+    if one is None:
+        return Code(_dispatched(node.function, overloads, runs), units)
+    run = generator.owning(one)
+    if isinstance(one.cost, int):
+        return Code(_applied(run, runs), units + one.cost)
+    return Code(_metered(run, one.cost, runs), units)
+
+
+def _equals_text(run: Run, text: str) -> Run:
+    """Build `x == "literal"`, the commonest test of all."""
+    length = len(text)
+
+    def compare(frame: Frame) -> Value:
+        value = run(frame)
+        if type(value) is str:
+            frame[BUDGET] -= -(-min(len(value), length) // 10)
+            return value == text
+        frame[BUDGET] -= 1
+        return equal(value, text)
+
+    return compare
+
+
+def _applied(call: Callable[..., Value], runs: list[Run]) -> Run:
+    """Return what computes the arguments and calls."""
+    if len(runs) == 1:
+        (only,) = runs
+        return lambda frame: call(only(frame))
+    if len(runs) == 2:  # noqa: PLR2004 - the common numbers of arguments are written out, for speed
+        one, two = runs
+        return lambda frame: call(one(frame), two(frame))
+
+    def run(frame: Frame) -> Value:
+        values = []
+        for part in runs:
+            values.append(part(frame))  # noqa: PERF401 - a comprehension would be one more frame
+        return call(*values)
+
+    return run
+
+
+def _metered(call: Callable[..., Value], units: Callable[..., int], runs: list[Run]) -> Run:
+    """Return what computes the arguments, calls, and charges by what came of it."""
+
+    def run(frame: Frame) -> Value:
+        values = []
+        for part in runs:
+            values.append(part(frame))  # noqa: PERF401 - a comprehension would be one more frame
+        result = call(*values)
+        spend(frame, units(result, *values))
+        return result
+
+    return run
+
+
+def _dispatched(name: str, overloads: tuple[Overload, ...], runs: list[Run]) -> Run:
+    """Return what computes the arguments and then finds the overload for what they turned out to be."""
+    choices = [(admission(overload.parameters), overload.run, overload.cost) for overload in overloads]
+
+    def run(frame: Frame) -> Value:
+        values = []
+        for part in runs:
+            values.append(part(frame))  # noqa: PERF401 - a comprehension would be one more frame
+        for admits, call, units in choices:
+            if admits(values):
+                result = call(*values)
+                spend(frame, units if isinstance(units, int) else units(result, *values))
+                return result
+        raise no_overload(f"{name}({', '.join(map(type_name, values))})")
+
+    return run

@@ -1,0 +1,55 @@
+"""What a node compiles to, and how it is charged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+from function.cel.nodes import Call, Name, Node, Select
+from function.cel.scope import BUDGET
+from function.cel.values import Value
+
+Frame: TypeAlias = list[Value]
+Run: TypeAlias = Callable[[Frame], Value]
+
+UNKNOWN: Any = object()
+
+
+class Code(NamedTuple):
+    """What a node compiles to: what runs, what it surely costs, its value if that is known."""
+
+    run: Run
+    cost: int = 0
+    constant: Value = UNKNOWN
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the value is known before any evaluation."""
+        return self.constant is not UNKNOWN
+
+
+def constant(value: Value) -> Code:
+    """Return the code of a known value."""
+    return Code(lambda _frame: value, 0, value)
+
+
+def charged(code: Code) -> Run:
+    """Return what runs the code and charges for it."""
+    run, units = code.run, code.cost
+    if not units:
+        return run
+
+    def charge(frame: Frame) -> Value:
+        frame[BUDGET] -= units
+        return run(frame)
+
+    return charge
+
+
+def relative(operand: Node) -> int:
+    """Return the unit that Kubernetes charges for reaching into something computed."""
+    if isinstance(operand, Name | Select):
+        return 0
+    if isinstance(operand, Call) and operand.function in ("_[_]", "_[?_]", "_?._"):
+        return 0
+    return 1

@@ -1,0 +1,106 @@
+"""How a library declares its functions: a signature in words, what runs, what it costs, since when it exists.
+
+`method("charAt", "string, int -> string", char_at)` declares `receiver.charAt(index)`. A single capital letter is
+a type parameter. A cost is a number of units, or a function of (result, arguments...) that returns it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
+
+from function.cel import types
+from function.cel.types import Type, has_parameter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from function.cel.values import Value
+
+Cost: TypeAlias = "int | Callable[..., int]"
+
+ALWAYS = "1.31"
+"""The oldest Kubernetes release that the table of versions reaches back to."""
+
+_ABBREVIATIONS = {
+    "Quantity": types.QUANTITY,
+    "Semver": types.SEMVER,
+    "IP": types.IP,
+    "CIDR": types.CIDR,
+    "URL": types.URL,
+    "Format": types.FORMAT,
+}
+_TOKEN = re.compile(r"\s*([A-Za-z][\w.]*|[<>,]|->)")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Overload:
+    """One signature of one function."""
+
+    name: str
+    member: bool
+    parameters: tuple[Type, ...]
+    result: Type
+    run: Callable[..., Value]
+    cost: Cost
+    since: str
+    generic: bool
+
+
+def function(
+    name: str, signature: str, run: Callable[..., Value], *, cost: Cost = 1, since: str = ALWAYS
+) -> Overload:
+    """Declare `name(arguments)`."""
+    return _overload(name, signature, run, cost, since, member=False)
+
+
+def method(
+    name: str, signature: str, run: Callable[..., Value], *, cost: Cost = 1, since: str = ALWAYS
+) -> Overload:
+    """Declare `receiver.name(arguments)`; the receiver is the first of the signature."""
+    return _overload(name, signature, run, cost, since, member=True)
+
+
+def both(
+    name: str, signature: str, run: Callable[..., Value], *, cost: Cost = 1
+) -> tuple[Overload, Overload]:
+    """Declare a function that can be called in either style."""
+    return function(name, signature, run, cost=cost), method(name, signature, run, cost=cost)
+
+
+def _overload(  # noqa: PLR0913 - the parts of a declaration
+    name: str, signature: str, run: Callable[..., Value], cost: Cost, since: str, *, member: bool
+) -> Overload:
+    *parameters, result = parse_signature(signature)
+    generic = any(map(has_parameter, (*parameters, result)))
+    return Overload(name, member, tuple(parameters), result, run, cost, since, generic)
+
+
+@lru_cache(maxsize=1024)
+def parse_signature(signature: str) -> tuple[Type, ...]:
+    """Return the types of the parameters and, last, of the result."""
+    parameters, _, result = signature.partition("->")
+    return (*_types(parameters), *_types(result))
+
+
+def _types(text: str) -> list[Type]:
+    stack: list[list[Type]] = [[]]
+    names: list[str] = []
+    for token in _TOKEN.findall(text):
+        if token == "<":
+            names.append(stack[-1].pop().name)
+            stack.append([])
+        elif token == ">":
+            arguments = tuple(stack.pop())
+            stack[-1].append(Type(names.pop(), arguments))
+        elif token != ",":
+            stack[-1].append(_named(token))
+    return stack[0]
+
+
+def _named(token: str) -> Type:
+    if len(token) == 1 and token.isupper():
+        return Type(f"'{token}")
+    return _ABBREVIATIONS.get(token, Type(token))

@@ -1,0 +1,229 @@
+"""From a checked tree to closures: one Python function for each node, built once, run on a frame.
+
+A closure takes the frame of one evaluation and returns a value or raises. It keeps nothing between calls, so any
+number of threads may run a program at once. What a node costs is known before it runs, except for texts and
+lists, so costs are summed up at compile time and charged once for each stretch that runs as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from function.cel.calls import call_code
+from function.cel.code import Code, Frame, Run, charged, constant, relative
+from function.cel.cost import CREATE_LIST, CREATE_MAP, CREATE_MESSAGE
+from function.cel.errors import EvaluationError, no_overload
+from function.cel.generate_loops import loop_code, optional_map_code
+from function.cel.messages import WRAPPERS
+from function.cel.nodes import (
+    Bind,
+    Call,
+    ListLiteral,
+    Literal,
+    Loop,
+    MapLiteral,
+    Message,
+    Name,
+    Node,
+    OptionalMap,
+    Select,
+)
+from function.cel.paths import path_code, present, selected
+from function.cel.values import Map, Optional, TypeValue, Value, normal_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from function.cel.check import Checked
+    from function.cel.declarations import Overload
+
+
+class Generator:
+    """Builds the closures of one expression."""
+
+    def __init__(self, checked: Checked, *, forms: bool) -> None:
+        self.checked = checked
+        self.forms = forms
+
+    def code(self, node: Node) -> Code:
+        """Return the code of a node."""
+        return RULES[type(node)](self, node)
+
+    def codes(self, nodes: tuple[Node, ...]) -> list[Code]:
+        """Return the codes of nodes."""
+        made = []
+        for node in nodes:
+            made.append(self.code(node))  # noqa: PERF401 - a comprehension would be one more frame
+        return made
+
+    def owning(self, overload: Overload) -> Callable[..., Value]:
+        """Return what runs an overload; where forms matter a parsed quantity is the evaluation's own."""
+        run = overload.run
+        if self.forms and overload.name == "quantity":
+            return lambda text: run(text).own()
+        return run
+
+    def literal(self, node: Literal) -> Code:
+        return constant(node.value)
+
+    def name(self, node: Name) -> Code:
+        if node in self.checked.type_values:
+            return constant(TypeValue(self.checked.type_values[node]))
+        variable = self.checked.variables[node]
+        slot = variable.slot
+        if not variable.lazy:
+            return Code(lambda frame: frame[slot], 1)
+        return Code(_lazy(slot), 1)
+
+    def select(self, node: Select) -> Code:
+        if node in self.checked.type_values:
+            return constant(TypeValue(self.checked.type_values[node]))
+        operand, field = self.code(node.operand), node.field
+        run, units = operand.run, operand.cost + relative(node.operand)
+        if node.test:
+            return Code(lambda frame: present(run(frame), field), units)
+        fused = path_code(self.checked, node)
+        if fused is not None:
+            return Code(fused, units + 1)
+        return Code(lambda frame: selected(run(frame), field), units + 1)
+
+    def call(self, node: Call) -> Code:
+        return call_code(self, node)
+
+    def list_literal(self, node: ListLiteral) -> Code:
+        codes = self.codes(tuple(item.value for item in node.items))
+        optional = [item.optional for item in node.items]
+        if not any(optional):
+            return _plain_list(codes)
+        items = [(code.run, mark) for code, mark in zip(codes, optional, strict=True)]
+
+        def run(frame: Frame) -> Value:
+            made = []
+            for part, mark in items:
+                value = part(frame)
+                if not mark:
+                    made.append(value)
+                elif _optional(value).present:
+                    made.append(value.value)
+            return made
+
+        return Code(run, CREATE_LIST + sum(code.cost for code in codes))
+
+    def map_literal(self, node: MapLiteral) -> Code:
+        keys = self.codes(tuple(entry.key for entry in node.entries))
+        values = self.codes(tuple(entry.value for entry in node.entries))
+        entries = [
+            (key.run, value.run, entry.optional)
+            for key, value, entry in zip(keys, values, node.entries, strict=True)
+        ]
+        run = _map_of(entries)
+        known = all(code.is_constant for code in keys + values)
+        return Code(run, 0 if known else CREATE_MAP + sum(code.cost for code in keys + values))
+
+    def message(self, node: Message) -> Code:
+        if not node.fields:
+            zero = WRAPPERS[node.name].zero
+            return Code(lambda _frame: zero, CREATE_MESSAGE)
+        codes = self.codes(tuple(value for _, value in node.fields))
+        return Code(codes[-1].run, CREATE_MESSAGE + sum(code.cost for code in codes))
+
+    def bind(self, node: Bind) -> Code:
+        value, body = charged(self.code(node.value)), self.code(node.body)
+        (slot,) = self.checked.slots[node]
+        run = body.run
+
+        def bind(frame: Frame) -> Value:
+            frame[slot] = _Pending(value)
+            return run(frame)
+
+        return Code(bind, body.cost)
+
+    def loop(self, node: Loop) -> Code:
+        return loop_code(self, node)
+
+    def optional_map(self, node: OptionalMap) -> Code:
+        return optional_map_code(self, node)
+
+
+class _Pending:
+    """A bound value that nobody has asked for yet."""
+
+    __slots__ = ("run",)
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+
+def _lazy(slot: int) -> Run:
+    """Return what reads a bound name, computing its value the first time."""
+
+    def run(frame: Frame) -> Value:
+        value = frame[slot]
+        if type(value) is _Pending:
+            try:
+                value = value.run(frame)
+            except EvaluationError as error:
+                value = error
+            frame[slot] = value
+        if isinstance(value, EvaluationError):
+            raise value
+        return value
+
+    return run
+
+
+def _plain_list(codes: list[Code]) -> Code:
+    if all(code.is_constant for code in codes):
+        known = [code.constant for code in codes]
+        return Code(lambda _frame: known, 0, known)
+    runs = [code.run for code in codes]
+    units = CREATE_LIST + sum(code.cost for code in codes)
+    if len(runs) == 1:
+        only = runs[0]
+        return Code(lambda frame: [only(frame)], units)
+
+    def run(frame: Frame) -> Value:
+        made = []
+        for part in runs:
+            made.append(part(frame))  # noqa: PERF401 - a comprehension would be one more frame
+        return made
+
+    return Code(run, units)
+
+
+def _optional(value: Value) -> Optional:
+    if type(value) is not Optional:
+        raise no_overload("an optional element needs an optional")
+    return value
+
+
+def _map_of(entries: list[tuple[Run, Run, bool]]) -> Run:
+    def run(frame: Frame) -> Value:
+        made: dict[Value, tuple[Value, Value]] = {}
+        for key_run, value_run, mark in entries:
+            key, value = key_run(frame), value_run(frame)
+            if mark:
+                if not _optional(value).present:
+                    continue
+                value = value.value
+            normal = normal_key(key)
+            if normal in made:
+                raise EvaluationError(f"Failed with repeated key: {key}")
+            made[normal] = (key, value)
+        return Map(made)
+
+    return run
+
+
+RULES: dict[type, Callable[[Generator, Any], Code]] = {
+    Literal: Generator.literal,
+    Name: Generator.name,
+    Select: Generator.select,
+    Call: Generator.call,
+    ListLiteral: Generator.list_literal,
+    MapLiteral: Generator.map_literal,
+    Message: Generator.message,
+    Bind: Generator.bind,
+    Loop: Generator.loop,
+    OptionalMap: Generator.optional_map,
+}

@@ -1,0 +1,251 @@
+"""Comprehensions as closures. Each step is charged before it runs, so that none runs for long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from function.cel.code import Code, Frame, Run, charged
+from function.cel.cost import CREATE_LIST, sorting, spend
+from function.cel.errors import CostExceeded, EvaluationError, no_overload
+from function.cel.library.lists import sorted_by
+from function.cel.scope import BUDGET
+from function.cel.values import NONE, Map, Optional, Value, normal_key, type_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from function.cel.generate import Generator
+    from function.cel.nodes import Loop, OptionalMap
+
+Each: TypeAlias = "Callable[[Frame], Iterable[Value]]"
+
+CONDITION = {"all": 2, "exists": 3}
+"""What Kubernetes charges for asking whether to go on."""
+COUNT, RESULT = 2, 1
+LIST_STEP = 1 + CREATE_LIST + 1
+MAP_STEP, ENTRY_STEP = 3, 2
+"""What it charges for a step besides what stands in it: the accumulator, the new element, joining them."""
+
+
+def loop_code(generator: Generator, node: Loop) -> Code:
+    """Return the code of a comprehension."""
+    over = generator.code(node.range)
+    steps = generator.codes(node.steps)
+    slots = generator.checked.slots[node]
+    each = _walker(over.run, slots)
+    run, units = BUILDERS[node.kind](each, steps, slots)
+    return Code(run, over.cost + units)
+
+
+def _walker(over: Run, slots: tuple[int, ...]) -> Each:
+    """Return what puts each element into the loop's slots, one after the other, and yields it."""
+    first = slots[0]
+
+    def one(frame: Frame) -> Iterable[Value]:
+        for value in _elements(over(frame)):
+            if frame[BUDGET] < 0:
+                raise CostExceeded
+            frame[first] = value
+            yield value
+
+    def two(frame: Frame) -> Iterable[Value]:
+        for pair in _pairs(over(frame)):
+            if frame[BUDGET] < 0:
+                raise CostExceeded
+            frame[first], frame[slots[1]] = pair
+            yield pair
+
+    return one if len(slots) == 1 else two
+
+
+def _elements(value: Value) -> Iterable[Value]:
+    if type(value) is list:
+        return value
+    if type(value) is Map:
+        return [key for key, _ in value.entries.values()]
+    raise EvaluationError(f"a {type_name(value)} is nothing to iterate over")
+
+
+def _pairs(value: Value) -> Iterable[tuple[Value, Value]]:
+    if type(value) is list:
+        return enumerate(value)
+    if type(value) is Map:
+        return value.entries.values()
+    raise EvaluationError(f"a {type_name(value)} is nothing to iterate over")
+
+
+def _bool(value: Value) -> bool:
+    if type(value) is not bool:
+        raise no_overload(f"{type_name(value)} is not a bool")
+    return value
+
+
+def _quantifier(each: Each, step: Code, *, decisive: bool) -> tuple[Run, int]:
+    """Build `all` or `exists`: the first decisive element settles it, errors lose against it."""
+    test = step.run
+    condition = CONDITION["exists" if decisive else "all"]
+    units = condition + 1 + step.cost
+
+    def run(frame: Frame) -> Value:
+        error: EvaluationError | None = None
+        for _ in each(frame):
+            frame[BUDGET] -= units
+            try:
+                value = test(frame)
+            except EvaluationError as raised:
+                error = error or raised
+                continue
+            if value is decisive:
+                frame[BUDGET] -= condition
+                return decisive
+            if type(value) is not bool:
+                error = error or no_overload(f"{type_name(value)} is not a bool")
+        if error is not None:
+            raise error
+        return not decisive
+
+    return run, RESULT
+
+
+def _all(each: Each, steps: list[Code], _slots: tuple[int, ...]) -> tuple[Run, int]:
+    return _quantifier(each, steps[0], decisive=False)
+
+
+def _exists(each: Each, steps: list[Code], _slots: tuple[int, ...]) -> tuple[Run, int]:
+    return _quantifier(each, steps[0], decisive=True)
+
+
+def _exists_one(each: Each, steps: list[Code], _slots: tuple[int, ...]) -> tuple[Run, int]:
+    test = charged(steps[0])
+
+    def run(frame: Frame) -> Value:
+        found = 0
+        for _ in each(frame):
+            if _bool(test(frame)):
+                frame[BUDGET] -= COUNT
+                found += 1
+        return found == 1
+
+    return run, COUNT
+
+
+def _filter(each: Each, steps: list[Code], _slots: tuple[int, ...]) -> tuple[Run, int]:
+    test = charged(steps[0])
+
+    def run(frame: Frame) -> Value:
+        kept = []
+        for value in each(frame):
+            if _bool(test(frame)):
+                frame[BUDGET] -= LIST_STEP + 1
+                kept.append(value)
+        return kept
+
+    return run, RESULT
+
+
+def _map(each: Each, steps: list[Code], _slots: tuple[int, ...]) -> tuple[Run, int]:
+    """Build `map` and `transformList`, with or without a predicate."""
+    test = charged(steps[0]) if len(steps) > 1 else None
+    make, units = steps[-1].run, LIST_STEP + steps[-1].cost
+
+    def run(frame: Frame) -> Value:
+        made = []
+        for _ in each(frame):
+            if test is None or _bool(test(frame)):
+                frame[BUDGET] -= units
+                made.append(make(frame))
+        return made
+
+    return run, RESULT
+
+
+def _transform_map(each: Each, steps: list[Code], _slots: tuple[int, ...]) -> tuple[Run, int]:
+    test = charged(steps[0]) if len(steps) > 1 else None
+    make, units = steps[-1].run, MAP_STEP + steps[-1].cost
+
+    def run(frame: Frame) -> Value:
+        made: dict[Value, tuple[Value, Value]] = {}
+        for key, _ in each(frame):
+            if test is None or _bool(test(frame)):
+                frame[BUDGET] -= units
+                made[normal_key(key)] = (key, make(frame))
+        return Map(made)
+
+    return run, RESULT
+
+
+def _transform_entries(each: Each, steps: list[Code], _slots: tuple[int, ...]) -> tuple[Run, int]:
+    test = charged(steps[0]) if len(steps) > 1 else None
+    make, units = steps[-1].run, ENTRY_STEP + steps[-1].cost
+
+    def run(frame: Frame) -> Value:
+        made: dict[Value, tuple[Value, Value]] = {}
+        for _ in each(frame):
+            if test is None or _bool(test(frame)):
+                frame[BUDGET] -= units
+                _insert(made, make(frame))
+        return Map(made)
+
+    return run, RESULT
+
+
+def _insert(made: dict[Value, tuple[Value, Value]], entries: Value) -> None:
+    if type(entries) is not Map:
+        raise no_overload(f"{type_name(entries)} is not a map of one entry")
+    for normal, entry in entries.entries.items():
+        if normal in made:
+            raise EvaluationError(f"insert failed: key {entry[0]} already exists")
+        made[normal] = entry
+
+
+def _sort_by(each: Each, steps: list[Code], _slots: tuple[int, ...]) -> tuple[Run, int]:
+    key, units = steps[0].run, LIST_STEP + steps[0].cost
+
+    def run(frame: Frame) -> Value:
+        values, keys = [], []
+        for value in each(frame):
+            frame[BUDGET] -= units
+            values.append(value)
+            keys.append(key(frame))
+        spend(frame, sorting(values))
+        return sorted_by(values, keys)
+
+    return run, RESULT + 2
+
+
+BUILDERS: dict[str, Callable[[Each, list[Code], tuple[int, ...]], tuple[Run, int]]] = {
+    "all": _all,
+    "exists": _exists,
+    "exists_one": _exists_one,
+    "filter": _filter,
+    "map": _map,
+    "transformList": _map,
+    "transformMap": _transform_map,
+    "transformMapEntry": _transform_entries,
+    "sortBy": _sort_by,
+}
+
+
+def optional_map_code(generator: Generator, node: OptionalMap) -> Code:
+    """Return the code of `optMap` or `optFlatMap`."""
+    optional, body = generator.code(node.optional), generator.code(node.body)
+    given, make = optional.run, charged(body)
+    (slot,) = generator.checked.slots[node]
+    flat = node.flat
+
+    def run(frame: Frame) -> Value:
+        value = given(frame)
+        if type(value) is not Optional:
+            raise no_overload(f"{type_name(value)}.optMap")
+        if not value.present:
+            return NONE
+        frame[slot] = value.value
+        made = make(frame)
+        if not flat:
+            return Optional(made)
+        if type(made) is not Optional:
+            raise no_overload(f"optFlatMap to {type_name(made)}")
+        return made
+
+    return Code(run, optional.cost)

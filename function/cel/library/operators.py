@@ -1,0 +1,74 @@
+"""The operators: which types they take. What they do is in `function.cel.operators`."""
+
+from __future__ import annotations
+
+from function.cel import cost
+from function.cel.declarations import Overload, function
+from function.cel.operators import (
+    add,
+    at_least,
+    at_most,
+    contains,
+    divide,
+    element,
+    equal,
+    less,
+    minus,
+    more,
+    multiply,
+    negate,
+    optional_element,
+    remainder,
+    subtract,
+    unequal,
+)
+
+_NUMBERS = ("int", "uint", "double")
+_WALKED = ("string", "bytes")
+_MIXED = [(one, two) for one in _NUMBERS for two in _NUMBERS]
+_ALIKE = [(kind, kind) for kind in ("bool", "string", "bytes", "timestamp", "duration")]
+_ORDER = (("_<_", less), ("_<=_", at_most), ("_>_", more), ("_>=_", at_least))
+
+
+def _orders() -> list[Overload]:
+    return [
+        function(name, f"{one}, {two} -> bool", run, cost=cost.compare if one in _WALKED else 1)
+        for name, run in _ORDER
+        for one, two in _ALIKE + _MIXED
+    ]
+
+
+def _arithmetic() -> list[Overload]:
+    return [
+        *(function("_+_", f"{k}, {k} -> {k}", add) for k in (*_NUMBERS, "duration")),
+        *(function("_+_", f"{k}, {k} -> {k}", add, cost=cost.walk_both) for k in _WALKED),
+        function("_+_", "duration, timestamp -> timestamp", add),
+        function("_+_", "timestamp, duration -> timestamp", add),
+        function("_+_", "list<A>, list<A> -> list<A>", add, cost=cost.join_lists),
+        *(function("_-_", f"{k}, {k} -> {k}", subtract) for k in (*_NUMBERS, "duration")),
+        function("_-_", "timestamp, duration -> timestamp", subtract),
+        function("_-_", "timestamp, timestamp -> duration", subtract),
+        *(function("_*_", f"{k}, {k} -> {k}", multiply) for k in _NUMBERS),
+        *(function("_/_", f"{k}, {k} -> {k}", divide) for k in _NUMBERS),
+        *(function("_%_", f"{k}, {k} -> {k}", remainder) for k in ("int", "uint")),
+        *(function("-_", f"{k} -> {k}", minus) for k in ("int", "double")),
+    ]
+
+
+DECLARATIONS = (
+    function("_==_", "A, A -> bool", equal, cost=cost.compare),
+    function("_!=_", "A, A -> bool", unequal, cost=cost.compare),
+    function("!_", "bool -> bool", negate),
+    function("@in", "A, list<A> -> bool", contains, cost=cost.search),
+    function("@in", "A, map<A, B> -> bool", contains),
+    function("_[_]", "list<A>, int -> A", element),
+    function("_[_]", "map<A, B>, A -> B", element),
+    function("_[_]", "optional<list<A>>, int -> optional<A>", element),
+    function("_[_]", "optional<map<A, B>>, A -> optional<B>", element),
+    function("_[?_]", "list<A>, int -> optional<A>", optional_element),
+    function("_[?_]", "optional<list<A>>, int -> optional<A>", optional_element),
+    function("_[?_]", "map<A, B>, A -> optional<B>", optional_element),
+    function("_[?_]", "optional<map<A, B>>, A -> optional<B>", optional_element),
+    *_orders(),
+    *_arithmetic(),
+)

@@ -1,0 +1,50 @@
+"""Optionals: values that may be missing. `or` and `orValue` are lazy; see `function.cel.generate`."""
+
+from __future__ import annotations
+
+from function.cel.declarations import function, method
+from function.cel.errors import EvaluationError
+from function.cel.values import NONE, Duration, Map, Optional, UInt, Value
+
+_SIZED = (str, bytes, list, Map)
+_NUMERIC = (bool, int, UInt, float)
+
+
+def unwrap(optional: Optional) -> Value:
+    """Return the value that is there."""
+    if not optional.present:
+        raise EvaluationError("optional.none() dereference")
+    return optional.value
+
+
+def of_non_zero(value: Value) -> Optional:
+    """Return none for null, for zero and for what is empty."""
+    kind = type(value)
+    zero = value is None or (kind in _SIZED and len(value) == 0) or (kind in _NUMERIC and value == 0)
+    zero = zero or (kind is Duration and value.nanos == 0) or (kind is Optional and not value.present)
+    return NONE if zero else Optional(value)
+
+
+def present(values: list[Optional]) -> list[Value]:
+    """Return the values that are there."""
+    return [optional.value for optional in values if optional.present]
+
+
+def never(*_args: Value) -> Value:
+    """Stand in for what the generator does itself."""
+    raise AssertionError("the generator runs this lazily")
+
+
+DECLARATIONS = (
+    function("optional.of", "A -> optional<A>", Optional),
+    function("optional.none", "-> optional<A>", lambda: NONE),
+    function("optional.ofNonZeroValue", "A -> optional<A>", of_non_zero),
+    method("hasValue", "optional<A> -> bool", lambda optional: optional.present),
+    method("value", "optional<A> -> A", unwrap),
+    method("or", "optional<A>, optional<A> -> optional<A>", never),
+    method("orValue", "optional<A>, A -> A", never),
+    function("optional.unwrap", "list<optional<A>> -> list<A>", present, since="1.33"),
+    method("unwrapOpt", "list<optional<A>> -> list<A>", present, since="1.33"),
+    method("first", "list<A> -> optional<A>", lambda v: Optional(v[0]) if v else NONE, since="1.33"),
+    method("last", "list<A> -> optional<A>", lambda v: Optional(v[-1]) if v else NONE, since="1.33"),
+)

@@ -1,0 +1,138 @@
+"""Text: cel-go's string functions. Positions count characters, not bytes."""
+
+from __future__ import annotations
+
+from function.cel import cost
+from function.cel.cost import size, tenth
+from function.cel.declarations import both, function, method
+from function.cel.errors import CostExceeded, EvaluationError, no_overload
+from function.cel.values import Map, Value
+
+_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+_UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
+_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+_QUOTED = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"} | {
+    "\\": "\\\\",
+    '"': '\\"',
+}
+LONGEST = 10 * cost.LIMIT
+"""Characters: walking through a longer text would cost more than an evaluation may."""
+
+
+def _within(text: str, at: int) -> None:
+    if not 0 <= at <= len(text):
+        raise EvaluationError(f"index out of range: {at}")
+
+
+def char_at(text: str, at: int) -> str:
+    """Return one character, or nothing just past the end."""
+    _within(text, at)
+    return text[at : at + 1]
+
+
+def index_of(text: str, part: str, start: int = 0) -> int:
+    """Return where `part` first is at or after `start`, or -1."""
+    if start < 0:
+        raise EvaluationError(f"index out of range: {start}")
+    if start > len(text):
+        return -1
+    return text.find(part, start)
+
+
+def last_index_of(text: str, part: str, start: int | None = None) -> int:
+    """Return where `part` last is at or before `start`, or -1."""
+    if start is None:
+        return text.rfind(part)
+    if start < 0:
+        raise EvaluationError(f"index out of range: {start}")
+    return text.rfind(part, 0, start + len(part)) if start <= len(text) else -1
+
+
+def replace(text: str, old: str, new: str, limit: int = -1) -> str:
+    """Replace the first `limit` occurrences; all if it is negative."""
+    count = limit if limit >= 0 else -1
+    if len(new) > len(old):
+        times = text.count(old) if limit < 0 else min(limit, text.count(old))
+        if len(text) + times * (len(new) - len(old)) > LONGEST:
+            raise CostExceeded
+    return text.replace(old, new, count)
+
+
+def split(text: str, separator: str, limit: int = -1) -> list[str]:
+    """Split into at most `limit` parts; into characters if the separator is empty."""
+    if limit == 0:
+        return []
+    if separator:
+        return text.split(separator, limit - 1 if limit > 0 else -1)
+    if limit < 0 or len(text) <= limit:
+        return list(text)
+    return [*text[: limit - 1], text[limit - 1 :]]
+
+
+def substring(text: str, start: int, end: int | None = None) -> str:
+    """Return the characters in [start, end)."""
+    end = len(text) if end is None else end
+    _within(text, start)
+    _within(text, end)
+    if start > end:
+        raise EvaluationError(f"invalid substring range. start: {start}, end: {end}")
+    return text[start:end]
+
+
+def join(parts: list[Value], separator: str = "") -> str:
+    """Join texts."""
+    if not all(type(part) is str for part in parts):
+        raise no_overload("join: an element is not a string")
+    if sum(map(len, parts)) + len(separator) * len(parts) > LONGEST:
+        raise CostExceeded
+    return separator.join(parts)
+
+
+def quote(text: str) -> str:
+    """Return the text as a literal."""
+    return '"' + "".join(_QUOTED.get(character, character) for character in text) + '"'
+
+
+def length(value: str | bytes | list[Value] | Map) -> int:
+    """Return how many characters, bytes, elements or entries there are."""
+    return len(value)
+
+
+def joined(result: str, *_args: Value) -> int:
+    """Cost of joining: the result, twice."""
+    return tenth(2 * size(result))
+
+
+DECLARATIONS = (
+    *both("size", "string -> int", length),
+    *both("size", "bytes -> int", length),
+    *both("size", "list<A> -> int", length),
+    *both("size", "map<A, B> -> int", length),
+    method("contains", "string, string -> bool", lambda text, part: part in text, cost=cost.product),
+    method(
+        "startsWith",
+        "string, string -> bool",
+        lambda text, part: text.startswith(part),
+        cost=cost.walk_second,
+    ),
+    method(
+        "endsWith", "string, string -> bool", lambda text, part: text.endswith(part), cost=cost.walk_second
+    ),
+    method("charAt", "string, int -> string", char_at),
+    method("indexOf", "string, string -> int", index_of, cost=cost.walk),
+    method("indexOf", "string, string, int -> int", index_of, cost=cost.walk),
+    method("lastIndexOf", "string, string -> int", last_index_of, cost=cost.walk),
+    method("lastIndexOf", "string, string, int -> int", last_index_of, cost=cost.walk),
+    method("lowerAscii", "string -> string", lambda text: text.translate(_LOWER), cost=cost.walk),
+    method("upperAscii", "string -> string", lambda text: text.translate(_UPPER), cost=cost.walk),
+    method("replace", "string, string, string -> string", replace, cost=cost.walk),
+    method("replace", "string, string, string, int -> string", replace, cost=cost.walk),
+    method("split", "string, string -> list<string>", split, cost=cost.walk),
+    method("split", "string, string, int -> list<string>", split, cost=cost.walk),
+    method("substring", "string, int -> string", substring, cost=cost.walk),
+    method("substring", "string, int, int -> string", substring, cost=cost.walk),
+    method("trim", "string -> string", lambda text: text.strip(_SPACE), cost=cost.walk),
+    method("join", "list<string> -> string", join, cost=joined),
+    method("join", "list<string>, string -> string", join, cost=joined),
+    function("strings.quote", "string -> string", quote, cost=cost.walk),
+)

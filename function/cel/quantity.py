@@ -1,0 +1,200 @@
+"""Kubernetes quantities, exactly: what parses, how it rounds, and which of its two forms a number is in.
+
+A quantity is in the int64 form (a 64-bit number times a power of ten) or in the decimal form (any number). Which
+one shows: only the int64 form converts to an integer, and comparing an int64 receiver with a decimal operand
+turns the receiver decimal for the rest of the evaluation.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from function.cel.errors import EvaluationError, no_overload
+from function.cel.values import INT64_MAX, INT64_MIN, Value, is_int64
+
+DECIMAL = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+NANO = -9
+"""The smallest power of ten a quantity keeps; what is below rounds away from zero."""
+MAX_EXPONENT = 5000
+"""Kubernetes accepts more and then computes for minutes; we refuse."""
+MAX_LENGTH = 4000
+"""In characters: Python refuses to read much longer numbers."""
+MAX_POWER = 18
+DIGITS = 18
+"""Digits that surely fit in the int64 form."""
+
+_FORM = re.compile(
+    r"(?P<sign>[+-]?)(?P<zeros>0*)(?P<whole>[0-9]*)(?P<point>\.(?P<fraction>[0-9]*))?"
+    r"(?P<suffix>[eEinumkKMGTP]*(?P<tail>[-+]?[0-9]*))",
+    re.ASCII,
+)
+_EXPONENT = re.compile(r"[eE]([-+]?[0-9]+)", re.ASCII)
+
+
+class Quantity:
+    """`number` times ten to `exponent`. `small` is the int64 form, `computed` a result of add or sub.
+
+    A quantity that is not `owned` belongs to a device or a program and never changes; an owned one belongs to one
+    evaluation. The decimal number sits in `cell`, because Kubernetes shares it between a sum and its receiver.
+    """
+
+    TYPE_NAME = "kubernetes.Quantity"
+    __slots__ = ("cell", "computed", "owned", "small")
+
+    def __init__(self, cell: list[int], *, small: bool, computed: bool = False, owned: bool = False) -> None:
+        self.cell = cell
+        self.small = small
+        self.computed = computed
+        self.owned = owned
+
+    def own(self) -> Quantity:
+        """Return a copy for one evaluation."""
+        return Quantity([*self.cell], small=self.small, computed=self.computed, owned=True)
+
+    def sign(self) -> int:
+        """Return -1, 0 or 1."""
+        return (self.cell[0] > 0) - (self.cell[0] < 0)
+
+    def order(self, other: Quantity) -> int:
+        """Return -1, 0 or 1 as this is less than, equal to or more than the other."""
+        (one, power), (two, other_power) = self.cell, other.cell
+        if power != other_power:
+            lowest = min(power, other_power)
+            one *= 10 ** (power - lowest)
+            two *= 10 ** (other_power - lowest)
+        return (one > two) - (one < two)
+
+    def compare(self, other: Quantity) -> int:
+        """Compare as `compareTo` does, with its effect on the receiver's form."""
+        if self.owned and self.small and not other.small:
+            self.small = False
+        return self.order(other)
+
+    def same(self, other: Value) -> bool:
+        """Whether the values are equal, whatever their forms. A computed right side has no equality."""
+        if type(other) is not Quantity or other.computed:
+            raise no_overload()
+        return self.order(other) == 0
+
+    def integer(self) -> int | None:
+        """Return the value if the int64 form holds it as an integer."""
+        number, power = self.cell
+        if not self.small or power < 0:
+            return None
+        if number == 0 or power == 0:
+            return number
+        if power > MAX_POWER or number == INT64_MIN or not is_int64(number * 10**power):
+            return None
+        return number * 10**power
+
+    def real(self) -> float:
+        """Return the nearest float, as Kubernetes approximates it."""
+        number, power = self.cell
+        try:
+            base = float(number)
+        except OverflowError:
+            base = float("inf") if number > 0 else float("-inf")
+        return base * float(f"1e{power}") if power else base
+
+    def plus(self, other: Quantity, sign: int) -> Quantity:
+        """Return this plus `sign` times the other."""
+        if self.small and other.small:
+            total = _small_sum(self.cell, other.cell, sign)
+            if total is not None:
+                return Quantity(total, small=True, computed=True, owned=True)
+        (one, power), (two, other_power) = self.cell, other.cell
+        lowest = min(power, other_power)
+        total = [one * 10 ** (power - lowest) + sign * two * 10 ** (other_power - lowest), lowest]
+        if self.owned and not self.small:  # Kubernetes up to 1.36 adds into the receiver's own decimal.
+            self.cell[:] = total
+            total = self.cell
+        return Quantity(total, small=False, computed=True, owned=True)
+
+
+def _small_sum(one: list[int], two: list[int], sign: int) -> list[int] | None:
+    """Add in the int64 form; None when it overflows."""
+    (left, power), (right, other_power) = one, two
+    right = right if sign > 0 or right == INT64_MIN else -right
+    if right == 0:
+        return [left, power]
+    if left == 0:
+        return [right, other_power]
+    lowest = min(power, other_power)
+    left *= 10 ** (power - lowest)
+    right *= 10 ** (other_power - lowest)
+    fits = is_int64(left) and is_int64(right) and is_int64(left + right)
+    return [left + right, lowest] if fits else None
+
+
+def whole(number: int) -> Quantity:
+    """Return the quantity of an integer."""
+    return Quantity([number, 0], small=True)
+
+
+@lru_cache(maxsize=4096)
+def quantity(text: str) -> Quantity:
+    """Return the quantity that a text is. Raises EvaluationError, in Kubernetes' words where it has them."""
+    match = _FORM.fullmatch(text)
+    if match is None or not text or len(text) > MAX_LENGTH:
+        raise EvaluationError(f"not a quantity: {text!r}")
+    sign = -1 if match["sign"] == "-" else 1
+    if not (match["whole"] or match["point"] or match["suffix"]):
+        return whole(0)
+    power, shift = _scale(match["suffix"], text)
+    digits, fraction = match["whole"] or "0", match["fraction"] or ""
+    small = _int64_form(digits, fraction, power, shift)
+    if small is not None:
+        return Quantity([sign * small[0], small[1]], small=True)
+    if not (match["zeros"] or match["whole"] or fraction):
+        raise EvaluationError(f"unable to parse the number of the quantity {text!r}")
+    number, exponent = _to_nano(int(digits + fraction) << shift, power - len(fraction))
+    if shift and number > INT64_MAX * 10**-exponent:
+        number, exponent = INT64_MAX, 0
+    return Quantity([sign * number, exponent], small=False)
+
+
+def _scale(suffix: str, text: str) -> tuple[int, int]:
+    """Return the power of ten and the power of two that a suffix means."""
+    if suffix in DECIMAL:
+        return DECIMAL[suffix], 0
+    if suffix in BINARY:
+        return 0, BINARY[suffix]
+    match = _EXPONENT.fullmatch(suffix)
+    if match is None or len(match[1]) > MAX_POWER + 2 or not is_int64(int(match[1])):
+        raise EvaluationError(f"unable to parse the suffix of the quantity {text!r}")
+    exponent = _int32(int(match[1]))
+    if exponent > MAX_EXPONENT:
+        raise EvaluationError(f"the exponent of the quantity {text!r} is beyond {MAX_EXPONENT}")
+    return exponent, 0
+
+
+def _int64_form(digits: str, fraction: str, power: int, shift: int) -> tuple[int, int] | None:
+    """Return (number, exponent) if Kubernetes keeps this number in the int64 form."""
+    if shift:
+        room = DIGITS - 3 - len(digits) - shift * 3 // 10 - 1 if not fraction else -1
+    else:
+        room = DIGITS - len(digits) - len(fraction)
+    exponent = _int32(power - len(fraction))
+    if room < 0 or exponent < NANO:
+        return None
+    number = int(digits + fraction) << shift
+    return (number, exponent) if is_int64(number) else None
+
+
+def _to_nano(number: int, exponent: int) -> tuple[int, int]:
+    """Bring a decimal to nanos, rounding away from zero; zero keeps its exponent."""
+    if number == 0:
+        return 0, exponent
+    if exponent >= NANO:
+        return number * 10 ** (exponent - NANO), NANO
+    drop = NANO - exponent
+    if drop > number.bit_length():  # Surely less than one nano.
+        return 1, NANO
+    return -(-number // 10**drop), NANO
+
+
+def _int32(number: int) -> int:
+    """Wrap around as Go's conversion to int32 does."""
+    return (number + 2**31) % 2**32 - 2**31

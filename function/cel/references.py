@@ -1,0 +1,155 @@
+"""What a selector reads of its subject: for lint, for messages, and for telling when two subjects are the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from function.cel.nodes import (
+    Bind,
+    Call,
+    ListLiteral,
+    Literal,
+    Loop,
+    MapLiteral,
+    Message,
+    Name,
+    Node,
+    OptionalMap,
+    Select,
+)
+from function.cel.scope import SUBJECT
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+    from function.cel.check import Checked
+    from function.cel.environment import Environment
+    from function.cel.subject import Path, Subject
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Reference:
+    """Something a selector reads by a name that is written out.
+
+    `kind` is driver, attribute, capacity, label, name, className or allowMultipleAllocations. For a device's
+    attribute or capacity, `id` None means every one of the domain and `domain` None every one there is.
+    """
+
+    kind: str
+    domain: str | None = None
+    id: str | None = None
+
+    def __str__(self) -> str:
+        return "/".join(part for part in (self.domain, self.id) if part is not None) or self.kind
+
+
+def paths(checked: Checked, root: Node) -> frozenset[Path]:
+    """Return the longest literal paths that an expression reads; () is the whole subject."""
+    found: set[Path] = set()
+    todo: list[Node] = [root]
+    while todo:
+        path, rest = _path(checked, todo.pop())
+        if path is not None:
+            found.add(path)
+        todo += rest
+    return frozenset(found)
+
+
+def _path(checked: Checked, node: Node) -> tuple[Path | None, list[Node]]:
+    """Return the path that a node reads, if it is one, and the nodes still to look at."""
+    keys: list[str | None] = []
+    rest: list[Node] = []
+    current = node
+    while not isinstance(current, Name):
+        step = _step(current)
+        if step is None:
+            return None, children(node)
+        current, key, others = step
+        keys.append(key)
+        rest += others
+    variable = checked.variables.get(current)
+    if variable is None or variable.slot != SUBJECT:
+        return None, children(node)
+    known: list[str] = []
+    for key in reversed(keys):
+        if key is None:
+            break
+        known.append(key)
+    return tuple(known[: checked.environment.fields[known[0]].depth + 1]) if known else (), rest
+
+
+def _step(node: Node) -> tuple[Node, str | None, list[Node]] | None:
+    """Return the operand of a selection or index, its key if it is written out, and what else it computes."""
+    if isinstance(node, Select):
+        return node.operand, node.field, []
+    if isinstance(node, Call) and node.target is None and node.function in ("_[_]", "_[?_]", "_?._"):
+        operand, key = node.args
+        if isinstance(key, Literal) and isinstance(key.value, str):
+            return operand, key.value, []
+        return operand, None, [key]
+    return None
+
+
+def children(node: Node) -> list[Node]:  # noqa: PLR0911 - one for each kind of node
+    """Return the nodes directly below a node."""
+    if isinstance(node, Select):
+        return [node.operand]
+    if isinstance(node, Call):
+        return [*node.args] if node.target is None else [node.target, *node.args]
+    if isinstance(node, ListLiteral):
+        return [item.value for item in node.items]
+    if isinstance(node, MapLiteral):
+        return [part for entry in node.entries for part in (entry.key, entry.value)]
+    if isinstance(node, Message):
+        return [value for _, value in node.fields]
+    if isinstance(node, Bind):
+        return [node.value, node.body]
+    if isinstance(node, Loop):
+        return [node.range, *node.steps]
+    if isinstance(node, OptionalMap):
+        return [node.optional, node.body]
+    return []
+
+
+def references(environment: Environment, found: Iterable[Path]) -> frozenset[Reference]:
+    """Return the references that paths are. Reading the whole subject reads every field."""
+    made: set[Reference] = set()
+    for path in found:
+        fields = [(path[0], path[1:])] if path else [(field, ()) for field in environment.fields]
+        made.update(_reference(environment, field, keys) for field, keys in fields)
+    return frozenset(made)
+
+
+def _reference(environment: Environment, field: str, keys: tuple[str, ...]) -> Reference:
+    known = environment.fields[field]
+    if known.depth > 1:
+        domain, name = (*keys, None, None)[:2]
+        return Reference(known.kind, domain, name)
+    return Reference(known.kind, None, keys[0] if keys else None)
+
+
+class Projection:
+    """What of a subject decides the outcome. Subjects with equal projections have equal outcomes."""
+
+    __slots__ = ("_exact", "_partial", "_whole")
+
+    def __init__(self, environment: Environment, found: frozenset[Path]) -> None:
+        full = {path for path in found if path and len(path) == environment.fields[path[0]].depth + 1}
+        self._exact = tuple(sorted(full))
+        self._partial = tuple(sorted(found - full))
+        self._whole = () in found
+
+    def of(self, subject: Subject) -> Hashable:
+        """Return the part of the subject's content that is read, hashable."""
+        if self._whole or subject.problem:
+            return subject
+        content = subject.content
+        exact = tuple(map(content.get, self._exact))
+        if not self._partial:
+            return exact
+        below = [
+            frozenset(item for item in content.items() if item[0][: len(path)] == path)
+            for path in self._partial
+        ]
+        return (exact, *below)

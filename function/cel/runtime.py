@@ -1,0 +1,66 @@
+"""Which overload runs: known when the types are, found out from the values when they were dyn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.cel import types
+from function.cel.quantity import Quantity
+from function.cel.semver import Semver
+from function.cel.subject import Subject
+from function.cel.types import Type
+from function.cel.values import Duration, Map, Optional, Timestamp, TypeValue, UInt, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from function.cel.declarations import Overload
+
+CLASSES: dict[str, type] = {
+    "bool": bool,
+    "int": int,
+    "uint": UInt,
+    "double": float,
+    "string": str,
+    "bytes": bytes,
+    "null": type(None),
+    "timestamp": Timestamp,
+    "duration": Duration,
+    "list": list,
+    "map": Map,
+    "optional": Optional,
+    "type": TypeValue,
+    types.QUANTITY.name: Quantity,
+    types.SEMVER.name: Semver,
+}
+
+
+def runtime_class(kind: Type) -> type | None:
+    """Return the class that values of a type have; None if any may come."""
+    return CLASSES.get(kind.name)
+
+
+def direct(overloads: tuple[Overload, ...], kinds: Sequence[Type]) -> Overload | None:
+    """Return the overload that will run whatever the values turn out to be, or None."""
+    if len(overloads) > 1:
+        return None
+    for parameter, kind in zip(overloads[0].parameters, kinds, strict=True):
+        if runtime_class(parameter) is not None and kind.name in ("dyn", "wrapper"):
+            return None
+    return overloads[0]
+
+
+def admission(parameters: tuple[Type, ...]) -> Callable[[list[Value]], bool]:
+    """Return the test whether values may be given for these parameters."""
+    wanted = [(at, cls) for at, cls in enumerate(map(runtime_class, parameters)) if cls is not None]
+
+    def admits(values: list[Value]) -> bool:
+        for at, cls in wanted:
+            if type(values[at]) is not cls:
+                return False
+        return True
+
+    return admits
+
+
+__all__ = ["CLASSES", "Subject", "admission", "direct", "runtime_class"]

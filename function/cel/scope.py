@@ -1,0 +1,22 @@
+"""Names and the slots of a frame. A frame is a list: the subject, the budget, then one slot for each name."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from function.cel.types import Type
+
+SUBJECT = 0
+BUDGET = 1
+FIRST_SLOT = 2
+
+
+class Variable(NamedTuple):
+    """A name in scope. The slot of a lazy one holds its value or the error of computing it."""
+
+    type: Type
+    slot: int
+    lazy: bool = False
+
+
+Scope: TypeAlias = dict[str, Variable]

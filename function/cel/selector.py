@@ -1,0 +1,160 @@
+"""A compiled selector: what it reads, what it says about a subject, and its terms one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+from function.cel import environment
+from function.cel.check import check
+from function.cel.cost import LIMIT
+from function.cel.errors import CompileError, CostExceeded, EvaluationError, Mistake
+from function.cel.generate import Generator
+from function.cel.library.quantities import FORM_MATTERS
+from function.cel.nodes import Call, Node
+from function.cel.references import Projection, Reference, children, paths, references
+from function.cel.scope import BUDGET
+from function.cel.syntax import parse
+from function.cel.values import type_name
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from function.cel.check import Checked
+    from function.cel.code import Run
+    from function.cel.environment import Environment
+    from function.cel.subject import Subject
+
+COMPILED = 4096
+"""Selectors of each level kept compiled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a selector says: `match`, `nomatch`, `error` or `cost`; a message for the last two."""
+
+    kind: str
+    message: str = ""
+
+    @property
+    def matched(self) -> bool:
+        """Whether the subject is selected."""
+        return self.kind == "match"
+
+
+MATCH = Outcome("match")
+NO_MATCH = Outcome("nomatch")
+TOO_MUCH = Outcome("cost", f"the evaluation costs more than {LIMIT} units")
+
+
+class Program:
+    """An expression, or one term of it, ready to run. Immutable; any number of threads may run it at once."""
+
+    def __init__(self, source: str, checked: Checked, root: Node) -> None:
+        self.source = source
+        self._checked = checked
+        self._root = root
+        self._forms = _forms_matter(root)
+        code = Generator(checked, forms=self._forms).code(root)
+        self._run: Run = code.run
+        self._budget = LIMIT - code.cost
+        self._rest = [None] * (checked.size - 2)
+        read = paths(checked, root)
+        self.reads: frozenset[Reference] = references(checked.environment, read)
+        self._projection = Projection(checked.environment, read)
+
+    def evaluate(self, subject: Subject) -> Outcome:
+        """Return what the expression says about a subject. Never raises."""
+        if subject.problem:
+            return Outcome("error", subject.problem)
+        frame = [subject.owned() if self._forms else subject, self._budget, *self._rest]
+        try:
+            value = self._run(frame)
+        except CostExceeded:
+            return TOO_MUCH
+        except EvaluationError as error:
+            return TOO_MUCH if frame[BUDGET] < 0 else Outcome("error", str(error))
+        if frame[BUDGET] < 0:
+            return TOO_MUCH
+        if value is True:
+            return MATCH
+        return (
+            NO_MATCH
+            if value is False
+            else Outcome("error", f"the result is a {type_name(value)}, not a bool")
+        )
+
+    def projection(self, subject: Subject) -> Hashable:
+        """Return what of the subject decides the outcome; equal projections have equal outcomes."""
+        return self._projection.of(subject)
+
+
+class Conjunct(Program):
+    """One of the terms that a selector joins with `&&`."""
+
+
+class Selector(Program):
+    """A whole selector."""
+
+    @cached_property
+    def _conjuncts(self) -> tuple[Conjunct, ...]:
+        return tuple(self._conjunct(node) for node in _terms(self._root))
+
+    def _conjunct(self, node: Node) -> Conjunct:
+        return Conjunct(self.source[node.span.start : node.span.end].strip(), self._checked, node)
+
+    def conjuncts(self) -> tuple[Conjunct, ...]:
+        """Return the terms of the top-level `&&`, in order; the whole if there is none."""
+        return self._conjuncts
+
+
+def _terms(root: Node) -> list[Node]:
+    """Return the terms of a conjunction, also those of conjunctions in parentheses."""
+    terms: list[Node] = []
+    todo = [root]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, Call) and node.function == "_&&_":
+            todo += reversed(node.args)
+        else:
+            terms.append(node)
+    return terms
+
+
+def _forms_matter(root: Node) -> bool:
+    """Whether an expression can tell the forms of a quantity apart, so that it needs its own copies."""
+    todo = [root]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, Call) and node.function in FORM_MATTERS:
+            return True
+        todo += children(node)
+    return False
+
+
+def compiled(source: str, level: Environment) -> Selector:
+    """Return the selector of a text. Raises CompileError, with the place."""
+    try:
+        root = parse(source)
+        return Selector(source, check(root, level), root)
+    except Mistake as mistake:
+        raise CompileError(mistake.message, source, mistake.at) from None
+
+
+@lru_cache(maxsize=COMPILED)
+def compile_device(source: str) -> Selector:
+    """Return the selector of a text over `device`. Raises CompileError, with the place."""
+    return compiled(source, environment.DEVICE)
+
+
+@lru_cache(maxsize=COMPILED)
+def compile_cluster(source: str) -> Selector:
+    """Return the selector of a text over `cluster`. Raises CompileError, with the place."""
+    return compiled(source, environment.CLUSTER)
+
+
+@lru_cache(maxsize=COMPILED)
+def compile_node(source: str) -> Selector:
+    """Return the selector of a text over `node`. Raises CompileError, with the place."""
+    return compiled(source, environment.NODE)

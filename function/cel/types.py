@@ -1,0 +1,209 @@
+"""Static types and how they unify, as cel-go's checker has it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Type(NamedTuple):
+    """A type: a name and its parameters. `'A` is a parameter of a declaration, `?3` a variable of one check."""
+
+    name: str
+    args: tuple[Type, ...] = ()
+
+    def __str__(self) -> str:
+        """Return the type as the API server's messages have it."""
+        if self.name[0] in "'?":
+            return "dyn"
+        name = "optional_type" if self.name == "optional" else self.name
+        return f"{name}({', '.join(map(str, self.args))})" if self.args else name
+
+    @property
+    def is_variable(self) -> bool:
+        """Whether the check has still to find out what this is."""
+        return self.name[0] == "?"
+
+
+BOOL = Type("bool")
+INT = Type("int")
+UINT = Type("uint")
+DOUBLE = Type("double")
+STRING = Type("string")
+BYTES = Type("bytes")
+NULL = Type("null")
+DYN = Type("dyn")
+TIMESTAMP = Type("timestamp")
+DURATION = Type("duration")
+QUANTITY = Type("kubernetes.Quantity")
+SEMVER = Type("kubernetes.Semver")
+IP = Type("net.IP")
+CIDR = Type("net.CIDR")
+URL = Type("kubernetes.URL")
+FORMAT = Type("kubernetes.NamedFormat")
+
+
+def list_of(element: Type) -> Type:
+    """Return the type of lists of `element`."""
+    return Type("list", (element,))
+
+
+def map_of(key: Type, value: Type) -> Type:
+    """Return the type of maps."""
+    return Type("map", (key, value))
+
+
+def optional_of(value: Type) -> Type:
+    """Return the type of optionals."""
+    return Type("optional", (value,))
+
+
+def type_of(value: Type) -> Type:
+    """Return the type of type values."""
+    return Type("type", (value,))
+
+
+def wrapper_of(value: Type) -> Type:
+    """Return the type of a protobuf wrapper: the value or null."""
+    return Type("wrapper", (value,))
+
+
+NULLABLE = frozenset({"timestamp", "duration", "optional", "wrapper"})
+
+
+def accepts_null(other: Type) -> bool:
+    """Whether null may stand where `other` is expected."""
+    return other.name in NULLABLE or "." in other.name or other.name == "null"
+
+
+class Substitution:
+    """What the type variables of one check stand for so far."""
+
+    def __init__(self) -> None:
+        self._bound: dict[Type, Type] = {}
+        self._count = 0
+
+    def variable(self) -> Type:
+        """Return a new variable."""
+        self._count += 1
+        return Type(f"?{self._count}")
+
+    def resolve(self, kind: Type) -> Type:
+        """Replace the variables that are known."""
+        while kind.name[0] == "?":
+            known = self._bound.get(kind)
+            if known is None:
+                return kind
+            kind = known
+        return Type(kind.name, tuple(map(self.resolve, kind.args))) if kind.args else kind
+
+    def final(self, kind: Type) -> Type:
+        """Replace all variables; what nobody constrained is dyn."""
+        kind = self.resolve(kind)
+        if kind.name[0] == "?":
+            return DYN
+        return Type(kind.name, tuple(map(self.final, kind.args))) if kind.args else kind
+
+    def fresh(self, types: tuple[Type, ...]) -> tuple[Type, ...]:
+        """Return `types` with each parameter replaced by a variable of this check."""
+        return instantiate(types, self.variable)
+
+    def unify(self, *pairs: tuple[Type, Type]) -> bool:
+        """Whether every given type may stand where its partner is expected; binds variables if so."""
+        before = self._bound.copy()
+        for given, expected in pairs:
+            if not self._assignable(given, expected):
+                self._bound = before
+                return False
+        return True
+
+    def join(self, known: Type | None, other: Type) -> Type:
+        """Return the type of a list that holds both."""
+        if known is None:
+            return other
+        if not self.unify((known, other)):
+            return DYN
+        return known if _no_more_specific(known, other) else other
+
+    def _assignable(self, given: Type, expected: Type) -> bool:
+        if expected.name[0] == "?":
+            done = self._bind(expected, given)
+            if done is not None:
+                return done
+        if given.name[0] == "?":
+            return bool(self._bind(given, expected))
+        if given.name == "dyn" or expected.name == "dyn":
+            return True
+        if given.name == "null" or expected.name == "null":
+            return accepts_null(expected if given.name == "null" else given)
+        if given.name == "wrapper" or expected.name == "wrapper":
+            return _unwrapped(given) == _unwrapped(expected)
+        return self._same_shape(given, expected)
+
+    def _same_shape(self, given: Type, expected: Type) -> bool:
+        if given.name != expected.name or len(given.args) != len(expected.args):
+            return False
+        if given.name == "type":
+            return True
+        return all(map(self._assignable, given.args, expected.args))
+
+    def _bind(self, variable: Type, kind: Type) -> bool | None:
+        """Let `variable` stand for `kind`; None if that would make a type contain itself."""
+        if variable == kind:
+            return True
+        known = self._bound.get(variable)
+        if known is None:
+            if self._occurs(variable, kind):
+                return None
+            self._bound[variable] = kind
+            return True
+        if kind != known and not self._assignable(kind, known):
+            return False
+        general = kind if _no_more_specific(kind, known) else known
+        if not self._occurs(variable, general):
+            self._bound[variable] = general
+        return True
+
+    def _occurs(self, variable: Type, kind: Type) -> bool:
+        if kind == variable:
+            return True
+        if kind.name[0] == "?":
+            return kind in self._bound and self._occurs(variable, self._bound[kind])
+        return any(self._occurs(variable, arg) for arg in kind.args)
+
+
+def _unwrapped(kind: Type) -> Type:
+    return kind.args[0] if kind.name == "wrapper" else kind
+
+
+def _no_more_specific(one: Type, other: Type) -> bool:
+    if one.name == "dyn" or one.is_variable:
+        return True
+    if other.name == "dyn" or other.is_variable:
+        return False
+    if one.name == "wrapper" or other.name == "wrapper":
+        return one.name == "wrapper"
+    if one.name != other.name:
+        return False
+    return one.name == "type" or all(map(_no_more_specific, one.args, other.args))
+
+
+def instantiate(types: tuple[Type, ...], variable: Callable[[], Type]) -> tuple[Type, ...]:
+    """Return `types` with each parameter replaced by what `variable` makes for it."""
+    made: dict[Type, Type] = {}
+
+    def replace(kind: Type) -> Type:
+        if kind.name[0] == "'":
+            if kind not in made:
+                made[kind] = variable()
+            return made[kind]
+        return Type(kind.name, tuple(map(replace, kind.args))) if kind.args else kind
+
+    return tuple(map(replace, types))
+
+
+def has_parameter(kind: Type) -> bool:
+    """Whether a declaration's type mentions a type parameter."""
+    return kind.name[0] == "'" or any(map(has_parameter, kind.args))
