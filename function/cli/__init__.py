@@ -1,0 +1,32 @@
+"""The command line: the same pipeline on plain YAML. Output is made for people first."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+
+import click
+
+from function.cli.plan import plan
+
+
+def _version() -> str:
+    try:
+        return version("function-fleet-scheduler")
+    except PackageNotFoundError:
+        return "unknown (not installed)"
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(_version(), prog_name="fleet-scheduler")
+def main() -> None:
+    r"""Ask the fleet scheduler on plain YAML: the same decision as in the cluster, explained.
+
+    FILEs are manifests or dumps of `kubectl get ... -o yaml`, or directories of them; "-" reads
+    standard input. Kinds may be mixed in any file.
+
+    \b
+    Exit codes: 0 everything is placed, 2 something has no place, 1 bad input; the worst of several.
+    """
+
+
+main.add_command(plan)

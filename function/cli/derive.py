@@ -1,0 +1,74 @@
+"""Completes clusters as the platform would: published pools from node pools and classes, an assumed status.
+
+Nothing that a file tells is changed; what is assumed is said.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from function.api.model import whole
+from function.cli.manifests import BadInput, Manifest, Manifests
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PLACEHOLDER_GATEWAY = "gateway.invalid"
+"""A gateway address that reaches nothing (RFC 2606)."""
+
+
+def _nodes(pool: Mapping[str, Any]) -> int:
+    """Published nodes: maxNodeCount, else nodeCount."""
+    count = pool.get("maxNodeCount")
+    return whole(count if count is not None else pool.get("nodeCount", 0))
+
+
+def _class_devices(manifest: Manifest, at: int, name: object, classes: Mapping[str, Manifest]) -> Any:
+    if name not in classes:
+        known = ", ".join(sorted(classes)) or "none is given"
+        field = f"{manifest.title}: spec.nodePools[{at}].className"
+        raise BadInput(f'{field}: no InferenceClass "{name}" in the files ({known})')
+    spec = classes[str(name)].content.get("spec")
+    return (spec if isinstance(spec, dict) else {}).get("devices", [])
+
+
+def _pool(manifest: Manifest, at: int, pool: object, classes: Mapping[str, Manifest]) -> dict[str, Any]:
+    if not isinstance(pool, dict):
+        raise BadInput(f"{manifest.title}: spec.nodePools[{at}]: expected a map")
+    try:
+        nodes = _nodes(pool)
+    except ValueError as error:
+        raise BadInput(f"{manifest.title}: spec.nodePools[{at}].nodeCount: {error}") from None
+    mirrored = {key: pool[key] for key in ("attributes", "accounting", "fabric") if key in pool}
+    devices = _class_devices(manifest, at, pool.get("className"), classes)
+    return {"name": pool.get("name"), "nodes": nodes, "devices": devices, **mirrored}
+
+
+def complete(manifest: Manifest, classes: Mapping[str, Manifest]) -> tuple[dict[str, Any], list[str]]:
+    """Complete one cluster. Returns it and what had to be assumed. Raises BadInput."""
+    content, assumed = manifest.content, []
+    status = content.get("status")
+    if status is None:
+        status = {
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "gateway": {"address": PLACEHOLDER_GATEWAY},
+        }
+        assumed.append("has no status: assumed Ready, with a placeholder gateway")
+    spec = content.get("spec")
+    pools = spec.get("nodePools") if isinstance(spec, dict) else None
+    if isinstance(status, dict) and status.get("gpuPools") is None and isinstance(pools, list) and pools:
+        derived = [_pool(manifest, at, pool, classes) for at, pool in enumerate(pools)]
+        status = {**status, "gpuPools": derived}
+        assumed.append("publishes no pools: derived from its nodePools and their classes")
+    return {**content, "status": status}, assumed
+
+
+def complete_all(manifests: Manifests) -> tuple[list[dict[str, Any]], list[str]]:
+    """Complete every cluster of the files, in the order of their names."""
+    classes = {each.name: each for each in manifests["InferenceClass"]}
+    clusters, notes = [], []
+    for manifest in sorted(manifests["InferenceCluster"], key=lambda each: each.name):
+        content, assumed = complete(manifest, classes)
+        clusters.append(content)
+        notes.extend(f"cluster {manifest.name} {each}" for each in assumed)
+    return clusters, notes

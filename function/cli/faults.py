@@ -1,0 +1,47 @@
+"""Faults in the files: every object that the scheduler could not read, by file, object, field and value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.api import InferenceClass, InferenceCluster, Malformed, ModelCache, ModelDeployment
+from function.api.replica import parse as parse_replica
+from function.exchange import PlainDocument
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from function.api.model import Model
+    from function.cli.manifests import Manifest, Manifests
+    from function.cli.worlds import World
+
+_MODELS: dict[str, type[Model]] = {
+    "ModelDeployment": ModelDeployment,
+    "InferenceClass": InferenceClass,
+    "ModelCache": ModelCache,
+}
+
+
+def _parsed(manifest: Manifest, model: type[Model], content: object) -> Iterator[str]:
+    try:
+        model.parse(content)
+    except Malformed as error:
+        for fault in error.faults:
+            yield f"{manifest.title}: {fault}"
+
+
+def faults_of(manifests: Manifests, world: World) -> list[str]:
+    """Every fault, in the order of kinds and files. The plan goes on without what cannot be read."""
+    found = []
+    for kind, model in _MODELS.items():
+        for manifest in manifests[kind]:
+            found.extend(_parsed(manifest, model, manifest.content))
+    completed = {each["metadata"]["name"]: each for each in world.clusters}
+    for manifest in manifests["InferenceCluster"]:
+        found.extend(_parsed(manifest, InferenceCluster, completed[manifest.name]))
+    for manifest in manifests["ModelReplica"]:
+        if not parse_replica(PlainDocument(manifest.content)).whole:
+            found.append(
+                f"{manifest.title}: some field has the wrong type; it is charged for what can be read"
+            )
+    return found

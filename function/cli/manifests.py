@@ -1,0 +1,198 @@
+"""Manifests: YAML files, directories and kubectl lists, read into objects that know where they stand."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+GROUP = "modelplane.ai/"
+CLUSTER_SCOPED = frozenset({"InferenceCluster", "InferenceClass"})
+KINDS = (
+    "ModelDeployment",
+    "InferenceCluster",
+    "InferenceClass",
+    "ModelReplica",
+    "ModelEndpoint",
+    "ModelCache",
+    "SchedulerConfig",
+)
+SUFFIXES = {".yaml", ".yml", ".json"}
+
+
+class BadInput(Exception):
+    """Something in the files that cannot be read: the message names file, object, field and value."""
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as Kubernetes reads it: times stay text, and a key given twice is an error, not a surprise."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    loader.flatten_mapping(node)
+    seen: dict[Any, Any] = {}
+    for key_node, value_node in node.value:
+        key = loader.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+        if not isinstance(key, str):
+            where = f"line {key_node.start_mark.line + 1}"
+            raise BadInput(f"{where}: a key must be a string, found {key!r}")
+        if key in seen:
+            raise BadInput(f'line {key_node.start_mark.line + 1}: the key "{key}" is given twice')
+        seen[key] = loader.construct_object(value_node, deep=True)  # type: ignore[no-untyped-call]
+    return seen
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One object and the file it came from."""
+
+    content: dict[str, Any]
+    file: str
+
+    @property
+    def kind(self) -> str:
+        """Its kind."""
+        return str(self.content.get("kind"))
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Its metadata; empty when there is none to read."""
+        found = self.content.get("metadata")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.metadata.get("name") or "")
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace; empty for a cluster-scoped kind."""
+        return str(self.metadata.get("namespace") or "")
+
+    @property
+    def title(self) -> str:
+        """`fleet.yaml: InferenceCluster use1`."""
+        where = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.file}: {self.kind} {where}"
+
+
+@dataclass(slots=True)
+class Manifests:
+    """Everything the files hold, by kind."""
+
+    by_kind: dict[str, list[Manifest]] = field(default_factory=lambda: defaultdict(list))
+    ignored: int = 0
+    """How many objects were of kinds that scheduling does not read."""
+
+    def __getitem__(self, kind: str) -> list[Manifest]:
+        return self.by_kind.get(kind, [])
+
+
+def _files(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Name and text of every file, directories in the order of their names."""
+    for path in paths:
+        if path == "-":
+            yield "standard input", sys.stdin.read()
+            continue
+        found = Path(path)
+        if not found.exists():
+            raise BadInput(f"{path}: no such file or directory")
+        for each in _below(found):
+            yield str(each), _text(each)
+
+
+def _below(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    return sorted(each for each in path.rglob("*") if each.suffix in SUFFIXES and each.is_file())
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: cannot be read: {error}") from None
+
+
+def _documents(name: str, text: str) -> Iterator[object]:
+    try:
+        yield from yaml.load_all(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise BadInput(f"{name}: {' '.join(str(error).split())}") from None
+    except BadInput as error:
+        raise BadInput(f"{name}: {error}") from None
+    except RecursionError:
+        raise BadInput(f"{name}: nested too deeply") from None
+
+
+def _unlisted(name: str, document: object) -> Iterator[dict[str, Any]]:
+    """The objects of a document: itself, or the items of a list."""
+    if document is None:
+        return
+    if not isinstance(document, dict):
+        raise BadInput(f"{name}: expected an object, found {type(document).__name__}")
+    items = document.get("items")
+    if str(document.get("kind", "")).endswith("List") and (items is None or isinstance(items, list)):
+        for item in items or []:
+            yield from _unlisted(name, item)
+    else:
+        yield document
+
+
+def _checked(name: str, content: dict[str, Any], number: int) -> Manifest | None:
+    """The manifest of an object of ours; None for a kind that scheduling does not read."""
+    kind, version = content.get("kind"), str(content.get("apiVersion", ""))
+    ours = version.startswith(GROUP) or kind == "SchedulerConfig"
+    if not isinstance(kind, str) or not kind:
+        raise BadInput(f"{name}: object {number}: kind: required, but missing")
+    if kind not in KINDS or not ours:
+        return None
+    manifest = Manifest(_placed(content, kind), name)
+    if not manifest.name and kind != "SchedulerConfig":
+        raise BadInput(f"{name}: {kind} (object {number}): metadata.name: required, but missing")
+    return manifest
+
+
+def _placed(content: dict[str, Any], kind: str) -> dict[str, Any]:
+    """Give a namespaced object without a namespace the one kubectl would: default."""
+    metadata = content.get("metadata")
+    if kind in CLUSTER_SCOPED or not isinstance(metadata, dict) or metadata.get("namespace"):
+        return content
+    return {**content, "metadata": {**metadata, "namespace": "default"}}
+
+
+def load(paths: Iterable[str]) -> Manifests:
+    """Read files and directories. Raises BadInput; an object given twice must be given alike."""
+    found = Manifests()
+    seen: dict[tuple[str, str, str], Manifest] = {}
+    for name, text in _files(paths):
+        documents = (each for document in _documents(name, text) for each in _unlisted(name, document))
+        for number, content in enumerate(documents, start=1):
+            manifest = _checked(name, content, number)
+            if manifest is None:
+                found.ignored += 1
+                continue
+            key = (manifest.kind, manifest.namespace, manifest.name)
+            twin = seen.setdefault(key, manifest)
+            if twin is manifest:
+                found.by_kind[manifest.kind].append(manifest)
+            elif twin.content != content and twin.content != manifest.content:
+                raise BadInput(f"{manifest.title}: is given differently in {twin.file}")
+    return found

@@ -1,0 +1,157 @@
+"""Worlds: the files as Crossplane would present them, one request per deployment.
+
+Several deployments are planned in the order of (creation, namespace, name), each seeing what the earlier
+ones took.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from function.api.names import Identity, endpoint_key, replica_key
+from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
+from function.cli.derive import complete_all
+from function.cli.manifests import BadInput
+from function.exchange import PlainDocument, Request, Response
+from function.fleet import CACHE, CLUSTERS, REPLICAS
+from function.pipeline import run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from function.cli.manifests import Manifest, Manifests
+
+KEY_ANNOTATION = "crossplane.io/composition-resource-name"
+DEPLOYMENTS, CACHES = "deployments", "caches"
+
+
+@dataclass(slots=True)
+class World:
+    """Everything in the files, as it stands while one deployment after the other is planned."""
+
+    deployments: list[Manifest]
+    clusters: list[dict[str, Any]]
+    replicas: list[dict[str, Any]]
+    endpoints: list[dict[str, Any]]
+    caches: list[dict[str, Any]]
+    config: dict[str, Any] | None = None
+    notes: list[str] = field(default_factory=list)
+    """What had to be assumed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One deployment, what was asked and what was answered."""
+
+    manifest: Manifest
+    request: Request
+    response: Response
+
+
+def _age(manifest: Manifest) -> tuple[str, str, str]:
+    return (str(manifest.metadata.get("creationTimestamp") or "~"), manifest.namespace, manifest.name)
+
+
+def world_of(manifests: Manifests) -> World:
+    """Take the files as the state of a control plane. Raises BadInput."""
+    clusters, notes = complete_all(manifests)
+    configs = manifests["SchedulerConfig"]
+    if not manifests["ModelDeployment"]:
+        raise BadInput("there is no ModelDeployment in the files")
+    return World(
+        deployments=sorted(manifests["ModelDeployment"], key=_age),
+        clusters=clusters,
+        replicas=[each.content for each in manifests["ModelReplica"]],
+        endpoints=[each.content for each in manifests["ModelEndpoint"]],
+        caches=[each.content for each in manifests["ModelCache"]],
+        config=configs[0].content if configs else None,
+        notes=notes,
+    )
+
+
+def _map(content: object, key: str) -> dict[str, Any]:
+    found = content.get(key) if isinstance(content, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _is_own(content: dict[str, Any], deployment: Manifest) -> bool:
+    metadata = _map(content, "metadata")
+    owners = [each for each in metadata.get("ownerReferences") or [] if isinstance(each, dict)]
+    controllers = [each.get("uid") for each in owners if each.get("controller") is True]
+    uid = deployment.metadata.get("uid")
+    return (
+        metadata.get("namespace") == deployment.namespace
+        and _map(metadata, "labels").get(DEPLOYMENT_LABEL) == deployment.name
+        and (not controllers or uid is None or uid in controllers)
+    )
+
+
+def _key(content: dict[str, Any]) -> str | None:
+    """The key of an observed resource: as Crossplane noted it, else from the labels."""
+    metadata = _map(content, "metadata")
+    noted = _map(metadata, "annotations").get(KEY_ANNOTATION)
+    if isinstance(noted, str):
+        return noted
+    labels = _map(metadata, "labels")
+    cluster = labels.get(CLUSTER_LABEL) or _map(content, "spec").get("clusterName")
+    index = str(labels.get(INDEX_LABEL, ""))
+    if not isinstance(cluster, str) or not index.isdigit():
+        return None
+    of = replica_key if content.get("kind") == "ModelReplica" else endpoint_key
+    return of(Identity(cluster, int(index)))
+
+
+def _observed(world: World, deployment: Manifest) -> dict[str, PlainDocument]:
+    """The deployment's own replicas and endpoints; one being deleted has left Crossplane's sight."""
+    found = {}
+    for content in (*world.replicas, *world.endpoints):
+        key = _key(content) if _is_own(content, deployment) else None
+        if key is not None and not _map(content, "metadata").get("deletionTimestamp"):
+            found[key] = PlainDocument(content)
+    return found
+
+
+def _cache(world: World, deployment: Manifest) -> dict[str, tuple[PlainDocument, ...]]:
+    template = _map(_map(deployment.content, "spec"), "template")
+    name = _map(_map(template, "spec"), "modelCacheRef").get("name")
+    if not name:
+        return {}
+    wanted = (name, deployment.namespace)
+    found = [
+        PlainDocument(each)
+        for each in world.caches
+        if (_map(each, "metadata").get("name"), _map(each, "metadata").get("namespace")) == wanted
+    ]
+    return {CACHE: tuple(found)}
+
+
+def request_for(world: World, deployment: Manifest) -> Request:
+    """The request Crossplane would send for one deployment."""
+    required = {
+        CLUSTERS: tuple(PlainDocument(each) for each in world.clusters),
+        REPLICAS: tuple(PlainDocument(each) for each in world.replicas),
+        DEPLOYMENTS: tuple(PlainDocument(each.content) for each in world.deployments),
+        CACHES: tuple(PlainDocument(each) for each in world.caches),
+        **_cache(world, deployment),
+    }
+    composite = PlainDocument(deployment.content)
+    return Request(composite, _observed(world, deployment), required, world.config)
+
+
+def _take(world: World, deployment: Manifest, response: Response) -> None:
+    """Let the later deployments see what this one placed."""
+    decision = response.decision
+    for placed in decision.placed if decision else ():
+        resource = response.desired[replica_key(placed.identity)].resource
+        owner = {"controller": True, "uid": str(deployment.metadata.get("uid") or deployment.title)}
+        world.replicas.append({**resource, "metadata": {**resource["metadata"], "ownerReferences": [owner]}})
+
+
+def plan_all(world: World) -> Iterator[Planned]:
+    """Plan every deployment, the oldest first."""
+    for deployment in world.deployments:
+        request = request_for(world, deployment)
+        response = run(request)
+        _take(world, deployment, response)
+        yield Planned(deployment, request, response)
