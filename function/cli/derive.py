@@ -46,7 +46,8 @@ def _pool(manifest: Manifest, at: int, pool: object, classes: Mapping[str, Manif
 
 def complete(manifest: Manifest, classes: Mapping[str, Manifest]) -> tuple[dict[str, Any], list[str]]:
     """Complete one cluster. Returns it and what had to be assumed. Raises BadInput."""
-    content, assumed = manifest.content, []
+    content = manifest.content
+    assumed: list[str] = []
     status = content.get("status")
     if status is None:
         status = {
@@ -66,7 +67,8 @@ def complete(manifest: Manifest, classes: Mapping[str, Manifest]) -> tuple[dict[
 def complete_all(manifests: Manifests) -> tuple[list[dict[str, Any]], list[str]]:
     """Complete every cluster of the files, in the order of their names."""
     classes = {each.name: each for each in manifests["InferenceClass"]}
-    clusters, notes = [], []
+    clusters: list[dict[str, Any]] = []
+    notes: list[str] = []
     for manifest in sorted(manifests["InferenceCluster"], key=lambda each: each.name):
         content, assumed = complete(manifest, classes)
         clusters.append(content)

@@ -32,16 +32,16 @@ def _parsed(manifest: Manifest, model: type[Model], content: object) -> Iterator
 
 def faults_of(manifests: Manifests, world: World) -> list[str]:
     """Every fault, in the order of kinds and files. The plan goes on without what cannot be read."""
-    found = []
+    found: list[str] = []
     for kind, model in _MODELS.items():
         for manifest in manifests[kind]:
             found.extend(_parsed(manifest, model, manifest.content))
     completed = {each["metadata"]["name"]: each for each in world.clusters}
     for manifest in manifests["InferenceCluster"]:
         found.extend(_parsed(manifest, InferenceCluster, completed[manifest.name]))
-    for manifest in manifests["ModelReplica"]:
-        if not parse_replica(PlainDocument(manifest.content)).whole:
-            found.append(
-                f"{manifest.title}: some field has the wrong type; it is charged for what can be read"
-            )
+    found.extend(
+        f"{manifest.title}: some field has the wrong type; it is charged for what can be read"
+        for manifest in manifests["ModelReplica"]
+        if not parse_replica(PlainDocument(manifest.content)).whole
+    )
     return found

@@ -45,13 +45,13 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
     loader.flatten_mapping(node)
     seen: dict[Any, Any] = {}
     for key_node, value_node in node.value:
-        key = loader.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+        key = loader.construct_object(key_node, deep=True)
         if not isinstance(key, str):
             where = f"line {key_node.start_mark.line + 1}"
             raise BadInput(f"{where}: a key must be a string, found {key!r}")
         if key in seen:
             raise BadInput(f'line {key_node.start_mark.line + 1}: the key "{key}" is given twice')
-        seen[key] = loader.construct_object(value_node, deep=True)  # type: ignore[no-untyped-call]
+        seen[key] = loader.construct_object(value_node, deep=True)
     return seen
 
 
@@ -193,6 +193,6 @@ def load(paths: Iterable[str]) -> Manifests:
             twin = seen.setdefault(key, manifest)
             if twin is manifest:
                 found.by_kind[manifest.kind].append(manifest)
-            elif twin.content != content and twin.content != manifest.content:
+            elif twin.content not in (content, manifest.content):
                 raise BadInput(f"{manifest.title}: is given differently in {twin.file}")
     return found

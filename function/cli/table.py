@@ -13,7 +13,7 @@ from function.explain.line import because_line, rejection_line
 
 if TYPE_CHECKING:
     from function.cli.worlds import Planned, World
-    from function.scheduler.decision import Decision, Kept, Placed
+    from function.scheduler.decision import Decision, Dropped, Kept, Placed
 
 WIDTH = 120
 """Columns when the output is no terminal."""
@@ -34,50 +34,41 @@ def _pools_of_kept(kept: Kept) -> str:
 
 def _pools_of_placed(placed: Placed) -> str:
     candidate = placed.candidate
-    return ", ".join(
-        f"{engine.name}: {'+'.join(dict.fromkeys(candidate.pool(option, at) for at in range(len(engine.members))))}"
+    pools = {
+        engine.name: dict.fromkeys(candidate.pool(option, at) for at in range(len(engine.members)))
         for engine, option in candidate.engines
-    )
+    }
+    return ", ".join(f"{engine}: {'+'.join(names)}" for engine, names in pools.items())
 
 
 def _kept_row(kept: Kept) -> tuple[str, ...]:
     own = kept.own
     index = str(own.identity.index) if own.identity else "?"
     if kept.mismatch:
-        why = f"no place for its replacement: {kept.mismatch.value}" + (
-            f" ({kept.detail})" if kept.detail else ""
-        )
+        detail = f" ({kept.detail})" if kept.detail else ""
+        why = f"no place for its replacement: {kept.mismatch.value}{detail}"
         return (own.replica.name, own.cluster, index, _pools_of_kept(kept), "held", why)
     why = f"kept in doubt: {kept.doubt}" if kept.doubt else "a running replica is never moved"
     return (own.replica.name, own.cluster, index, _pools_of_kept(kept), "retained", why)
 
 
+def _placed_row(placed: Placed) -> tuple[str, ...]:
+    identity = placed.identity
+    pools = _pools_of_placed(placed)
+    return (placed.name, identity.cluster, str(identity.index), pools, "new", because_line(placed))
+
+
+def _dropped_row(dropped: Dropped) -> tuple[str, ...]:
+    own = dropped.own
+    index = str(own.identity.index) if own.identity else "?"
+    why = f"{dropped.cause.value}: {dropped.detail}" if dropped.detail else dropped.cause.value
+    return (own.replica.name, own.cluster, index, "", "dropped", why)
+
+
 def _rows(decision: Decision) -> list[tuple[str, ...]]:
-    rows = [_kept_row(each) for each in decision.kept]
-    rows += [
-        (
-            each.name,
-            each.identity.cluster,
-            str(each.identity.index),
-            _pools_of_placed(each),
-            "new",
-            because_line(each),
-        )
-        for each in decision.placed
-    ]
+    rows = [*map(_kept_row, decision.kept), *map(_placed_row, decision.placed)]
     rows.sort(key=lambda row: (row[1], int(row[2]) if row[2].isdigit() else -1))
-    dropped = [
-        (
-            each.own.replica.name,
-            each.own.cluster,
-            str(each.own.identity.index) if each.own.identity else "?",
-            "",
-            "dropped",
-            f"{each.cause.value}" + (f": {each.detail}" if each.detail else ""),
-        )
-        for each in decision.dropped
-    ]
-    return rows + dropped
+    return [*rows, *map(_dropped_row, decision.dropped)]
 
 
 def _table(decision: Decision) -> Table:

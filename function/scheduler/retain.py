@@ -44,7 +44,7 @@ def _leaves(question: Question, own: Own) -> Dropped | None:
     if question.fleet.gone(own.cluster):
         return Dropped(own, Cause.ClusterGone, f"cluster {own.cluster}")
     taint = _drained(question, own)
-    return Dropped(own, Cause.Drained, f"taint {taint}") if taint else None
+    return Dropped(own, Cause.Drained, taint) if taint else None
 
 
 def _stays(question: Question, fits: Fits, ledger: Ledger, own: Own) -> Kept:
