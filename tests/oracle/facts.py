@@ -1,0 +1,198 @@
+"""What the oracle reads out of a world, in its own values."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tests.support.world import World
+
+Plain = dict[str, Any]
+Claims = tuple[tuple[str, str, int], ...]
+"""The DRA requests of a member: name, device class, count."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A published pool."""
+
+    name: str
+    nodes: int
+    devices: tuple[Plain, ...]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster."""
+
+    name: str
+    labels: Plain
+    taints: tuple[Plain, ...]
+    ready: bool
+    deleting: bool
+    gateway: str
+    pools: dict[str, Pool]
+    declared: frozenset[str] | None
+    """The pools of its spec; None when the spec tells of none."""
+
+
+@dataclass(frozen=True)
+class Replica:
+    """A replica that exists. `key` is None for one that is not ours to emit."""
+
+    key: str | None
+    cluster: str
+    index: int
+    plain: Plain
+    observed: bool
+
+    @property
+    def name(self) -> str:
+        """Its object name."""
+        return str(self.plain["metadata"]["name"])
+
+    @property
+    def engines(self) -> list[Plain]:
+        """Its engines as they were stamped."""
+        return list(self.plain["spec"]["engines"])
+
+    @property
+    def terminating(self) -> bool:
+        """Whether it is being deleted."""
+        return "deletionTimestamp" in self.plain["metadata"]
+
+    @property
+    def condition(self) -> str:
+        """The status of its Ready condition, "" when it has none."""
+        return _condition(self.plain, "Ready")
+
+    @property
+    def cache(self) -> str:
+        """The model cache it was stamped with, "" for none."""
+        return str(self.plain["spec"].get("modelCacheRef", {}).get("name", ""))
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A world, read."""
+
+    deployment: Plain
+    clusters: dict[str, Cluster] | None
+    own: tuple[Replica, ...]
+    """Ours: one for each identity, observed ones first."""
+    others: tuple[Replica, ...]
+    """All that exists besides: charged, never emitted."""
+    listed: bool
+    """The list of all replicas was delivered."""
+    observed_keys: frozenset[str]
+    cache: Plain | None
+    cache_known: bool
+    """True when no cache is asked for, or when its answer has arrived."""
+
+    @property
+    def wanted(self) -> int:
+        """How many replicas the deployment wants."""
+        return int(self.deployment["spec"]["replicas"])
+
+    @property
+    def inner(self) -> Plain:
+        """The specification of one replica."""
+        return dict(self.deployment["spec"]["template"]["spec"])
+
+    @property
+    def cache_name(self) -> str:
+        """The model cache asked for, "" for none."""
+        return str(self.inner.get("modelCacheRef", {}).get("name", ""))
+
+
+def read(world: World) -> Facts:
+    """Read a world."""
+    cache_asked = "modelCacheRef" in world.deployment["spec"]["template"]["spec"]
+    own, others = _replicas(world)
+    return Facts(
+        deployment=world.deployment,
+        clusters=None
+        if world.clusters is None
+        else {each.name: each for each in map(_cluster, world.clusters)},
+        own=own,
+        others=others,
+        listed=world.replicas is not None,
+        observed_keys=frozenset(world.observed),
+        cache=world.cache[0] if cache_asked and world.cache else None,
+        cache_known=not cache_asked or world.cache is not None,
+    )
+
+
+def _condition(plain: Plain, kind: str) -> str:
+    found = [each["status"] for each in plain.get("status", {}).get("conditions", []) if each["type"] == kind]
+    return str(found[0]) if found else ""
+
+
+def _cluster(plain: Plain) -> Cluster:
+    status, spec = plain.get("status", {}), plain.get("spec", {})
+    pools = [
+        Pool(each["name"], max(0, each.get("nodes", 0)), tuple(each["devices"]))
+        for each in status.get("gpuPools", [])
+    ]
+    return Cluster(
+        name=plain["metadata"]["name"],
+        labels=plain["metadata"].get("labels", {}),
+        taints=tuple(spec.get("taints", [])),
+        ready=_condition(plain, "Ready") == "True",
+        deleting="deletionTimestamp" in plain["metadata"],
+        gateway=status.get("gateway", {}).get("address", ""),
+        pools={each.name: each for each in pools},
+        declared=frozenset(each["name"] for each in spec.get("nodePools", [])) or None,
+    )
+
+
+def _replicas(world: World) -> tuple[tuple[Replica, ...], tuple[Replica, ...]]:
+    own = [
+        Replica(key, *_identity(key), each, observed=True)
+        for key, each in sorted(world.observed.items())
+        if each["kind"] == "ModelReplica"
+    ]
+    seen = {(each.plain["metadata"]["namespace"], each.name) for each in own}
+    others: list[Replica] = []
+    for each in sorted(world.replicas or (), key=_place):
+        if _place(each) in seen:
+            continue
+        found = _listed(each, world.deployment)
+        taken = found.key in {one.key for one in own}
+        if found.key is None or taken:
+            others.append(found)
+        else:
+            own.append(found)
+    return tuple(own), tuple(others)
+
+
+def _place(plain: Plain) -> tuple[str, str]:
+    return plain["metadata"]["namespace"], plain["metadata"]["name"]
+
+
+def _identity(key: str) -> tuple[str, int]:
+    """Return cluster and index of a key: an observed replica's identity is its resource key."""
+    matched = re.fullmatch(r"replica-(.+)-(\d+)", key)
+    assert matched, key
+    return matched[1], int(matched[2])
+
+
+def _listed(plain: Plain, deployment: Plain) -> Replica:
+    """Return a replica of the list; its key is None when it is another's."""
+    on = plain["spec"]["clusterName"]
+    labels = plain["metadata"].get("labels", {})
+    index = int(labels.get("modelplane.ai/replica-index", "-1"))
+    key = f"replica-{on}-{index}" if _ours(plain, labels, deployment) else None
+    return Replica(key, on, index, plain, observed=False)
+
+
+def _ours(plain: Plain, labels: Plain, deployment: Plain) -> bool:
+    metadata = deployment["metadata"]
+    owners = [each for each in plain["metadata"].get("ownerReferences", []) if each.get("controller")]
+    return (
+        plain["metadata"]["namespace"] == metadata["namespace"]
+        and labels.get("modelplane.ai/deployment") == metadata["name"]
+        and all(each["uid"] == metadata["uid"] for each in owners)
+    )

@@ -1,0 +1,410 @@
+"""A brute force scheduler: the rules of placement, in their plainest form, with no care for speed.
+
+It imports nothing of the function. What the rules leave open, this file decides as follows; where the
+function decides otherwise, one of the two is to be corrected:
+
+1.  Retained replicas are looked at in the order (cluster name, index): it matters only for which of two
+    grown replicas gets the last free nodes.
+2.  "Satisfies" means jointly: one device entry may serve several requests of a member while its count lasts.
+3.  A pinned pool still satisfies a member when some assignment resolves to the requests it was stamped with,
+    even if another assignment comes first in declaration order.
+4.  If no assignment exists and a selector was an error on some device of the pinned pool, that is doubt.
+    Selectors of one request are asked in order; the first that is not a match decides.
+5.  A pool the status does not publish says nothing about its devices: no mismatch from it.
+6.  "Could claim a device on another pool" includes another device of the same pool: a member that can claim
+    anywhere in the cluster claims wherever it is newly placed.
+7.  What leaves, and what is held, is charged as stamped; what stays, the larger of stamped and new.
+8.  Terminating replicas do not count for spreading.
+9.  A replacement may stand on the nodes of the replica it replaces; nodes it leaves over are not free for
+    others until that one is gone.
+10. While a selector does not compile, nothing is mismatched. While the cache is unresolved or absent, or the
+    list of replicas is unresolved, mismatched replicas are found, go first in a scale down, and are held.
+11. Growth is not judged while the list of replicas is unresolved.
+12. An empty list of clusters still allows a scale down; a missing one allows nothing.
+13. A replica whose cluster cannot be found in an empty fleet counts as on a cluster that is not Ready.
+14. Two listed objects with one identity: the first by name is ours.
+15. The cluster a replica is on is the one of its key, and its `spec.clusterName` says the same.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tests.oracle import matching
+from tests.support.build import composed_name
+
+if TYPE_CHECKING:
+    from tests.oracle.facts import Cluster, Facts, Replica
+
+Plain = dict[str, Any]
+Where = tuple[str, str]
+"""A cluster and a pool."""
+
+
+@dataclass(frozen=True)
+class New:
+    """A replica to be placed: for each engine its pool, and the device of each request of each member."""
+
+    cluster: str
+    index: int
+    homes: tuple[tuple[str, tuple[matching.Assignment, ...]], ...]
+    charge: Counter[Where]
+
+    @property
+    def key(self) -> str:
+        """Its key in the desired state."""
+        return f"replica-{self.cluster}-{self.index}"
+
+
+@dataclass
+class Plan:
+    """The outcome of a pass."""
+
+    kept: list[Replica] = field(default_factory=list)
+    held: list[Replica] = field(default_factory=list)
+    """Those of `kept` that are mismatched."""
+    new: list[New] = field(default_factory=list)
+    dropped: dict[str, str] = field(default_factory=dict)
+    reasons: list[str] = field(default_factory=list)
+    """All that ReplicasScheduled could say, the first to be reported first."""
+
+
+def tolerated(taint: Plain, tolerations: list[Plain]) -> bool:
+    """Say whether a taint is tolerated."""
+    return any(_tolerates(each, taint) for each in tolerations)
+
+
+def _tolerates(toleration: Plain, taint: Plain) -> bool:
+    if toleration.get("effect") not in (None, taint["effect"]):
+        return False
+    if toleration.get("operator", "Equal") == "Exists":
+        return toleration.get("key") in (None, taint["key"])
+    return (toleration["key"], toleration.get("value", "")) == (taint["key"], taint.get("value", ""))
+
+
+class Scheduler:
+    """One pass over one world."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.clusters = facts.clusters or {}
+        self.tolerations = list(facts.inner.get("tolerations", []))
+        self.invalid = matching.invalid(facts.deployment)
+        self.charged: Counter[Where] = Counter()
+        self.plan = Plan()
+
+    # Retain
+
+    def run(self) -> Plan:
+        """Return what is to be."""
+        for each in (*self.facts.own, *self.facts.others):
+            self.charged += self.cost(each)
+        if self.facts.clusters is None:
+            self.plan.kept = [each for each in self.facts.own if not each.terminating]
+        else:
+            self.retain()
+            self.scale_down()
+            if self.resolved and not self.invalid:
+                self.fill()
+                self.replace()
+        self.say()
+        return self.plan
+
+    @property
+    def resolved(self) -> bool:
+        """Whether everything is known that a new placement needs."""
+        facts = self.facts
+        cached = not facts.cache_name or facts.cache is not None
+        return bool(facts.clusters) and facts.listed and cached
+
+    def cost(self, replica: Replica) -> Counter[Where]:
+        """Return the nodes a replica takes as it was stamped; a pool that is not published takes none."""
+        return self._priced(replica, {each["name"]: each for each in replica.engines})
+
+    def new_cost(self, replica: Replica) -> Counter[Where]:
+        """Return the nodes a retained replica takes with the present copies and workers."""
+        return self._priced(replica, {each["name"]: each for each in self.facts.inner["engines"]})
+
+    def _priced(self, replica: Replica, sizes: dict[str, Plain]) -> Counter[Where]:
+        total: Counter[Where] = Counter()
+        for engine in replica.engines:
+            size = sizes[engine["name"]]
+            for member, sized in zip(engine["members"], size["members"], strict=True):
+                where = (replica.cluster, member["nodePoolName"])
+                if matching.stamped(member) and self.published(where):
+                    total[where] += matching.pods(size, sized)
+        return total
+
+    def published(self, where: Where) -> bool:
+        """Say whether a pool is published."""
+        return where[0] in self.clusters and where[1] in self.clusters[where[0]].pools
+
+    def free(self, where: Where) -> int:
+        """Return the free nodes of a pool."""
+        return self.clusters[where[0]].pools[where[1]].nodes - self.charged[where]
+
+    def retain(self) -> None:
+        """Keep every replica unless there is a listed reason not to."""
+        for each in sorted(self.facts.own, key=lambda one: (one.cluster, one.index)):
+            reason = self.leaves(each)
+            if reason:
+                self.plan.dropped[str(each.key)] = reason
+                continue
+            self.plan.kept.append(each)
+            if self.mismatched(each):
+                self.plan.held.append(each)
+
+    def leaves(self, replica: Replica) -> str:
+        """Return why a replica has to leave at once, "" if it has not."""
+        if replica.terminating:
+            return "terminating"
+        if self.clusters and replica.cluster not in self.clusters:
+            return "cluster gone"
+        cluster = self.clusters.get(replica.cluster)
+        if cluster and self.untolerated(cluster, "NoExecute"):
+            return "drained"
+        return ""
+
+    def untolerated(self, cluster: Cluster, *effects: str) -> bool:
+        """Say whether a taint with one of the effects is not tolerated."""
+        return any(
+            each["effect"] in effects and not tolerated(each, self.tolerations) for each in cluster.taints
+        )
+
+    def mismatched(self, replica: Replica) -> bool:
+        """Say whether a kept replica does not fit its place any more; if it does, charge its growth."""
+        cluster = self.clusters.get(replica.cluster)
+        if cluster is None or self.invalid:
+            return False
+        if self.pool_gone(replica, cluster) or self.reshaped(replica) or self.outside(replica, cluster):
+            return True
+        if any(self.unsatisfied(member, asked, cluster) for member, asked in self.pairs(replica)):
+            return True
+        return self.facts.listed and not self.grows(replica)
+
+    def pairs(self, replica: Replica) -> list[tuple[Plain, Plain]]:
+        """Return each stamped member with the member of the deployment it comes from."""
+        asked = {each["name"]: each["members"] for each in self.facts.inner["engines"]}
+        return [
+            pair
+            for engine in replica.engines
+            for pair in zip(engine["members"], asked[engine["name"]], strict=True)
+        ]
+
+    @staticmethod
+    def pool_gone(replica: Replica, cluster: Cluster) -> bool:
+        """Say whether the cluster's spec no longer has a pinned pool."""
+        pinned = {member["nodePoolName"] for each in replica.engines for member in each["members"]}
+        return cluster.declared is not None and not pinned <= cluster.declared
+
+    def reshaped(self, replica: Replica) -> bool:
+        """Say whether the deployment's engines have other names, roles or numbers of members."""
+
+        def shape(engines: list[Plain]) -> dict[str, list[str]]:
+            return {
+                each["name"]: [one.get("role", "Standalone") for one in each["members"]] for each in engines
+            }
+
+        return shape(replica.engines) != shape(self.facts.inner["engines"])
+
+    def outside(self, replica: Replica, cluster: Cluster) -> bool:
+        """Say whether another cache is referenced now, whose footprint leaves the cluster out."""
+        if self.facts.cache is None or replica.cache == self.facts.cache_name:
+            return False
+        return not matches(self.footprint(), cluster.labels)
+
+    def footprint(self) -> Plain:
+        """Return the labels that the referenced cache asks of a cluster."""
+        cache = self.facts.cache or {}
+        return dict(cache.get("spec", {}).get("clusterSelector", {}).get("matchLabels", {}))
+
+    @staticmethod
+    def unsatisfied(member: Plain, asked: Plain, cluster: Cluster) -> bool:
+        """Say whether the pinned pool certainly does not give the member what it was stamped with."""
+        pool = cluster.pools.get(member["nodePoolName"])
+        if pool is None:
+            return False
+        had = matching.stamped(member)
+        sure = {matching.claims(asked, each) for each in matching.assignments(asked, pool)}
+        perhaps = {matching.claims(asked, each) for each in matching.assignments(asked, pool, doubt=True)}
+        if had in perhaps:
+            return False
+        return bool(sure) or not matching.errs(asked, pool)
+
+    def grows(self, replica: Replica) -> bool:
+        """Charge the growth of a replica's shape, if its pools have the nodes for it."""
+        growth = self.new_cost(replica) - self.cost(replica)
+        if any(growth[where] > self.free(where) for where in growth):
+            return False
+        self.charged += growth
+        return True
+
+    # Scale down
+
+    def scale_down(self) -> None:
+        """Drop what is too much."""
+        for victim in self.victims(self.plan.kept)[: max(0, len(self.plan.kept) - self.facts.wanted)]:
+            self.plan.dropped[str(victim.key)] = "scale down"
+            self.plan.kept.remove(victim)
+            if victim in self.plan.held:
+                self.plan.held.remove(victim)
+
+    def victims(self, replicas: list[Replica]) -> list[Replica]:
+        """Return the replicas in the order they would be given up in, one after the other."""
+        left, order = list(replicas), []
+        while left:
+            on = Counter(each.cluster for each in left)
+            order.append(max(left, key=lambda each: self.expendable(each, on)))
+            left.remove(order[-1])
+        return order
+
+    def expendable(self, replica: Replica, on: Counter[str]) -> tuple[Any, ...]:
+        """Return the key of the scale down: the largest goes first."""
+        cluster = self.clusters.get(replica.cluster)
+        sick = cluster is None or not cluster.ready or self.untolerated(cluster, "NoSchedule", "NoExecute")
+        return (
+            replica in self.plan.held,
+            sick,
+            replica.condition != "True",
+            replica.index,
+            on[replica.cluster],
+            replica.cluster,
+        )
+
+    # Fill and replace
+
+    def fill(self) -> None:
+        """Place the shortfall, one at a time, until one fits nowhere."""
+        while len(self.plan.kept) + len(self.plan.new) < self.facts.wanted:
+            placed = self.place(self.plan.kept)
+            if placed is None:
+                return
+            self.plan.new.append(placed)
+            self.charged += placed.charge
+
+    def replace(self) -> None:
+        """Give each mismatched replica up if there is a place for its replacement."""
+        for each in self.victims(self.plan.held):
+            cost = self.cost(each)
+            self.charged -= cost
+            placed = self.place([one for one in self.plan.kept if one is not each])
+            if placed is None:
+                self.charged += cost
+                continue
+            self.charged += cost | placed.charge
+            self.plan.new.append(placed)
+            self.plan.kept.remove(each)
+            self.plan.held.remove(each)
+            self.plan.dropped[str(each.key)] = "replaced"
+
+    def place(self, staying: list[Replica]) -> New | None:
+        """Return the next replica to place, None if it fits nowhere."""
+        hosts = Counter(each.cluster for each in (*staying, *self.plan.new))
+        for cluster in sorted(self.clusters.values(), key=lambda each: (hosts[each.name], each.name)):
+            if self.open(cluster):
+                found = self.search(cluster)
+                if found is not None:
+                    return found
+        return None
+
+    def open(self, cluster: Cluster) -> bool:
+        """Say whether a cluster takes new replicas at all."""
+        return (
+            matches(self.facts.inner.get("clusterSelector", {}).get("matchLabels", {}), cluster.labels)
+            and matches(self.footprint(), cluster.labels)
+            and not cluster.deleting
+            and not self.untolerated(cluster, "NoSchedule", "NoExecute")
+            and cluster.ready
+            and bool(cluster.gateway)
+        )
+
+    def search(self, cluster: Cluster) -> New | None:
+        """Return the first complete assignment in declaration order that has the nodes."""
+        options = [self.options(each, cluster) for each in self.facts.inner["engines"]]
+        for homes in itertools.product(*options):
+            charge: Counter[Where] = Counter()
+            for pool, cost, _ in homes:
+                charge[cluster.name, pool] += cost
+            if all(charge[where] <= self.free(where) for where in +charge):
+                chosen = tuple((pool, taken) for pool, _, taken in homes)
+                return New(cluster.name, self.index(cluster.name), chosen, +charge)
+        return None
+
+    def options(
+        self, engine: Plain, cluster: Cluster
+    ) -> list[tuple[str, int, tuple[matching.Assignment, ...]]]:
+        """Return pool, nodes and devices of every way to home an engine, in order.
+
+        Of several ways with the same pool and the same nodes only the first can ever be taken.
+        """
+        must = [matching.claimable(member, cluster) for member in engine["members"]]
+        found: dict[tuple[str, int], tuple[matching.Assignment, ...]] = {}
+        for pool in cluster.pools.values():
+            each = [list(matching.assignments(member, pool)) for member in engine["members"]]
+            for taken in itertools.product(*each):
+                claimed = [
+                    bool(matching.claims(member, one))
+                    for member, one in zip(engine["members"], taken, strict=True)
+                ]
+                if not any(claimed) or any(m and not c for m, c in zip(must, claimed, strict=True)):
+                    continue
+                cost = sum(
+                    matching.pods(engine, member)
+                    for member, c in zip(engine["members"], claimed, strict=True)
+                    if c
+                )
+                found.setdefault((pool.name, cost), taken)
+        return [(pool, cost, taken) for (pool, cost), taken in found.items()]
+
+    def index(self, cluster: str) -> int:
+        """Return the lowest index that is free on a cluster, in every sense."""
+        facts = self.facts
+        taken = {each.index for each in facts.own if each.cluster == cluster}
+        taken |= {each.index for each in facts.others if each.key and each.cluster == cluster}
+        taken |= {each.index for each in self.plan.new if each.cluster == cluster}
+        namespace = facts.deployment["metadata"]["namespace"]
+        names = {
+            each.name
+            for each in (*facts.own, *facts.others)
+            if each.cluster == cluster or each.plain["metadata"]["namespace"] == namespace
+        }
+        names |= {self.name(each.cluster, each.index) for each in self.plan.new}
+        return next(
+            number
+            for number in itertools.count()
+            if number not in taken
+            and not {f"{kind}-{cluster}-{number}" for kind in ("replica", "endpoint")} & facts.observed_keys
+            and self.name(cluster, number) not in names
+        )
+
+    def name(self, cluster: str, index: int) -> str:
+        """Return the object name of a new replica."""
+        return composed_name(self.facts.deployment["metadata"]["name"], cluster, index)
+
+    # What is said
+
+    def say(self) -> None:
+        """Work out what ReplicasScheduled may report."""
+        facts, plan = self.facts, self.plan
+        placed = len(plan.kept) + len(plan.new)
+        observed = any(each.observed for each in plan.kept)
+        unresolved = facts.clusters is None or not facts.listed or not facts.cache_known
+        said = {
+            "InputsUnresolved": unresolved,
+            "InvalidNodeSelector": self.invalid,
+            "NoClusters": facts.clusters == {},
+            "ReplacementBlocked": bool(plan.held),
+            "InsufficientCapacity": placed == 0 < facts.wanted,
+            "PartiallyScheduled": placed < facts.wanted,
+            "Scheduling": facts.wanted > 0 and not observed,
+            "ReplicasCreated": True,
+        }
+        plan.reasons = [reason for reason, holds in said.items() if holds]
+
+
+def matches(labels: Plain, found: Plain) -> bool:
+    """Say whether all labels asked for are found."""
+    return all(found.get(key) == value for key, value in labels.items())

@@ -1,0 +1,206 @@
+"""Compare the function's answer with the oracle's plan, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.oracle import facts as read_facts
+from tests.oracle import matching
+from tests.oracle.schedule import New, Plan, Scheduler
+
+if TYPE_CHECKING:
+    from tests.oracle.facts import Cluster, Facts, Replica
+    from tests.support.drive import Answer
+    from tests.support.world import World
+
+Plain = dict[str, Any]
+
+
+def plan(world: World) -> Plan:
+    """Return what the oracle would do."""
+    return Scheduler(read_facts.read(world)).run()
+
+
+def differences(world: World, answer: Answer) -> list[str]:
+    """Return every difference between the answer and the oracle's plan, none when they agree."""
+    facts = read_facts.read(world)
+    scheduler = Scheduler(facts)
+    planned = scheduler.run()
+    expected = {str(each.key): retained(facts, planned, each) for each in planned.kept}
+    expected |= {each.key: composed(facts, each) for each in planned.new}
+    found = {key: essence(each) for key, each in answer.replicas.items()}
+    told = _compare("replica", expected, found)
+    told += _compare("endpoint", endpoints(facts, planned), answer.endpoints)
+    return told + _summary(facts, planned, answer)
+
+
+def _compare(what: str, expected: dict[str, Plain], found: dict[str, Plain]) -> list[str]:
+    told = [f"{what} {key}: expected, not desired" for key in sorted(expected.keys() - found.keys())]
+    told += [f"{what} {key}: desired, not expected" for key in sorted(found.keys() - expected.keys())]
+    for key in sorted(expected.keys() & found.keys()):
+        told += [f"{what} {key}: {each}" for each in _apart("", expected[key], found[key])]
+    return told
+
+
+def _apart(path: str, expected: Any, found: Any) -> list[str]:
+    """Return where two values differ; of an expected map only the keys it has are looked at."""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        return [
+            told
+            for key in expected
+            for told in _apart(f"{path}.{key}", expected[key], found.get(key, "(missing)"))
+        ]
+    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        pairs = enumerate(zip(expected, found, strict=True))
+        return [told for number, (a, b) in pairs for told in _apart(f"{path}[{number}]", a, b)]
+    return [] if expected == found else [f"{path}: expected {expected!r}, found {found!r}"]
+
+
+def _summary(facts: Facts, planned: Plan, answer: Answer) -> list[str]:
+    placed = len(planned.kept) + len(planned.new)
+    expected = {
+        "ReplicasScheduled": planned.reasons[0],
+        "total": placed,
+        "unready": placed < facts.wanted or planned.reasons[0] in {"InputsUnresolved", "InvalidNodeSelector"},
+    }
+    found = {
+        "ReplicasScheduled": answer.reason(),
+        "total": answer.status.get("replicas", {}).get("total"),
+        "unready": answer.unready,
+    }
+    return _apart("summary", expected, found)
+
+
+def essence(replica: Plain) -> Plain:
+    """Return what is compared of a desired replica, absences made visible."""
+    engines = [
+        each | {"members": [{"deviceRequests": None} | one for one in each["members"]]}
+        for each in replica["spec"]["engines"]
+    ]
+    return replica | {"spec": replica["spec"] | {"engines": engines}}
+
+
+def retained(facts: Facts, planned: Plan, replica: Replica) -> Plain:
+    """Return what must be desired of a replica that stays: its identity, its pools and its requests."""
+    expected: Plain = {
+        "metadata": {"name": replica.name, "namespace": facts.deployment["metadata"]["namespace"]},
+        "spec": {
+            "clusterName": replica.cluster,
+            "engines": [_pinned(each) for each in replica.engines],
+        },
+    }
+    if replica in planned.held:
+        expected["spec"]["engines"] = [_as_observed(each) for each in replica.engines]
+    elif settled(facts, replica):
+        expected["spec"]["engines"] = [_updated(facts, each) for each in replica.engines]
+        expected["metadata"]["labels"] = labels(facts, replica.cluster, replica.index)
+    return expected
+
+
+def settled(facts: Facts, replica: Replica) -> bool:
+    """Say whether nothing is in doubt about a replica, so that edits reach it."""
+    if matching.invalid(facts.deployment) or not facts.clusters or not facts.listed:
+        return False
+    if facts.cache_name and facts.cache is None:
+        return False
+    cluster = facts.clusters[replica.cluster]
+    return all(_settled(member, asked, cluster) for member, asked in Scheduler(facts).pairs(replica))
+
+
+def _settled(member: Plain, asked: Plain, cluster: Cluster) -> bool:
+    pool = cluster.pools.get(member["nodePoolName"])
+    return pool is not None and not matching.errs(asked, pool)
+
+
+def _pinned(engine: Plain) -> Plain:
+    members = [
+        {"nodePoolName": each["nodePoolName"], "deviceRequests": each.get("deviceRequests")}
+        for each in engine["members"]
+    ]
+    return {"name": engine["name"], "members": members}
+
+
+def _as_observed(engine: Plain) -> Plain:
+    members = [{"deviceRequests": None} | each for each in engine["members"]]
+    return engine | {"members": members}
+
+
+def _updated(facts: Facts, engine: Plain) -> Plain:
+    """Return a stamped engine with what may be edited in place."""
+    asked = next(each for each in facts.inner["engines"] if each["name"] == engine["name"])
+    pairs = zip(engine["members"], asked["members"], strict=True)
+    members = [_pinned_member(old) | _carried(new) for old, new in pairs]
+    return {"name": engine["name"], "copies": asked.get("copies", 1), "members": members}
+
+
+def _pinned_member(member: Plain) -> Plain:
+    return {"nodePoolName": member["nodePoolName"], "deviceRequests": member.get("deviceRequests")}
+
+
+def _carried(member: Plain) -> Plain:
+    """Return what a replica's member takes over from the deployment as it is."""
+    made = {"role": member.get("role", "Standalone"), "template": member["template"]}
+    return made | ({"worker": member["worker"]} if "worker" in member else {})
+
+
+def labels(facts: Facts, cluster: str, index: int) -> Plain:
+    """Return the labels of a composed object."""
+    own = facts.deployment["spec"]["template"].get("metadata", {}).get("labels", {})
+    return dict(own) | {
+        "modelplane.ai/deployment": facts.deployment["metadata"]["name"],
+        "modelplane.ai/cluster": cluster,
+        "modelplane.ai/replica-index": str(index),
+    }
+
+
+def composed(facts: Facts, new: New) -> Plain:
+    """Return what must be desired of a new replica."""
+    scheduler = Scheduler(facts)
+    engines = [
+        _stamped(engine, pool, taken)
+        for engine, (pool, taken) in zip(facts.inner["engines"], new.homes, strict=True)
+    ]
+    spec: Plain = {"clusterName": new.cluster, "engines": engines}
+    for name in ("modelCacheRef", "serving"):
+        if name in facts.inner:
+            spec[name] = facts.inner[name]
+    return {
+        "apiVersion": "modelplane.ai/v1alpha1",
+        "kind": "ModelReplica",
+        "metadata": {
+            "name": scheduler.name(new.cluster, new.index),
+            "namespace": facts.deployment["metadata"]["namespace"],
+            "labels": labels(facts, new.cluster, new.index),
+        },
+        "spec": spec,
+    }
+
+
+def _stamped(engine: Plain, pool: str, taken: tuple[matching.Assignment, ...]) -> Plain:
+    members = []
+    for member, chosen in zip(engine["members"], taken, strict=True):
+        asked = {each["name"]: each for each in matching.requests(member)}
+        claims = [
+            {"name": name, "deviceClassName": kind, "count": count, "selectors": asked[name]["selectors"]}
+            for name, kind, count in matching.claims(member, chosen)
+        ]
+        members.append(_carried(member) | {"nodePoolName": pool, "deviceRequests": claims or None})
+    made = {"name": engine["name"], "copies": engine.get("copies", 1), "members": members}
+    return made | ({"phase": engine["phase"]} if "phase" in engine else {})
+
+
+def endpoints(facts: Facts, planned: Plan) -> dict[str, Plain]:
+    """Return the endpoints that must be desired, each with what must be in it."""
+    expected = {}
+    for each in planned.kept:
+        if not each.observed or each.condition != "True":
+            continue
+        key = str(each.key).replace("replica-", "endpoint-", 1)
+        cluster = (facts.clusters or {}).get(each.cluster)
+        if cluster and cluster.gateway:
+            path = f"/{each.plain['metadata']['namespace']}/{each.name}"
+            spec = {"url": f"http://{cluster.gateway}{path}/v1", "rewritePath": f"{path}/"}
+            expected[key] = {"kind": "ModelEndpoint", "spec": spec}
+        elif key in facts.observed_keys:
+            expected[key] = {"kind": "ModelEndpoint"}
+    return expected
