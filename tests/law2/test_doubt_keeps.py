@@ -1,0 +1,243 @@
+"""Doubt never removes a running replica: one test per way in which something can be unknown or wrong.
+
+Each case takes a settled world, in which two replicas run and are routed to, spoils one thing, and asks
+again: both replicas and both endpoints are still desired, byte for byte, and a condition says what is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support import build
+from tests.support.drive import run
+from tests.support.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Plain = dict[str, Any]
+LABELS = {"modelplane.ai/tier": "production"}
+FRAGMENT = 'device.attributes["gpu.nvidia.com"].architecture == "Hopper"'
+
+
+def settled(*, cache: bool = False) -> World:
+    """Two Ready replicas with endpoints on clusters a and b, and a foreign replica on c."""
+    deployment = build.deployment(
+        "my-model",
+        2,
+        [build.engine("main", [build.member(devices=[build.request("gpu", 8, FRAGMENT)])])],
+        match=LABELS,
+        cache="weights" if cache else None,
+        conditions=[build.condition("ReplicasScheduled", status=True, reason="ReplicasCreated")],
+    )
+    own = [build.replica(deployment, on, 0, ready=True) for on in "ab"]
+    foreign = build.deployment("other", 1, namespace="other-team")
+    return World(
+        deployment,
+        clusters=[build.cluster(on, [build.pool("h100", 4)], labels=LABELS) for on in "abc"],
+        replicas=[*own, build.replica(foreign, "c", 0, ready=True)],
+        observed=build.observed(*own, endpoints=[build.endpoint(each) for each in own]),
+        cache=[build.cache("weights", LABELS)] if cache else None,
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    reason: str
+    spoil: Callable[[World], World]
+    says: str
+    """The reason of the condition ReplicasScheduled."""
+    words: tuple[str, ...] = ()
+    """What its message must name."""
+    cache: bool = False
+
+
+def _select(world: World, cel: str) -> World:
+    members = world.deployment["spec"]["template"]["spec"]["engines"][0]["members"]
+    members[0]["nodeSelector"]["devices"][0]["selectors"] = [{"cel": cel}]
+    return world
+
+
+def _cluster(world: World, change: Callable[[Plain], object]) -> World:
+    change(world.clusters[0])
+    return world
+
+
+def _both(world: World, change: Callable[[Plain], object]) -> World:
+    for each in world.clusters[:2]:
+        change(each)
+    return world
+
+
+def _foreign(world: World) -> World:
+    world.replicas[-1]["spec"]["engines"] = [{"members": "two", "copies": float("nan")}]
+    return world
+
+
+SELECTOR = "engines[0].members[0].nodeSelector.devices[0].selectors[0]"
+CASES = [
+    Case(
+        "a typo in a selector makes the input invalid, it does not make the replicas unwanted",
+        lambda world: _select(world, FRAGMENT.replace("device.attributes", "device.atributes")),
+        "InvalidNodeSelector",
+        (SELECTOR, "1:7"),
+    ),
+    Case(
+        "a selector nested deeper than any compiler takes is a compile error like any other",
+        lambda world: _select(world, "(" * 300 + "true" + ")" * 300),
+        "InvalidNodeSelector",
+        (SELECTOR,),
+    ),
+    Case(
+        "a requirement that Crossplane has not delivered says nothing about the fleet",
+        lambda world: world.but(clusters=None),
+        "InputsUnresolved",
+        ("clusters",),
+    ),
+    Case(
+        "nor do replicas that were not delivered",
+        lambda world: world.but(replicas=None),
+        "InputsUnresolved",
+        ("all-replicas",),
+    ),
+    Case(
+        "an emptied fleet list is doubt: if the last cluster is gone, keeping its replicas costs nothing",
+        lambda world: world.but(clusters=[]),
+        "NoClusters",
+        ("no InferenceCluster",),
+    ),
+    Case(
+        "a cluster without status has told nothing yet",
+        lambda world: _both(world, lambda each: each.pop("status")),
+        "ReplicasCreated",
+    ),
+    Case(
+        "a cluster that publishes an empty list of pools may only be late",
+        lambda world: _both(world, lambda each: each["status"].update(gpuPools=[])),
+        "ReplicasCreated",
+    ),
+    Case(
+        "labels gate new placements only: a replica is not moved because a label changed",
+        lambda world: _both(world, lambda each: each["metadata"].update(labels={})),
+        "ReplicasCreated",
+    ),
+    Case(
+        "an edited clusterSelector gates new placements only",
+        lambda world: (
+            world.deployment["spec"]["template"]["spec"].update(
+                clusterSelector={"matchLabels": {"modelplane.ai/tier": "nowhere"}}
+            )
+            or world
+        ),
+        "ReplicasCreated",
+    ),
+    Case(
+        "the labels of the same cache were narrowed: they gate new placements only",
+        lambda world: world.but(cache=[build.cache("weights", {"modelplane.ai/tier": "elsewhere"})]),
+        "ReplicasCreated",
+        cache=True,
+    ),
+    Case(
+        "the cache was deleted: nothing new is placed, nothing running is touched",
+        lambda world: world.but(cache=[]),
+        "ReplicasCreated",
+        cache=True,
+    ),
+    Case(
+        "the cache was not delivered",
+        lambda world: world.but(cache=None),
+        "InputsUnresolved",
+        ("cache",),
+        cache=True,
+    ),
+    Case(
+        "a cluster that cannot be read is not filled, and its replicas stay",
+        lambda world: _cluster(world, lambda each: each["status"].update(gpuPools="none")),
+        "ReplicasCreated",
+    ),
+    Case(
+        "a cluster whose name cannot be read may be the one a replica runs on",
+        lambda world: _cluster(world, lambda each: each["metadata"].update(name=7)),
+        "ReplicasCreated",
+    ),
+    Case(
+        "a foreign replica that cannot be read is charged for what can be read of it",
+        _foreign,
+        "ReplicasCreated",
+    ),
+    Case(
+        "a cluster that is not Ready keeps its replicas",
+        lambda world: _both(
+            world, lambda each: each["status"].update(conditions=[build.condition("Ready", status=False)])
+        ),
+        "ReplicasCreated",
+    ),
+    Case(
+        "a cluster without a gateway keeps its replicas and their endpoints as they were",
+        lambda world: _both(world, lambda each: each["status"].pop("gateway")),
+        "ReplicasCreated",
+    ),
+    Case(
+        "a NoSchedule taint keeps new replicas away, not running ones",
+        lambda world: _both(world, lambda each: each["spec"].update(taints=[build.taint("busy")])),
+        "ReplicasCreated",
+    ),
+    Case(
+        "a selector that errs on the pinned pool is doubt, not mismatch",
+        lambda world: _select(world, 'device.attributes["gpu.nvidia.com"].nosuch == "x"'),
+        "ReplicasCreated",
+    ),
+    Case(
+        "a selector that costs too much is doubt, not mismatch",
+        lambda world: _select(
+            world,
+            "lists.range(1000).all(x, lists.range(1000).all(y, lists.range(1000).all(z, x + y + z >= 0)))",
+        ),
+        "ReplicasCreated",
+    ),
+    Case(
+        "the pinned pool no longer matches and there is nowhere to go: held exactly as observed",
+        lambda world: _select(world, 'device.attributes["gpu.nvidia.com"].architecture == "Rubin"'),
+        "ReplacementBlocked",
+        ("replacement",),
+    ),
+]
+
+
+def _bytes(desired: Mapping[str, Plain]) -> dict[str, str]:
+    return {key: json.dumps(each, sort_keys=True) for key, each in desired.items()}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
+def test_doubt_keeps_every_replica_and_endpoint(case: Case) -> None:
+    world = settled(cache=case.cache)
+    before = run(world)
+    after = run(case.spoil(world.copy()))
+    assert set(before.desired) == {"replica-a-0", "replica-b-0", "endpoint-a-0", "endpoint-b-0"}
+    assert _bytes(after.desired) == _bytes(before.desired)
+    assert after.reason() == case.says
+    for word in case.words:
+        assert word in after.conditions["ReplicasScheduled"][2]
+    assert not after.fatal
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
+def test_every_condition_is_returned_on_every_path(case: Case) -> None:
+    after = run(case.spoil(settled(cache=case.cache)))
+    expected = ["ModelCacheResolved"] * case.cache + ["ReplicasScheduled", "ReplicasReady"]
+    assert list(after.conditions) == expected
+    assert all("\n" not in message and len(message) <= 512 for _, _, message in after.conditions.values())
+
+
+def test_the_settled_world_is_settled() -> None:
+    """The cases above prove something only if nothing was wrong before."""
+    answer = run(settled())
+    assert answer.reason() == "ReplicasCreated"
+    assert answer.settled
+    assert not answer.unready
+    assert answer.status == {"replicas": {"total": 2, "ready": 2}}
+    assert answer.events == ()
