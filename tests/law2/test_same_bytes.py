@@ -13,7 +13,7 @@ import pytest
 
 from tests.law2.test_doubt_keeps import settled
 from tests.support.drive import run_bytes
-from tests.support.world import World
+from tests.support.world import World  # noqa: TC001 - tests build worlds at run time
 
 ROOT = Path(__file__).parents[2]
 

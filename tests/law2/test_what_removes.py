@@ -10,7 +10,7 @@ import pytest
 from tests.law2.test_doubt_keeps import settled
 from tests.support import build
 from tests.support.drive import run
-from tests.support.world import World
+from tests.support.world import World  # noqa: TC001 - tests build worlds at run time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
