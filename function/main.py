@@ -1,0 +1,99 @@
+"""The console script `function`: flags and environment as every Crossplane function has them, and serve."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import structlog
+
+if TYPE_CHECKING:
+    from function.server import Settings
+
+PREFIX = "FLEET_SCHEDULER"
+"""Every flag is an environment variable too: --max-concurrency is FLEET_SCHEDULER_MAX_CONCURRENCY."""
+
+_AT_LEAST_ONE, _NONE_OR_MORE = click.IntRange(min=1), click.IntRange(min=0)
+_SECONDS = click.FloatRange(min=0)
+
+
+@click.command(context_settings={"auto_envvar_prefix": PREFIX, "show_default": True})
+@click.version_option(package_name="function-fleet-scheduler")
+@click.option("--debug", "-d", is_flag=True, help="Log more.")
+@click.option("--address", default="0.0.0.0:9443", help="Where to listen: host:port.")
+@click.option(
+    "--tls-certs-dir",
+    envvar=["TLS_SERVER_CERTS_DIR", f"{PREFIX}_TLS_CERTS_DIR"],
+    show_envvar=True,
+    help="Folder with tls.key, tls.crt and ca.crt. They are read again when they change.",
+)
+@click.option("--insecure", is_flag=True, help="Serve plaintext, whatever certificates there are.")
+@click.option("--max-recv-message-size", type=_AT_LEAST_ONE, default=64, help="MB a request may have.")
+@click.option("--max-concurrency", type=_AT_LEAST_ONE, default=4, help="Requests worked on at a time.")
+@click.option("--max-waiting", type=_NONE_OR_MORE, default=128, help="Requests that may wait for that.")
+@click.option("--metrics-address", help="Where to serve Prometheus metrics: host:port. Off when not given.")
+@click.option("--ttl-pending", type=_SECONDS, default=15, help="Seconds until asked again, work pending.")
+@click.option("--ttl-settled", type=_SECONDS, default=60, help="Seconds until asked again, all settled.")
+@click.option("--no-reuse", is_flag=True, help="Parse every object on every call.")
+@click.option("--reuse-size", type=_AT_LEAST_ONE, default=256, help="MB of objects to remember parsed.")
+@click.option("--grace", type=_SECONDS, default=20, help="Seconds for calls in flight when told to stop.")
+def main(*, debug: bool, tls_certs_dir: str | None, no_reuse: bool, **flags: Any) -> None:
+    """Serve the fleet scheduler as a Crossplane composition function."""
+    # gRPC's own core would add lines of its own to our one; who wants them says so.
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR" if debug else "NONE")
+    from function.server.settings import CannotStart, Settings  # noqa: PLC0415 - gRPC reads its environment
+
+    settings = Settings(
+        address=flags["address"],
+        certificates=Path(tls_certs_dir) if tls_certs_dir else None,
+        insecure=flags["insecure"],
+        max_receive=flags["max_recv_message_size"],
+        max_concurrency=flags["max_concurrency"],
+        max_waiting=flags["max_waiting"],
+        metrics_address=flags["metrics_address"],
+        reuse_size=0 if no_reuse else flags["reuse_size"],
+        ttl_pending=flags["ttl_pending"],
+        ttl_settled=flags["ttl_settled"],
+        grace=flags["grace"],
+    )
+    try:
+        code = _serve(settings, _log(debug=debug))
+    except CannotStart as error:
+        click.echo(f"function: cannot start: {error}", err=True)
+        code = 1
+    sys.exit(code)
+
+
+def _serve(settings: Settings, log: Any) -> int:
+    """Put the function together and serve it."""
+    from function.fn import Function  # noqa: PLC0415 - as above
+    from function.reuse import Memory  # noqa: PLC0415 - as above
+    from function.server import MEBI, serve  # noqa: PLC0415 - as above
+    from function.wire import Ttl  # noqa: PLC0415 - as above
+
+    memory = Memory(settings.reuse_size * MEBI) if settings.reuse_size else None
+    ttl = Ttl(settings.ttl_pending, settings.ttl_settled)
+    return serve(settings, Function(log, memory=memory, ttl=ttl), log)
+
+
+def _log(*, debug: bool) -> Any:
+    """Return a logger that writes one JSON object a line to standard error."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.JSONRenderer(sort_keys=False),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if debug else logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    return structlog.get_logger()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""What Prometheus may ask: how often, how long, how large, and what came of it. No names, no contents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    start_http_server,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.reuse import Memory, Session
+
+PREFIX = "fleet_scheduler"
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_BYTES = tuple(4**power * 1000 for power in range(10))  # 1 kB to 262 MB.
+
+ANSWERED, FAILED, MALFORMED, REFUSED = "answered", "failed", "malformed", "refused"
+
+
+class Metrics:
+    """The metrics of one server, in a registry of their own."""
+
+    def __init__(self) -> None:
+        """Start at zero."""
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self._requests = self._counter("requests", "RunFunction calls, by outcome.", "outcome")
+        self._seconds = Histogram(
+            f"{PREFIX}_request_seconds",
+            "Time to answer a call, waiting for a free worker not included.",
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self._request_bytes = self._sizes("request_bytes", "Size of requests.")
+        self._response_bytes = self._sizes("response_bytes", "Size of responses.")
+        self._placements = self._counter("placements", "Replicas newly placed, over all answers.")
+        self._work = self._counter("work", "Work and outcome of all answers in numbers, by what.", "what")
+        self._rejections = self._counter("rejections", "Clusters rejected, by headline reason.", "reason")
+        self._evaluations = self._counter(
+            "cel_evaluations",
+            "CEL evaluations, run or known from earlier in the same call.",
+            "answer",
+        )
+        self._objects = self._counter(
+            "objects", "Objects read, by whether they were parsed or reused from an earlier call.", "answer"
+        )
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"{PREFIX}_{name}", text, labels, registry=self.registry)
+
+    def _sizes(self, name: str, text: str) -> Histogram:
+        return Histogram(f"{PREFIX}_{name}", text, buckets=_BYTES, registry=self.registry)
+
+    def watch(self, memory: Memory) -> None:
+        """Show how full the memory of parsed objects is."""
+        entries = Gauge(f"{PREFIX}_reuse_entries", "Objects remembered parsed.", registry=self.registry)
+        entries.set_function(lambda: memory.entries)
+        size = Gauge(f"{PREFIX}_reuse_bytes", "What they are charged, in bytes.", registry=self.registry)
+        size.set_function(lambda: memory.bytes)
+
+    def ended(self, outcome: str) -> None:
+        """Count a call."""
+        self._requests.labels(outcome).inc()
+
+    def measured(self, *, seconds: float, received: int, sent: int) -> None:
+        """Record how long a call took and how large it was."""
+        self._seconds.observe(seconds)
+        self._request_bytes.observe(received)
+        self._response_bytes.observe(sent)
+
+    def decided(self, counts: Mapping[str, int], rejections: Mapping[str, int], session: Session) -> None:
+        """Add what one answer counted."""
+        self._placements.inc(counts.get("placed", 0))
+        self._evaluations.labels("evaluated").inc(counts.get("cel_evaluations", 0))
+        self._evaluations.labels("reused").inc(counts.get("cel_reused", 0))
+        self._objects.labels("parsed").inc(session.parses)
+        self._objects.labels("reused").inc(session.reuses)
+        for what, number in counts.items():
+            self._work.labels(what).inc(number)
+        for reason, number in rejections.items():
+            self._rejections.labels(reason).inc(number)
+
+    def serve(self, host: str, port: int) -> int:
+        """Answer scrapes on `host:port` from a thread of its own; return the port. Raises OSError."""
+        server, _ = start_http_server(port, addr=host, registry=self.registry)
+        return int(server.server_port)

@@ -1,0 +1,101 @@
+"""A bounded memory of parsed objects: what has not changed since an earlier call is not parsed again.
+
+It may forget anything at any time and never changes an answer. Objects are recognised by their identity
+(see `wire.WireDocument.identity`); an object without one is parsed every time.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from function.exchange import Document
+
+T = TypeVar("T")
+
+OVERHEAD = 600
+"""Bytes charged for an entry whatever its object: its key, its place in the table."""
+
+
+class Memory:
+    """The least recently used entries leave when the bound in bytes is reached. Safe for many threads.
+
+    An entry is charged as many bytes as its object has on the wire, and `OVERHEAD`: what is kept of an
+    object is a few of its fields, in a form that takes more room.
+    """
+
+    def __init__(self, limit: int) -> None:
+        """Remember up to `limit` bytes."""
+        self._limit = limit
+        self._lock = Lock()
+        self._entries: OrderedDict[Hashable, tuple[int, Any]] = OrderedDict()
+        self._bytes = 0
+
+    @property
+    def entries(self) -> int:
+        """How many objects are remembered."""
+        return len(self._entries)
+
+    @property
+    def bytes(self) -> int:
+        """What they are charged, in bytes: never more than the limit."""
+        return self._bytes
+
+    def get(self, key: Hashable) -> tuple[int, Any] | None:
+        """Return the entry, now the most recently used, or None."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is not None:
+                self._entries.move_to_end(key)
+            return entry
+
+    def put(self, key: Hashable, size: int, value: Any) -> None:
+        """Remember a value; forget the least recently used ones beyond the limit."""
+        charge = size + OVERHEAD
+        if charge > self._limit:
+            return
+        with self._lock:
+            replaced = self._entries.pop(key, None)
+            self._bytes += charge - (replaced[0] if replaced else 0)
+            self._entries[key] = (charge, value)
+            while self._bytes > self._limit:
+                _, (forgotten, _) = self._entries.popitem(last=False)
+                self._bytes -= forgotten
+
+
+class Session:
+    """One call's view of the memory, which counts what it parsed and what it reused. For one thread.
+
+    `memory` None remembers nothing, and still counts.
+    """
+
+    def __init__(self, memory: Memory | None) -> None:
+        """Look into `memory`."""
+        self._memory = memory
+        self.parses = 0
+        self.reuses = 0
+
+    def parsed(self, document: Document, parse: Callable[[Document], T]) -> T:
+        """Return `parse(document)`, perhaps from an earlier call.
+
+        `parse` is part of the key, so it must be one function and not a new one on every call; what it
+        returns must never change. An exception is passed on and not remembered.
+        """
+        identity = None if self._memory is None else document.identity
+        if self._memory is None or identity is None:
+            self.parses += 1
+            return parse(document)
+        key = (parse, identity)
+        entry = self._memory.get(key)
+        if entry is not None:
+            self.reuses += 1
+            value: T = entry[1]
+            return value
+        self.parses += 1
+        value = parse(document)
+        self._memory.put(key, len(getattr(document, "content", b"")), value)
+        return value

@@ -1,0 +1,108 @@
+"""Start, serve, drain."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+import grpc
+
+from function.server.certificates import Certificates
+from function.server.services import Runner, add_health, add_reflection
+from function.server.settings import MEBI, CannotStart, Settings, host_and_port
+
+if TYPE_CHECKING:
+    from function.fn import Function
+
+NOTICE = 0.5
+"""Seconds between saying NOT_SERVING and refusing calls, so that whoever asks can hear it."""
+
+# Thousands of parsed objects live on from call to call. The collector would walk all of them over and
+# over to find cycles that our values do not have, so it runs seldom.
+_COLLECT = (100_000, 20, 50)
+
+# Seconds a thread may keep the interpreter while others wait for it: the loop must get its turn.
+_TURN = 0.001
+
+
+def serve(settings: Settings, function: Function, log: Any) -> int:
+    """Serve until a signal says to stop; return the exit code. Raises `CannotStart`."""
+    sys.setswitchinterval(_TURN)
+    return asyncio.run(_serve(settings, function, log))
+
+
+async def _serve(settings: Settings, function: Function, log: Any) -> int:
+    """Serve on a loop."""
+    stop = _stop_signals()
+    server = grpc.aio.server(options=_options(settings))
+    runner = Runner(function, settings)
+    runner.register(server)
+    health = await add_health(server)
+    add_reflection(server)
+    port = _listen(server, settings, log)
+    if function.memory is not None:
+        function.metrics.watch(function.memory)
+    metrics_port = _serve_metrics(settings, function)
+    await server.start()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECT)
+    log.info("serving", port=port, insecure=settings.insecure, metrics_port=metrics_port)
+    await stop.wait()
+    log.info("stopping", calls=runner.calls)
+    await health.enter_graceful_shutdown()
+    await asyncio.sleep(min(NOTICE, settings.grace))
+    await server.stop(settings.grace)
+    log.info("stopped", unanswered=runner.calls)
+    return 0
+
+
+def _options(settings: Settings) -> list[tuple[str, int]]:
+    """Return what gRPC must know: the size limit, and that a port is ours alone or not ours."""
+    return [
+        ("grpc.max_receive_message_length", settings.max_receive * MEBI),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.so_reuseport", 0),
+    ]
+
+
+def _stop_signals() -> asyncio.Event:
+    """Return an event that SIGTERM or SIGINT sets. A second signal kills, as it would without us."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def received(number: signal.Signals) -> None:
+        loop.remove_signal_handler(number)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, received, number)
+    return stop
+
+
+def _listen(server: Any, settings: Settings, log: Any) -> int:
+    """Open the one listener: plaintext when told so, whatever certificates there are; mTLS otherwise."""
+    host_and_port(settings.address)
+    try:
+        if settings.insecure:
+            return int(server.add_insecure_port(settings.address))
+        if settings.certificates is None:
+            raise CannotStart("neither --tls-certs-dir nor --insecure was given")
+        credentials = Certificates(settings.certificates, log).credentials()
+        return int(server.add_secure_port(settings.address, credentials))
+    except RuntimeError:
+        raise CannotStart(f"cannot listen on {settings.address}: is the port taken?") from None
+
+
+def _serve_metrics(settings: Settings, function: Function) -> int | None:
+    """Open the metrics port, if one was asked for; return it."""
+    if settings.metrics_address is None:
+        return None
+    host, port = host_and_port(settings.metrics_address)
+    try:
+        return function.metrics.serve(host, port)
+    except OSError as error:
+        raise CannotStart(f"cannot serve metrics on {settings.metrics_address}: {error.strerror}") from None
