@@ -1,0 +1,39 @@
+"""`x-kubernetes-validations`, evaluated by our own CEL: `self` and `oldSelf` in place of `device`."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from function.cel import types
+from function.cel.environment import Environment, Field
+from function.cel.selector import Selector, compiled
+from function.cel.subject import Subject
+from function.cel.types import Type
+from function.cel.values import Map
+
+FIELDS = {name: Field(types.DYN, "value") for name in ("self", "oldSelf")}
+BOTH = Environment("both", Type("schema.Both"), FIELDS)
+"""One variable of an unknown type that holds the two: the dialect has one variable only."""
+
+
+def holds(rule: str, value: Any, old: Any = None) -> bool:
+    """Whether the rule is true of the value. A rule that is an error is a bad rule."""
+    program = _program(rule)
+    fields = {"self": _value(value), "oldSelf": _value(old)}
+    both = Subject("both", fields, {(name,): field for name, field in fields.items()}, {}, "")
+    outcome = program.evaluate(both)
+    assert outcome.kind in ("match", "nomatch"), f"{rule}: {outcome.message}"
+    return outcome.matched
+
+
+@lru_cache
+def _program(rule: str) -> Selector:
+    return compiled(re.sub(r"\b(self|oldSelf)\b", r"both.\1", rule), BOTH)
+
+
+def _value(plain: Any) -> Any:
+    if isinstance(plain, dict):
+        return Map.of({key: _value(value) for key, value in plain.items()})
+    return [_value(item) for item in plain] if isinstance(plain, list) else plain
