@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from function.cel.code import Code, Frame, Run, constant
 from function.cel.errors import EvaluationError, Mistake
-from function.cel.nodes import Call, Literal
+from function.cel.library.regex import compiled
+from function.cel.nodes import Call
 from function.cel.operators import contains
 from function.cel.runtime import admission
 from function.cel.values import UInt, Value, type_name
@@ -88,8 +89,6 @@ def _member(run: Run, elements: list[Value]) -> Run:
 
 
 def _check_pattern(node: Call, pattern: Value) -> None:
-    from function.cel.library.regex import compiled  # noqa: PLC0415
-
     if type(pattern) is not str:
         return
     try:
@@ -97,6 +96,3 @@ def _check_pattern(node: Call, pattern: Value) -> None:
     except EvaluationError as error:
         at = node.args[-1 if node.target is None else 0]
         raise Mistake(f"invalid {node.function} argument: {error}", at.span.at) from None
-
-
-__all__ = ["Literal", "folded"]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.cel import types
+from function.cel.library.named_formats import Format
+from function.cel.library.network import Cidr, Ip
+from function.cel.library.urls import Url
 from function.cel.quantity import Quantity
 from function.cel.semver import Semver
-from function.cel.subject import Subject
 from function.cel.types import Type
 from function.cel.values import Duration, Map, Optional, Timestamp, TypeValue, UInt, Value
 
@@ -32,6 +34,10 @@ CLASSES: dict[str, type] = {
     "type": TypeValue,
     types.QUANTITY.name: Quantity,
     types.SEMVER.name: Semver,
+    types.IP.name: Ip,
+    types.CIDR.name: Cidr,
+    types.URL.name: Url,
+    types.FORMAT.name: Format,
 }
 
 
@@ -61,6 +67,3 @@ def admission(parameters: tuple[Type, ...]) -> Callable[[list[Value]], bool]:
         return True
 
     return admits
-
-
-__all__ = ["CLASSES", "Subject", "admission", "direct", "runtime_class"]

@@ -4,14 +4,46 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.cel.library import lists, operators, optionals, regex, quantities, semvers, strings
+from function.cel.library import (
+    conversions,
+    includes,
+    lists,
+    named_formats,
+    network,
+    operators,
+    optionals,
+    quantities,
+    regex,
+    semvers,
+    sets,
+    strings,
+    text_format,
+    times,
+    urls,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from function.cel.declarations import Overload
 
-LIBRARIES = (lists, operators, optionals, regex, quantities, semvers, strings)
+LIBRARIES = (
+    operators,
+    conversions,
+    strings,
+    text_format,
+    lists,
+    sets,
+    optionals,
+    quantities,
+    semvers,
+    includes,
+    regex,
+    network,
+    urls,
+    named_formats,
+    times,
+)
 
 
 def _by_name() -> Mapping[str, tuple[Overload, ...]]:

@@ -1,0 +1,187 @@
+"""Conversions between types, and the types themselves. With a constant they are settled at compile time."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from function.cel import cost
+from function.cel.declarations import function
+from function.cel.errors import EvaluationError
+from function.cel.operators import uint64
+from function.cel.times import format_duration, format_timestamp, parse_duration, parse_timestamp
+from function.cel.values import (
+    NANO,
+    Duration,
+    Timestamp,
+    TypeValue,
+    UInt,
+    Value,
+    is_int64,
+    is_uint64,
+    type_name,
+)
+
+_INT = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_UINT = re.compile(r"[0-9]+", re.ASCII)
+_DOUBLE = re.compile(
+    r"[+-]?(inf|infinity|nan|([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|0x[0-9a-f]+\.?[0-9a-f]*p[+-]?[0-9]+)",
+    re.ASCII | re.IGNORECASE,
+)
+_TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+_FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+_LONGEST = 400
+_PLAIN = range(-4, 6)
+"""Powers of ten that are not written out."""
+
+
+def _failed(value: str, target: str) -> EvaluationError:
+    return EvaluationError(f"type conversion error from 'string' to '{target}': {value[:40]!r}")
+
+
+def text_of_double(number: float) -> str:
+    """Return the shortest text that reads back as the number, as Go writes it."""
+    if math.isnan(number):
+        return "NaN"
+    if math.isinf(number):
+        return "+Inf" if number > 0 else "-Inf"
+    if number == 0:
+        return "-0" if math.copysign(1, number) < 0 else "0"
+    digits, power = _shortest(number)
+    sign = "-" if number < 0 else ""
+    if power in _PLAIN:
+        return sign + _plain(digits, power)
+    fraction = f".{digits[1:]}" if len(digits) > 1 else ""
+    return f"{sign}{digits[0]}{fraction}e{'-' if power < 0 else '+'}{abs(power):02}"
+
+
+def _plain(digits: str, power: int) -> str:
+    if power < 0:
+        return "0." + "0" * (-power - 1) + digits
+    whole, fraction = digits[: power + 1].ljust(power + 1, "0"), digits[power + 1 :]
+    return f"{whole}.{fraction}" if fraction else whole
+
+
+def _shortest(number: float) -> tuple[str, int]:
+    """Return the significant digits and the power of ten of the first."""
+    mantissa, _, exponent = f"{abs(number)!r}".partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    leading = len(whole) - 1 if whole != "0" else -(len(fraction) - len(fraction.lstrip("0"))) - 1
+    return digits.rstrip("0") or "0", leading + int(exponent or 0)
+
+
+def to_string(value: Value) -> str:  # noqa: PLR0911 - one for each type
+    """Return a value as text."""
+    kind = type(value)
+    if kind is str:
+        return str(value)
+    if kind is bool:
+        return "true" if value else "false"
+    if kind is int or kind is UInt:
+        return str(int(value))
+    if kind is float:
+        return text_of_double(value)
+    if kind is bytes:
+        return _decoded(value)
+    if kind is Duration:
+        return format_duration(value)
+    return format_timestamp(value) if kind is Timestamp else str(value)
+
+
+def _decoded(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
+
+
+def to_int(value: Value) -> int:
+    """Return a value as int64; doubles lose their fraction, times become seconds, durations nanoseconds."""
+    kind = type(value)
+    if kind is float:
+        if not -(2.0**63) < value < 2.0**63:
+            raise EvaluationError("integer overflow")
+        return int(value)
+    if kind is str:
+        if len(value) > _LONGEST or not _INT.fullmatch(value) or not is_int64(int(value)):
+            raise _failed(value, "int")
+        return int(value)
+    if kind is Timestamp:
+        return int(value.nanos // NANO)
+    number = int(value.nanos if kind is Duration else value)
+    if not is_int64(number):
+        raise EvaluationError("integer overflow")
+    return number
+
+
+def to_uint(value: Value) -> UInt:
+    """Return a value as uint64; doubles lose their fraction."""
+    if type(value) is float:
+        if not 0 <= value < 2.0**64:
+            raise EvaluationError("unsigned integer overflow")
+        return UInt(int(value))
+    if type(value) is str:
+        if len(value) > _LONGEST or not _UINT.fullmatch(value) or not is_uint64(int(value)):
+            raise _failed(value, "uint")
+        return UInt(int(value))
+    return uint64(int(value))
+
+
+def to_double(value: Value) -> float:
+    """Return a value as double."""
+    if type(value) is not str:
+        return float(value)
+    if len(value) > _LONGEST or not _DOUBLE.fullmatch(value):
+        raise _failed(value, "double")
+    try:
+        number = float.fromhex(value) if "x" in value.lower() else float(value)
+    except (ValueError, OverflowError):
+        raise _failed(value, "double") from None
+    if math.isinf(number) and "inf" not in value.lower():
+        raise _failed(value, "double")
+    return number
+
+
+def to_bool(value: Value) -> bool:
+    """Return a value as bool."""
+    if type(value) is bool:
+        return value
+    if value in _TRUE:
+        return True
+    if value in _FALSE:
+        return False
+    raise _failed(value, "bool")
+
+
+def to_timestamp(value: Value) -> Timestamp:
+    """Return a text, or seconds since 1970, as timestamp."""
+    if type(value) is int:
+        return Timestamp(value * NANO)
+    return parse_timestamp(value) if type(value) is str else value
+
+
+def to_duration(value: Value) -> Duration:
+    """Return a text as duration."""
+    return parse_duration(value) if type(value) is str else value
+
+
+_STRING = ("bool", "double", "duration", "int", "string", "timestamp", "uint", "IP", "CIDR")
+_CONVERSIONS = (
+    ("string", to_string, _STRING),
+    ("int", to_int, ("int", "uint", "double", "string", "timestamp", "duration")),
+    ("uint", to_uint, ("uint", "int", "double", "string")),
+    ("double", to_double, ("double", "int", "uint", "string")),
+    ("bool", to_bool, ("bool", "string")),
+    ("timestamp", to_timestamp, ("timestamp", "string", "int")),
+    ("duration", to_duration, ("duration", "string")),
+)
+
+DECLARATIONS = (
+    *(function(name, f"{given} -> {name}", run) for name, run, kinds in _CONVERSIONS for given in kinds),
+    function("string", "bytes -> string", to_string, cost=cost.walk),
+    function("bytes", "bytes -> bytes", lambda value: value),
+    function("bytes", "string -> bytes", lambda value: value.encode(errors="surrogatepass"), cost=cost.walk),
+    function("dyn", "A -> dyn", lambda value: value),
+    function("type", "A -> type<A>", lambda value: TypeValue(type_name(value))),
+)

@@ -1,0 +1,35 @@
+"""`includes`: whether an attribute has a value, be it a list or a single one."""
+
+from __future__ import annotations
+
+from function.cel.declarations import method
+from function.cel.errors import EvaluationError
+from function.cel.operators import equal
+from function.cel.values import Value
+
+LONGEST = 48
+"""Elements that a list may have; Kubernetes looks no further and fails instead."""
+
+
+def _is(one: Value, two: Value) -> bool:
+    try:
+        return equal(one, two)
+    except EvaluationError:
+        return False
+
+
+def includes(value: Value, wanted: Value) -> bool:
+    """Whether a list contains, or a single value is, what is wanted."""
+    if type(value) is not list:
+        return _is(value, wanted)
+    for at, element in enumerate(value):
+        if at >= LONGEST:
+            raise EvaluationError(
+                f"'includes' function cannot be applied to lists longer than {LONGEST} values"
+            )
+        if _is(element, wanted):
+            return True
+    return False
+
+
+DECLARATIONS = (method("includes", "dyn, dyn -> bool", includes, since="1.36"),)

@@ -1,0 +1,187 @@
+"""IP addresses and CIDR blocks."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from function.cel import cost
+from function.cel.cost import size, tenth
+from function.cel.declarations import function, method
+from function.cel.errors import EvaluationError
+from function.cel.values import Value
+
+_PREFIX = re.compile(r"0|[1-9][0-9]{0,2}", re.ASCII)
+_V4, _V6 = 4, 6
+_BROADCAST = IPv4Address("255.255.255.255")
+
+
+class Ip:
+    """An address."""
+
+    TYPE_NAME = "net.IP"
+    __slots__ = ("address",)
+
+    def __init__(self, address: IPv4Address | IPv6Address) -> None:
+        self.address = address
+
+    def same(self, other: Value) -> bool:
+        """Whether `other` is the same address."""
+        return type(other) is Ip and self.address == other.address
+
+    def __str__(self) -> str:
+        return str(self.address)
+
+
+class Cidr:
+    """An address with the length of its network's prefix."""
+
+    TYPE_NAME = "net.CIDR"
+    __slots__ = ("address", "bits")
+
+    def __init__(self, address: IPv4Address | IPv6Address, bits: int) -> None:
+        self.address = address
+        self.bits = bits
+
+    def same(self, other: Value) -> bool:
+        """Whether `other` has the same address and prefix."""
+        return type(other) is Cidr and (self.address, self.bits) == (other.address, other.bits)
+
+    def network(self, address: IPv4Address | IPv6Address) -> int:
+        """Return the network part of an address, as this block divides it."""
+        return int(address) >> (address.max_prefixlen - self.bits)
+
+    def holds(self, address: IPv4Address | IPv6Address) -> bool:
+        """Whether the block contains an address."""
+        same_family = address.version == self.address.version
+        return same_family and self.network(address) == self.network(self.address)
+
+    def __str__(self) -> str:
+        return f"{self.address}/{self.bits}"
+
+
+def _address(text: str) -> IPv4Address | IPv6Address:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        raise EvaluationError(f'IP Address "{text}" parse error during conversion from string') from None
+    if isinstance(address, IPv6Address) and (address.ipv4_mapped or address.scope_id is not None):
+        raise EvaluationError(f'IP address "{text}" with a zone or mapped from IPv4 is not allowed')
+    return address
+
+
+def ip(text: str) -> Ip:
+    """Return the address that a text is."""
+    return Ip(_address(text))
+
+
+def cidr(text: str) -> Cidr:
+    """Return the block that a text is."""
+    address, slash, bits = text.partition("/")
+    if not slash or not _PREFIX.fullmatch(bits):
+        raise EvaluationError(f'network address parse error during conversion from string: "{text}"')
+    found = _address(address)
+    if int(bits) > found.max_prefixlen:
+        raise EvaluationError(f'network address parse error during conversion from string: "{text}"')
+    return Cidr(found, int(bits))
+
+
+def is_ip(text: str) -> bool:
+    """Whether a text is an address."""
+    try:
+        ip(text)
+    except EvaluationError:
+        return False
+    return True
+
+
+def is_cidr(text: str) -> bool:
+    """Whether a text is a block."""
+    try:
+        cidr(text)
+    except EvaluationError:
+        return False
+    return True
+
+
+def is_canonical(text: str) -> bool:
+    """Whether an address is written as it would be printed."""
+    return str(_address(text)) == text
+
+
+def is_link_local_multicast(value: Ip) -> bool:
+    """Whether the address is in 224.0.0.0/24 or ff02::/16, whatever its multicast flags."""
+    if value.address.version == _V4:
+        return int(value.address) >> 8 == 0xE00000  # noqa: PLR2004 - 224.0.0
+    return int(value.address) >> 112 & 0xFF0F == 0xFF02  # noqa: PLR2004 - RFC 4291, 2.7
+
+
+def is_global_unicast(value: Ip) -> bool:
+    """Whether the address is an ordinary one; private ones count."""
+    address = value.address
+    special = address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
+    return not special and address != _BROADCAST
+
+
+def masked(block: Cidr) -> Cidr:
+    """Return the block with the bits behind its prefix cleared."""
+    behind = block.address.max_prefixlen - block.bits
+    return Cidr(type(block.address)(int(block.address) >> behind << behind), block.bits)
+
+
+def contains_cidr(block: Cidr, other: Cidr) -> bool:
+    """Whether all of the other block is in this one."""
+    return block.bits <= other.bits and block.holds(other.address)
+
+
+def contains_parsed(_result: Value, block: Cidr, address: Value) -> int:
+    """Cost of looking for an address in a block; a text has to be parsed first."""
+    return _compare(block) + (tenth(size(address)) if type(address) is str else 0)
+
+
+def _compare(block: Cidr) -> int:
+    return tenth(block.address.max_prefixlen // 8)
+
+
+def contains_block(_result: Value, block: Cidr, other: Value) -> int:
+    """Cost of looking for a block in a block: mask both and compare."""
+    return _compare(block) + (tenth(size(other)) if type(other) is str else 0)
+
+
+DECLARATIONS = (
+    function("ip", "string -> IP", ip, cost=cost.walk),
+    function("isIP", "string -> bool", is_ip, cost=cost.walk),
+    function(
+        "ip.isCanonical", "string -> bool", is_canonical, cost=lambda _result, text: tenth(2 * len(text))
+    ),
+    method("family", "IP -> int", lambda value: value.address.version),
+    method("isUnspecified", "IP -> bool", lambda value: value.address.is_unspecified),
+    method("isLoopback", "IP -> bool", lambda value: value.address.is_loopback),
+    method("isLinkLocalMulticast", "IP -> bool", is_link_local_multicast),
+    method("isLinkLocalUnicast", "IP -> bool", lambda value: value.address.is_link_local),
+    method("isGlobalUnicast", "IP -> bool", is_global_unicast),
+    function("cidr", "string -> CIDR", cidr, cost=cost.walk),
+    function("isCIDR", "string -> bool", is_cidr, cost=cost.walk),
+    method(
+        "containsIP",
+        "CIDR, string -> bool",
+        lambda block, text: block.holds(_address(text)),
+        cost=contains_parsed,
+    ),
+    method(
+        "containsIP",
+        "CIDR, IP -> bool",
+        lambda block, value: block.holds(value.address),
+        cost=contains_parsed,
+    ),
+    method(
+        "containsCIDR",
+        "CIDR, string -> bool",
+        lambda block, text: contains_cidr(block, cidr(text)),
+        cost=contains_block,
+    ),
+    method("containsCIDR", "CIDR, CIDR -> bool", contains_cidr, cost=contains_block),
+    method("ip", "CIDR -> IP", lambda block: Ip(block.address)),
+    method("prefixLength", "CIDR -> int", lambda block: block.bits),
+    method("masked", "CIDR -> CIDR", masked),
+)

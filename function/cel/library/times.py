@@ -1,0 +1,59 @@
+"""Timestamps and durations: their parts. No device publishes a time; the dialect has them all the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.cel.declarations import Overload, method
+from function.cel.times import Date, date_of, zone_offset
+from function.cel.values import NANO, Duration, Timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MILLI = 10**6
+
+PARTS: dict[str, Callable[[Date], int]] = {
+    "getFullYear": lambda date: date.year,
+    "getMonth": lambda date: date.month - 1,
+    "getDayOfYear": lambda date: date.day_of_year,
+    "getDayOfMonth": lambda date: date.day - 1,
+    "getDate": lambda date: date.day,
+    "getDayOfWeek": lambda date: date.weekday,
+    "getHours": lambda date: date.hour,
+    "getMinutes": lambda date: date.minute,
+    "getSeconds": lambda date: date.second,
+}
+
+
+def _part(read: Callable[[Date], int]) -> Callable[..., int]:
+    return lambda time, zone="UTC": read(date_of(time.nanos, zone_offset(zone)))
+
+
+def _milliseconds(time: Timestamp, zone: str = "UTC") -> int:
+    zone_offset(zone)
+    return time.nanos % NANO // MILLI
+
+
+def _whole(duration: Duration, unit: int) -> int:
+    """Return how many whole units, towards zero."""
+    count = abs(duration.nanos) // unit
+    return -count if duration.nanos < 0 else count
+
+
+def _calendar() -> list[Overload]:
+    parts = {name: _part(read) for name, read in PARTS.items()} | {"getMilliseconds": _milliseconds}
+    return [
+        method(name, signature, run)
+        for name, run in parts.items()
+        for signature in ("timestamp -> int", "timestamp, string -> int")
+    ]
+
+
+DECLARATIONS = (
+    *_calendar(),
+    method("getHours", "duration -> int", lambda d: _whole(d, 3600 * NANO)),
+    method("getMinutes", "duration -> int", lambda d: _whole(d, 60 * NANO)),
+    method("getSeconds", "duration -> int", lambda d: _whole(d, NANO)),
+    method("getMilliseconds", "duration -> int", lambda d: _whole(d, MILLI) - _whole(d, NANO) * 1000),
+)
