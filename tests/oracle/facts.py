@@ -47,6 +47,8 @@ class Replica:
     index: int
     plain: Plain
     observed: bool
+    terminating: bool = False
+    """It is being deleted. A deletion cannot be undone: it is enough that one source tells of it."""
 
     @property
     def name(self) -> str:
@@ -57,11 +59,6 @@ class Replica:
     def engines(self) -> list[Plain]:
         """Its engines as they were stamped."""
         return list(self.plain["spec"]["engines"])
-
-    @property
-    def terminating(self) -> bool:
-        """Whether it is being deleted."""
-        return "deletionTimestamp" in self.plain["metadata"]
 
     @property
     def condition(self) -> str:
@@ -149,8 +146,13 @@ def _cluster(plain: Plain) -> Cluster:
 
 
 def _replicas(world: World) -> tuple[tuple[Replica, ...], tuple[Replica, ...]]:
+    doomed = {
+        each["metadata"]["uid"]
+        for each in (*world.observed.values(), *(world.replicas or ()))
+        if "deletionTimestamp" in each["metadata"]
+    }
     own = [
-        Replica(key, *_identity(key), each, observed=True)
+        Replica(key, *_identity(key), each, observed=True, terminating=each["metadata"]["uid"] in doomed)
         for key, each in sorted(world.observed.items())
         if each["kind"] == "ModelReplica"
     ]
@@ -185,7 +187,8 @@ def _listed(plain: Plain, deployment: Plain) -> Replica:
     labels = plain["metadata"].get("labels", {})
     index = int(labels.get("modelplane.ai/replica-index", "-1"))
     key = f"replica-{on}-{index}" if _ours(plain, labels, deployment) else None
-    return Replica(key, on, index, plain, observed=False)
+    doomed = "deletionTimestamp" in plain["metadata"]
+    return Replica(key, on, index, plain, observed=False, terminating=doomed)
 
 
 def _ours(plain: Plain, labels: Plain, deployment: Plain) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 Plain = dict[str, Any]
 Assignment = tuple[Plain, ...]
 """One device for each request of a member."""
+
+
+DOMAIN = re.compile(r'\.(?:attributes|capacity)\["([^"]+)"\]')
 
 
 def requests(member: Plain) -> list[Plain]:
@@ -44,14 +48,11 @@ def meaning(request: Plain, device: Plain) -> Meaning:
     return True
 
 
-def assignments(member: Plain, pool: Pool, *, doubt: bool = False) -> Iterator[Assignment]:
-    """Yield every assignment, in declaration order; under `doubt` an error may be a match."""
+def assignments(member: Plain, pool: Pool) -> Iterator[Assignment]:
+    """Yield every assignment, in declaration order."""
     asked = requests(member)
-    allowed = (True, None) if doubt else (True,)
     for chosen in itertools.product(pool.devices, repeat=len(asked)):
-        if all(meaning(r, d) in allowed for r, d in zip(asked, chosen, strict=True)) and _enough(
-            asked, chosen
-        ):
+        if all(meaning(r, d) for r, d in zip(asked, chosen, strict=True)) and _enough(asked, chosen):
             yield chosen
 
 
@@ -80,8 +81,16 @@ def stamped(member: Plain) -> Claims:
 
 
 def errs(member: Plain, pool: Pool) -> bool:
-    """Say whether a selector of the member is an error on a device of the pool."""
-    return any(meaning(request, device) is None for request in requests(member) for device in pool.devices)
+    """Say whether a selector of the member is an error on a device it is about."""
+    return any(
+        meaning(request, device) is None for request in requests(member) for device in about(request, pool)
+    )
+
+
+def about(request: Plain, pool: Pool) -> tuple[Plain, ...]:
+    """Return the devices whose driver the selectors of a request read from, all if there is none such."""
+    read = {domain for each in request["selectors"] for domain in DOMAIN.findall(each["cel"])}
+    return tuple(each for each in pool.devices if each["driver"] in read) or pool.devices
 
 
 def claimable(member: Plain, cluster: Cluster) -> bool:

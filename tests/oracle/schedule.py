@@ -8,8 +8,9 @@ function decides otherwise, one of the two is to be corrected:
 2.  "Satisfies" means jointly: one device entry may serve several requests of a member while its count lasts.
 3.  A pinned pool still satisfies a member when some assignment resolves to the requests it was stamped with,
     even if another assignment comes first in declaration order.
-4.  If no assignment exists and a selector was an error on some device of the pinned pool, that is doubt.
-    Selectors of one request are asked in order; the first that is not a match decides.
+4.  If no assignment does and a selector was an error on a device it is about, that is doubt. A selector is
+    about the devices whose driver it reads from (a selector on a GPU errs on a network card, which means
+    nothing); if there is none such, about all. The first selector that is not a match decides.
 5.  A pool the status does not publish says nothing about its devices: no mismatch from it.
 6.  "Could claim a device on another pool" includes another device of the same pool: a member that can claim
     anywhere in the cluster claims wherever it is newly placed.
@@ -17,10 +18,10 @@ function decides otherwise, one of the two is to be corrected:
 8.  Terminating replicas do not count for spreading.
 9.  A replacement may stand on the nodes of the replica it replaces; nodes it leaves over are not free for
     others until that one is gone.
-10. While a selector does not compile, nothing is mismatched. While the cache is unresolved or absent, or the
-    list of replicas is unresolved, mismatched replicas are found, go first in a scale down, and are held.
-11. Growth is not judged while the list of replicas is unresolved.
-12. An empty list of clusters still allows a scale down; a missing one allows nothing.
+10. While a selector does not compile, nothing is mismatched. While the cache is unresolved or absent,
+    mismatched replicas are found, go first in a scale down, and are held.
+11. While the list of replicas is unresolved, nothing but a deletion under way is acted upon.
+12. An empty list of clusters allows a scale down; a missing one allows nothing.
 13. A replica whose cluster cannot be found in an empty fleet counts as on a cluster that is not Ready.
 14. Two listed objects with one identity: the first by name is ours.
 15. The cluster a replica is on is the one of its key, and its `spec.clusterName` says the same.
@@ -102,7 +103,7 @@ class Scheduler:
         """Return what is to be."""
         for each in (*self.facts.own, *self.facts.others):
             self.charged += self.cost(each)
-        if self.facts.clusters is None:
+        if self.facts.clusters is None or not self.facts.listed:
             self.plan.kept = [each for each in self.facts.own if not each.terminating]
         else:
             self.retain()
@@ -183,7 +184,7 @@ class Scheduler:
             return True
         if any(self.unsatisfied(member, asked, cluster) for member, asked in self.pairs(replica)):
             return True
-        return self.facts.listed and not self.grows(replica)
+        return not self.grows(replica)
 
     def pairs(self, replica: Replica) -> list[tuple[Plain, Plain]]:
         """Return each stamped member with the member of the deployment it comes from."""
@@ -228,11 +229,8 @@ class Scheduler:
         if pool is None:
             return False
         had = matching.stamped(member)
-        sure = {matching.claims(asked, each) for each in matching.assignments(asked, pool)}
-        perhaps = {matching.claims(asked, each) for each in matching.assignments(asked, pool, doubt=True)}
-        if had in perhaps:
-            return False
-        return bool(sure) or not matching.errs(asked, pool)
+        resolved = {matching.claims(asked, each) for each in matching.assignments(asked, pool)}
+        return had not in resolved and not matching.errs(asked, pool)
 
     def grows(self, replica: Replica) -> bool:
         """Charge the growth of a replica's shape, if its pools have the nodes for it."""

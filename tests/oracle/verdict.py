@@ -58,10 +58,12 @@ def _apart(path: str, expected: Any, found: Any) -> list[str]:
 
 def _summary(facts: Facts, planned: Plan, answer: Answer) -> list[str]:
     placed = len(planned.kept) + len(planned.new)
+    lacking = bool(facts.cache_name) and facts.cache is None
+    unusable = lacking or planned.reasons[0] in {"InputsUnresolved", "InvalidNodeSelector"}
     expected = {
         "ReplicasScheduled": planned.reasons[0],
         "total": placed,
-        "unready": placed < facts.wanted or planned.reasons[0] in {"InputsUnresolved", "InvalidNodeSelector"},
+        "unready": placed < facts.wanted or unusable,
     }
     found = {
         "ReplicasScheduled": answer.reason(),
@@ -193,7 +195,7 @@ def endpoints(facts: Facts, planned: Plan) -> dict[str, Plain]:
     """Return the endpoints that must be desired, each with what must be in it."""
     expected = {}
     for each in planned.kept:
-        if not each.observed or each.condition != "True":
+        if each.condition != "True":
             continue
         key = str(each.key).replace("replica-", "endpoint-", 1)
         cluster = (facts.clusters or {}).get(each.cluster)

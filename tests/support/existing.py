@@ -50,7 +50,7 @@ class Store:
 
 def own(draw: Source, parent: Plain, clusters: list[Plain], store: Store, taste: Taste) -> None:
     """Add replicas of the deployment, some observed, some only listed, some stamped from an older version."""
-    older = edited(draw, parent) if draw.odds(0.3) else parent
+    older = edited(draw, parent) if draw.odds(0.35) else parent
     for _ in range(draw.choice((1, 2, 2, 3, 4, 5))):
         on = draw.choice(clusters)
         where = "gone" if draw.odds(taste.oddity / 2) else on["metadata"]["name"]
@@ -59,6 +59,8 @@ def own(draw: Source, parent: Plain, clusters: list[Plain], store: Store, taste:
         if key in store.observed:
             continue
         source = older if draw.odds(0.6) else parent
+        if not suits(source, on) and not draw.odds(taste.oddity):
+            continue
         made = existing(draw, source, where, index, on, taste)
         made["metadata"]["ownerReferences"] = [build.owner(parent)]
         place(draw, made, key, store, taste)
@@ -118,14 +120,21 @@ def existing(draw: Source, source: Plain, where: str, index: int, on: Plain, tas
 
 
 def home(draw: Source, each: Plain, pools: list[Plain]) -> Plain:
-    """Return a pool for an engine: one where its first request finds a device, if there is one."""
-    fitting = [pool for pool in pools if all(match(each, member, pool) for member in each["members"])]
-    return draw.choice(fitting if fitting and draw.odds(0.9) else pools)
+    """Return a pool for an engine: one that serves it, if there is one."""
+    fitting = [pool for pool in pools if serves(each, pool)]
+    return draw.choice(fitting if fitting and draw.odds(0.95) else pools)
 
 
-def match(_engine: Plain, one: Plain, pool: Plain) -> bool:
-    """Say whether each request of a member finds a device in the pool, on its own."""
-    return all(first_device(asked, pool) is not None for asked in requests_of(one))
+def suits(source: Plain, on: Plain) -> bool:
+    """Say whether a cluster has a pool for every engine of a deployment."""
+    pools = on.get("status", {}).get("gpuPools", [])
+    engines = source["spec"]["template"]["spec"]["engines"]
+    return all(any(serves(each, pool) for pool in pools) for each in engines)
+
+
+def serves(each: Plain, pool: Plain) -> bool:
+    """Say whether a pool has a device for every request of an engine, each looked at alone."""
+    return all(first_device(asked, pool) for one in each["members"] for asked in requests_of(one))
 
 
 def first_device(asked: Plain, pool: Plain) -> Plain | None:
