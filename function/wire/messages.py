@@ -44,10 +44,11 @@ _SCHEMA: dict[str, dict[str, tuple[int, str, str]]] = {
     },
     "Resources": {"items": (1, "list", "Resource")},
     "State": {"composite": (1, "", "Resource"), "resources": (2, "map", "Resource")},
+    "Asked": {"tag": (1, "", "string")},  # Its field 2 is Crossplane's capabilities, no duration.
     "Meta": {"tag": (1, "", "string"), "ttl": (2, "", "Duration")},
     "Duration": {"seconds": (1, "", "int64"), "nanos": (2, "", "int32")},
     "Request": {
-        "meta": (1, "", "Meta"),
+        "meta": (1, "", "Asked"),
         "observed": (2, "", "State"),
         "desired": (3, "", "State"),
         "input": (4, "maybe", "bytes"),
