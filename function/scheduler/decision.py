@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from function.fleet import Own
     from function.scheduler.candidate import Candidate
     from function.scheduler.ledger import Ledger
+    from function.scheduler.places import Places
     from function.scheduler.question import Question
     from function.scheduler.reason import Rejection
 
@@ -96,6 +97,12 @@ class Decision:
     """Replicas that had a place and were not placed, because minReplicas was out of reach."""
     matched: int = 0
     """Work: (member, pool shape) pairs matched."""
+    places: Places | None = field(default=None, repr=False, compare=False)
+    """The clusters as this pass left them; None when it could not look for places."""
+
+    def survey(self) -> Mapping[str, Rejection]:
+        """Why each cluster hosts no other replica, also when none is missing."""
+        return self.rejections or (self.places.rejections() if self.places else {})
 
     @property
     def wanted(self) -> int:

@@ -9,11 +9,12 @@ the cluster. What does not depend on a cluster's name or its free nodes is compu
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice, product
 from typing import TYPE_CHECKING
 
-from function.scheduler.reason import Reason, Rejection
+from function.scheduler.actual import actual
+from function.scheduler.reason import Reason, Rejection, combined
 from function.scheduler.resolve import Match, resolve
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class Fits:
             return barred
         steps = self._question.config.search_budget
         found = resolve(self._question.selectors, member, pool.devices or (), steps=steps)
-        return replace(found, member=member.role) if isinstance(found, Rejection) else found
+        return found.at(member=member.role) if isinstance(found, Rejection) else found
 
     def node_verdict(self, member: Member, pool: Pool) -> Rejection | None:
         """Ask the member's selectors on the pool itself."""
@@ -106,7 +107,8 @@ class Fits:
             said = selectors.evaluations.outcome(selectors.node[each.cel], pool.node)
             if said.kind != "match":
                 reason = Reason.NodeSelectorMismatch if said.kind == "nomatch" else Reason.NodeSelectorError
-                return Rejection(reason, detail=said.message, member=member.role, selector=index)
+                detail = said.message or actual(selectors.node[each.cel], pool.node)
+                return Rejection(reason, detail=detail, member=member.role, selector=index)
         return None
 
     def cluster(self, shape: int, engines: Sequence[Engine], cluster: InferenceCluster) -> ClusterFit:
@@ -152,12 +154,11 @@ def _option(
     engine: Engine, verdicts: Sequence[Sequence[Verdict]], pools: tuple[int, ...]
 ) -> EngineOption | Rejection:
     """Put the engine's members on these pools, or say what stands against it."""
-    matches: list[Match] = []
-    for at, pool in enumerate(pools):
-        found = verdicts[pool][at]
-        if isinstance(found, Rejection):
-            return found
-        matches.append(found)
+    found = [verdicts[pool][at] for at, pool in enumerate(pools)]
+    barred = [each for each in found if isinstance(each, Rejection)]
+    if barred:
+        return combined(barred)
+    matches = [each for each in found if isinstance(each, Match)]
     if not any(match.claims for match in matches):
         return Rejection(Reason.NothingClaimable, detail="no member would bind a device")
     for at, member in enumerate(engine.members):

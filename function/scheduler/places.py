@@ -12,9 +12,11 @@ from function.scheduler.filters import counting, standing
 from function.scheduler.reason import Reason, Rejection
 from function.scheduler.scores import scores
 from function.scheduler.search import search
-from function.scheduler.verdict import below_gates
+from function.scheduler.verdict import below_gates, on_pools
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from function.api import InferenceCluster
     from function.api.deployment import Shape
     from function.scheduler.fit import EngineOption, Fits
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from function.scheduler.question import Question
     from function.scheduler.search import Free
     from function.scheduler.tally import Tally
+    from function.scheduler.verdict import OnPools
 
 Because = tuple[tuple[str, object], ...]
 
@@ -127,6 +130,30 @@ class Places:
             if rejected is not None:
                 found[cluster.name] = rejected
         return dict(sorted(found.items()))
+
+    def on_pools(self, cluster: InferenceCluster) -> Iterator[tuple[Shape, OnPools]]:
+        """Every engine of every shape on every pool of a cluster, whatever gate the cluster fails."""
+        for number, shape in enumerate(self._question.deployment.shapes):
+            fit = self._fits.cluster(number, shape.engines, cluster)
+            for each in on_pools(fit, cluster, self._ledger, self.free(cluster)):
+                yield shape, each
+
+    def headroom(self, cluster: InferenceCluster, limit: int) -> int:
+        """How many more replicas the cluster would take, counted up to a limit: placed and taken back."""
+        taken: list[Candidate] = []
+        while len(taken) < limit and not any(each.reject(cluster, self.tally) for each in self._counting):
+            found = self._first(cluster, range(len(self._question.deployment.shapes)))
+            if found is None:
+                break
+            taken.append(found)
+            self._ledger.charge(cluster.name, found.nodes)
+            self.tally.add(cluster.name)
+            self.touch(cluster.name)
+        for each in taken:
+            self._ledger.release(cluster.name, each.nodes)
+            self.tally.remove(cluster.name)
+        self.touch(cluster.name)
+        return len(taken)
 
     def _rejection(self, cluster: InferenceCluster) -> Rejection | None:
         for each in self._counting:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Reason(Enum):
@@ -58,6 +62,8 @@ class Rejection:
     member: str = ""
     """The member's role."""
     request: str = ""
+    rank: int = 0
+    """Which way of a prioritized list came closest; 0 where there is only one."""
     selector: int | None = None
     """Index of the selector that failed."""
     device: str = ""
@@ -67,3 +73,26 @@ class Rejection:
     total: int | None = None
     parts: tuple[Rejection, ...] = ()
     """The rejections below this one: of the pools under an engine, of the engines under a cluster."""
+
+    def at(self, *, pool: str = "", engine: str = "", member: str = "") -> Rejection:
+        """The same rejection, and those below it, with the place where it happened filled in."""
+        return replace(
+            self,
+            pool=self.pool or pool,
+            engine=self.engine or engine,
+            member=self.member or member,
+            parts=tuple(each.at(pool=pool, engine=engine, member=member) for each in self.parts),
+        )
+
+    @property
+    def leaves(self) -> tuple[Rejection, ...]:
+        """The rejections at the bottom, each with its own numbers; itself when nothing is below."""
+        if not self.parts:
+            return (self,)
+        return tuple(leaf for part in self.parts for leaf in part.leaves)
+
+
+def combined(found: Sequence[Rejection]) -> Rejection:
+    """Several rejections of one thing: the first speaks for all, and all are on record."""
+    first, *others = found
+    return replace(first, parts=tuple(found)) if others else first

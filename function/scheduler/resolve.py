@@ -10,12 +10,13 @@ of those is taken, so a Synthetic entry listed first never hides a DRA entry tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from function.scheduler.actual import actual
 from function.scheduler.budget import Budget, OutOfSteps
 from function.scheduler.constraints import Constraints
-from function.scheduler.reason import Reason, Rejection
+from function.scheduler.reason import Reason, Rejection, combined
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -161,14 +162,18 @@ def resolve(
     """
     requests = member.requests
     options = [_options(selectors, request, devices, allowed) for request in requests]
-    for request, found in zip(requests, options, strict=True):
-        if not found:
-            return _why_none(selectors, request, devices)
+    barred = [
+        _why_none(selectors, request, devices)
+        for request, found in zip(requests, options, strict=True)
+        if not found
+    ]
+    if barred:
+        return combined(barred)
     search = _Assignment(devices, options, Constraints.of(member), Budget(steps))
     try:
         chosen = search.first(claiming=True) or search.first(claiming=False)
         if chosen is None:
-            return _why_not_together(devices, options, requests, steps)
+            return _why_not_together(devices, options, member, steps)
     except OutOfSteps:
         return Rejection(Reason.SearchBudgetExceeded, detail=f"{steps} steps")
     return Match(
@@ -180,12 +185,17 @@ def resolve(
 
 
 def _why_not_together(
-    devices: Sequence[Device], options: list[list[Option]], requests: Sequence[DeviceRequest], steps: int
+    devices: Sequence[Device], options: list[list[Option]], member: Member, steps: int
 ) -> Rejection:
     """Each request fits alone, not together: for want of devices, or because of a constraint."""
+    together = "+".join(each.name for each in member.requests)
     unconstrained = _Assignment(devices, options, Constraints(()), Budget(steps)).first(claiming=False)
-    reason = Reason.DeviceContention if unconstrained is None else Reason.ConstraintUnsatisfied
-    return Rejection(reason, request="+".join(each.name for each in requests))
+    if unconstrained is None:
+        counts = ", ".join(f"{each.name} takes {each.ranked[0].count}" for each in member.requests)
+        return Rejection(Reason.DeviceContention, request=together, detail=counts)
+    stated = member.node_selector.constraints if member.node_selector else ()
+    detail = f"no common {', '.join(each.match_attribute for each in stated)}"
+    return Rejection(Reason.ConstraintUnsatisfied, request=together, detail=detail)
 
 
 _DEEPEST_LAST = ("nomatch", "error", "cost", "match")
@@ -228,12 +238,13 @@ def errs(selectors: Selectors, member: Member, devices: Sequence[Device]) -> boo
 def _why_none(selectors: Selectors, request: DeviceRequest, devices: Sequence[Device]) -> Rejection:
     """Say why no device entry covers a request, by the entry that came closest."""
     closest: tuple[tuple[int, int], Rejection] | None = None
-    for sub in request.ranked:
+    for rank, sub in enumerate(request.ranked):
         for device in meant(selectors, sub, devices):
             said = probe(selectors, sub, device)
-            rank = (_DEEPEST_LAST.index(said.kind), said.selector)
-            if closest is None or rank > closest[0]:
-                closest = (rank, _one_entry(selectors, request, sub, device, said))
+            depth = (_DEEPEST_LAST.index(said.kind), said.selector)
+            if closest is None or depth > closest[0]:
+                found = _one_entry(selectors, request, sub, device, said)
+                closest = (depth, replace(found, rank=rank))
     return closest[1] if closest else Rejection(Reason.NoMatchingDevice, request=request.name)
 
 
@@ -244,30 +255,10 @@ def _one_entry(
     return Rejection(
         _REASONS[said.kind],
         detail=said.message
-        or ("" if short else actual_values(selectors, sub.selectors[said.selector].cel, device)),
+        or ("" if short else actual(selectors.device[sub.selectors[said.selector].cel], device.subject)),
         request=request.name,
         selector=None if short else said.selector,
         device=device.name or device.driver,
         needs=sub.count if short else None,
         free=device.count if short else None,
     )
-
-
-def actual_values(selectors: Selectors, source: str, device: Device) -> str:
-    """What the device really publishes where the selector's first failing term reads: `memory 80Gi`."""
-    for term in selectors.device[source].conjuncts():
-        if term.evaluate(device.subject).kind != "match":
-            return ", ".join(filter(None, (_published(device, each) for each in sorted(term.reads, key=str))))
-    return ""
-
-
-def _published(device: Device, reference: object) -> str:
-    kind, name = getattr(reference, "kind", ""), getattr(reference, "id", None)
-    if kind == "driver":
-        return f"driver {device.driver}"
-    held = device.capacity if kind == "capacity" else device.attributes
-    found = held.get(f"{getattr(reference, 'domain', '')}/{name}", held.get(name or ""))
-    if found is None:
-        return f"no {name}" if name else ""
-    value = next(iter(found.values()))
-    return f"{name} {str(value).lower() if isinstance(value, bool) else value}"

@@ -84,6 +84,7 @@ def _place(
         stopped="the response would grow too large" if allowed < shortfall and len(placed) == allowed else "",
         withheld=withheld,
         matched=fits.matched,
+        places=placing.places,
     )
 
 

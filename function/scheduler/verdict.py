@@ -6,7 +6,7 @@ the engine that stands in the way: the one with the shallowest headline, since e
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from function.scheduler.reason import Reason, Rejection
@@ -19,16 +19,47 @@ if TYPE_CHECKING:
     from function.scheduler.ledger import Ledger
     from function.scheduler.search import Free
 
+TOGETHER = frozenset({Reason.JointCapacity, Reason.SearchBudgetExceeded})
+"""Outcomes of a search in which no single engine stands in the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnPools:
+    """One engine on one pool (or on several of one fabric): whether it fits, and what it would take."""
+
+    engine: str
+    pools: tuple[str, ...]
+    nodes: int | None
+    """Nodes it takes; None when it does not fit however many are free."""
+    rejection: Rejection | None
+
 
 def below_gates(
     fit: ClusterFit, cluster: InferenceCluster, ledger: Ledger, free: Free, outcome: Reason
 ) -> Rejection:
     """The verdict on a cluster where the search found nothing, with everything below it."""
     engines = tuple(found for each in fit.engines if (found := _engine(each, cluster, ledger, free)))
-    if outcome in (Reason.SearchBudgetExceeded, Reason.JointCapacity) and fit.possible:
-        return Rejection(outcome, parts=engines)
+    if not engines or (outcome in TOGETHER and fit.possible):
+        names = " + ".join(each.engine.name for each in fit.engines)
+        together = outcome if outcome in TOGETHER else Reason.JointCapacity
+        return Rejection(together, detail=names, parts=engines)
     headline = min(engines, key=lambda each: each.reason.depth)
     return replace(headline, parts=engines)
+
+
+def on_pools(fit: ClusterFit, cluster: InferenceCluster, ledger: Ledger, free: Free) -> Iterator[OnPools]:
+    """Every engine on every pool, in the order of engines and pools: what the verdict rests on."""
+    for each in fit.engines:
+        alone = {option.pools[0]: option for option in each.options if len(set(option.pools)) == 1}
+        barred = dict(each.rejections)
+        for at, pool in enumerate(cluster.pools):
+            if at in alone:
+                short = _short(alone[at], cluster, ledger, free)
+                nodes = sum(count for _, count in alone[at].nodes)
+                yield OnPools(each.engine.name, (pool.name,), nodes, short)
+            elif at in barred:
+                found = barred[at].at(pool=pool.name, engine=each.engine.name)
+                yield OnPools(each.engine.name, (pool.name,), None, found)
 
 
 def _engine(each: EngineFit, cluster: InferenceCluster, ledger: Ledger, free: Free) -> Rejection | None:
@@ -42,7 +73,7 @@ def _engine(each: EngineFit, cluster: InferenceCluster, ledger: Ledger, free: Fr
         return Rejection(Reason.NoPoolsPublished, engine=name)
     split = None if each.options else _split(each)
     headline = max(pools, key=lambda found: (found.reason.depth, -_missing(found)))
-    parts = tuple(replace(found, engine=name) for found in pools)
+    parts = tuple(found.at(engine=name) for found in pools)
     if split is not None and split.depth > headline.reason.depth:
         return Rejection(split, engine=name, parts=parts)
     return replace(headline, engine=name, parts=parts)
@@ -54,7 +85,7 @@ def _missing(found: Rejection) -> int:
 
 def _named(each: EngineFit, cluster: InferenceCluster) -> Iterator[Rejection]:
     for at, found in each.rejections:
-        yield replace(found, pool=cluster.pools[at].name)
+        yield found.at(pool=cluster.pools[at].name, engine=each.engine.name)
 
 
 def _short(option: EngineOption, cluster: InferenceCluster, ledger: Ledger, free: Free) -> Rejection | None:
