@@ -12,6 +12,7 @@ import click
 import structlog
 
 if TYPE_CHECKING:
+    from function.fn import Function
     from function.server import Settings
 
 PREFIX = "FLEET_SCHEDULER"
@@ -69,15 +70,18 @@ def main(*, debug: bool, tls_certs_dir: str | None, no_reuse: bool, **flags: Any
 
 
 def _serve(settings: Settings, log: Any) -> int:
-    """Put the function together and serve it."""
-    from function.fn import Function  # noqa: PLC0415 - as above
-    from function.reuse import Memory  # noqa: PLC0415 - as above
-    from function.server import MEBI, serve  # noqa: PLC0415 - as above
-    from function.wire import Ttl  # noqa: PLC0415 - as above
+    """Serve the function; it is imported and put together once the server listens."""
+    from function.server import serve  # noqa: PLC0415 - as above
 
-    memory = Memory(settings.reuse_size * MEBI) if settings.reuse_size else None
-    ttl = Ttl(settings.ttl_pending, settings.ttl_settled)
-    return serve(settings, Function(log, memory=memory, ttl=ttl), log)
+    def build() -> Function:
+        from function import fn  # noqa: PLC0415 - takes longest to import
+        from function.reuse import Memory  # noqa: PLC0415 - as above
+        from function.wire import Ttl  # noqa: PLC0415 - as above
+
+        memory = Memory(settings.reuse_bytes) if settings.reuse_size else None
+        return fn.Function(log, memory=memory, ttl=Ttl(settings.ttl_pending, settings.ttl_settled))
+
+    return serve(settings, build, log)
 
 
 def _log(*, debug: bool) -> Any:

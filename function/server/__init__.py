@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from function.server.certificates import Certificates
 from function.server.serve import serve
-from function.server.settings import MEBI, CannotStart, Settings
+from function.server.settings import CannotStart, Settings
 
-__all__ = ["MEBI", "CannotStart", "Certificates", "Settings", "serve"]
+__all__ = ["CannotStart", "Certificates", "Settings", "serve"]

@@ -15,6 +15,8 @@ from function.server.services import Runner, add_health, add_reflection
 from function.server.settings import MEBI, CannotStart, Settings, host_and_port
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from function.fn import Function
 
 NOTICE = 0.5
@@ -28,21 +30,26 @@ _COLLECT = (100_000, 20, 50)
 _TURN = 0.001
 
 
-def serve(settings: Settings, function: Function, log: Any) -> int:
-    """Serve until a signal says to stop; return the exit code. Raises `CannotStart`."""
+def serve(settings: Settings, build: Callable[[], Function], log: Any) -> int:
+    """Serve what `build` makes until a signal says to stop; return the exit code.
+
+    Raises:
+        CannotStart: when it cannot listen; `build`, which takes longer, is not called then.
+    """
     sys.setswitchinterval(_TURN)
-    return asyncio.run(_serve(settings, function, log))
+    return asyncio.run(_serve(settings, build, log))
 
 
-async def _serve(settings: Settings, function: Function, log: Any) -> int:
+async def _serve(settings: Settings, build: Callable[[], Function], log: Any) -> int:
     """Serve on a loop."""
     stop = _stop_signals()
     server = grpc.aio.server(options=_options(settings))
+    port = _listen(server, settings, log)
+    function = build()
     runner = Runner(function, settings)
     runner.register(server)
     health = await add_health(server)
     add_reflection(server)
-    port = _listen(server, settings, log)
     if function.memory is not None:
         function.metrics.watch(function.memory)
     metrics_port = _serve_metrics(settings, function)

@@ -36,6 +36,11 @@ class Settings:
     grace: float = 20.0
     """How long calls in flight may take after a signal to stop."""
 
+    @property
+    def reuse_bytes(self) -> int:
+        """`reuse_size` in bytes."""
+        return self.reuse_size * MEBI
+
 
 def host_and_port(address: str) -> tuple[str, int]:
     """Split `host:port`; an IPv6 host is bracketed. Raises `CannotStart`."""

@@ -1,0 +1,19 @@
+"""What every test shares: how much hypothesis tries, by FLEET_SCALE."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+_EXAMPLES = {"quick": 60, "gate": 3_000, "soak": 50_000}
+
+for name, examples in _EXAMPLES.items():
+    settings.register_profile(
+        name,
+        max_examples=examples,
+        deadline=None,  # Time is measured by the benchmarks, on a quiet machine.
+        derandomize=name == "quick",  # The quick share is the same for everybody.
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+settings.load_profile(os.environ.get("FLEET_SCALE", "quick"))

@@ -1,0 +1,82 @@
+"""Equal identities mean equal content, however the content was serialised."""
+
+from __future__ import annotations
+
+import copy
+import random
+from typing import Any
+
+import pytest
+
+from function.wire import WireDocument, write
+
+OBJECT: dict[str, Any] = {
+    "apiVersion": "modelplane.ai/v1alpha1",
+    "kind": "InferenceCluster",
+    "metadata": {"name": "use1", "uid": "u-1", "resourceVersion": "41", "labels": {"a": "1", "b": "2"}},
+    "spec": {"nodePools": [{"name": "frontier", "nodeCount": 8}]},
+}
+
+
+def shuffled(content: dict[str, Any], order: random.Random) -> bytes:
+    """Serialise as Crossplane does: map entries in any order."""
+    keys = list(content)
+    order.shuffle(keys)
+    return b"".join(write.entry(key, _value(content[key], order)) for key in keys)
+
+
+def _value(value: Any, order: random.Random) -> bytes:
+    return write.wrapped(shuffled(value, order)) if isinstance(value, dict) else write.value(value)
+
+
+def test_the_order_of_map_entries_does_not_matter() -> None:
+    contents = {shuffled(OBJECT, random.Random(seed)) for seed in range(50)}
+    assert len(contents) > 10
+    assert len({WireDocument(content).identity for content in contents}) == 1
+
+
+def changed(path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    content = copy.deepcopy(OBJECT)
+    below = content
+    for key in path[:-1]:
+        below = below[key]
+    below[path[-1]] = value
+    return content
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [
+        (("metadata", "resourceVersion"), "42", "every change has its resource version"),
+        (("metadata", "uid"), "u-2", "an object made anew has its uid"),
+        (("kind",), "InferenceClass", "two kinds"),
+        (("apiVersion",), "modelplane.ai/v1alpha2", "two versions"),
+        (("metadata", "name"), "use2", "a file copied, its uid with it"),
+        (("spec", "nodePools"), [{"name": "frontier", "nodeCount": 4}], "edited by hand, of equal length"),
+        (("spec", "nodePools"), [], "another length, as after a restored etcd"),
+    ],
+)
+def test_another_content_has_another_identity(path: tuple[str, ...], value: Any, reason: str) -> None:
+    other = WireDocument(write.struct(changed(path, value)))
+    assert other.identity is not None
+    assert other.identity != WireDocument(write.struct(OBJECT)).identity, reason
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [
+        (("metadata", "resourceVersion"), "", "no version"),
+        (("metadata", "uid"), None, "no uid"),
+        (("metadata", "uid"), 7, "a uid that is a number"),
+        (("metadata", "resourceVersion"), 7, "a version that is a number"),
+        (("metadata",), {}, "nothing known: a dry run"),
+        (("metadata",), "text", "metadata that is no object"),
+    ],
+)
+def test_without_uid_and_version_there_is_no_identity(path: tuple[str, ...], value: Any, reason: str) -> None:
+    assert WireDocument(write.struct(changed(path, value))).identity is None, reason
+
+
+def test_what_cannot_be_read_has_no_identity() -> None:
+    assert WireDocument(b"\xff\xff").identity is None
+    assert WireDocument(b"").identity is None
