@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.exchange import Condition
-from function.explain.message import one_line, placed_of, unplaced
+from function.explain.message import around, one_line, placed_of
 from function.fleet import CACHE, CLUSTERS, REPLICAS, Told
 
 if TYPE_CHECKING:
@@ -54,21 +54,29 @@ def _held(decision: Decision) -> Iterator[tuple[str, str]]:
             f"{first.mismatch.value}{f' ({first.detail})' if first.detail else ''}" if first.mismatch else ""
         )
         noun = "replica needs" if len(held) == 1 else "replicas need"
-        where = unplaced(decision) if decision.rejections else placed_of(decision)
         text = f"{len(held)} {noun} replacement and none has a place, so they keep running as they are"
-        yield "ReplacementBlocked", f"{text}: {first.own.cluster}/{first.own.replica.name}: {why}; {where}"
+        text = f"{text}: {first.own.cluster}/{first.own.replica.name}: {why}"
+        told = around(text, decision) if decision.rejections else f"{text}; {placed_of(decision)}"
+        yield "ReplacementBlocked", told
 
 
 def _shortfall(decision: Decision) -> Iterator[tuple[str, str]]:
     total, least = decision.total, decision.question.deployment.spec.min_replicas
     if total >= decision.wanted:
         return
-    why = decision.stopped or (unplaced(decision) if decision.rejections else _waiting(decision))
-    text = f"{placed_of(decision)}; {why}"
     if least is not None and total < least:
         noun = f"{decision.withheld} more had a place" if decision.withheld else "no place was found for more"
-        yield "MinReplicasNotMet", f"{text}; minReplicas is {least}, {noun}, so nothing new is placed"
-    yield ("PartiallyScheduled" if total else "InsufficientCapacity"), text
+        after = f"minReplicas is {least}, {noun}, so nothing new is placed"
+        yield "MinReplicasNotMet", _missing(decision, after)
+    yield ("PartiallyScheduled" if total else "InsufficientCapacity"), _missing(decision)
+
+
+def _missing(decision: Decision, after: str = "") -> str:
+    """Why fewer are placed than wanted."""
+    if decision.rejections and not decision.stopped:
+        return around(placed_of(decision), decision, after)
+    why = decision.stopped or _waiting(decision)
+    return "; ".join(part for part in (placed_of(decision), why, after) if part)
 
 
 def _waiting(decision: Decision) -> str:

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 LIMIT = 512
 """Characters of a condition's message."""
 
-_CAPACITY = {Reason.InsufficientNodes, Reason.PoolOvercommitted, Reason.InsufficientDevices}
+EXAMPLE = 120
+"""Characters of one reason's particular."""
+HISTOGRAM = 200
+"""Characters that the counts get at least, whatever stands before them."""
+
+CAPACITY = {Reason.InsufficientNodes, Reason.PoolOvercommitted, Reason.InsufficientDevices}
 
 
 def one_line(text: str, limit: int = LIMIT) -> str:
@@ -49,7 +54,7 @@ def _nearest(found: Iterable[tuple[str, Rejection]]) -> str:
 
 def _example(found: Iterable[tuple[str, Rejection]]) -> str:
     """The particular of a reason, when it is worth a word: a taint, a device's actual value."""
-    _, first = min(found, key=lambda item: item[0])
+    _, first = min(found, key=lambda item: (not item[1].detail, item[0]))
     if first.request:
         selector = "" if first.selector is None else f"selector {first.selector}"
         short = f"needs {first.needs}, has {first.free}" if first.needs is not None else ""
@@ -58,23 +63,60 @@ def _example(found: Iterable[tuple[str, Rejection]]) -> str:
     return first.detail
 
 
-def _described(reason: Reason, rejections: Mapping[str, Rejection]) -> str:
+def _particular(reason: Reason, rejections: Mapping[str, Rejection]) -> str:
+    """What is worth knowing about one reason, in brackets; empty when there is nothing."""
     found = [(name, each) for name, each in rejections.items() if each.reason is reason]
-    text = f"{len(found)} {reason.value}"
-    if reason in _CAPACITY and all(each.needs is not None for _, each in found):
-        return f"{text} ({_nearest(found)})"
-    example = one_line(_example(found), 120)
+    if reason in CAPACITY and all(each.needs is not None for _, each in found):
+        return f" ({_nearest(found)})"
+    example = one_line(_example(found), EXAMPLE)
     if not example:
-        return text
-    return f"{text} {example}" if example.startswith("{") else f"{text} ({example})"
+        return ""
+    return f" {example}" if example.startswith("{") else f" ({example})"
 
 
-def unplaced(decision: Decision) -> str:
-    """Why no cluster takes another: `0/5 clusters can host another: 2 insufficient nodes (...), ...`."""
+def _fitted(counts: Mapping[Reason, int], particulars: Mapping[Reason, str], room: int) -> str:
+    """Counts with as many particulars as fit, the nearest to fitting first; then counts alone."""
+    counted = {reason: f"{count} {reason.value}" for reason, count in counts.items()}
+    left = room - len(", ".join(counted.values()))
+    for reason, particular in particulars.items():
+        if len(particular) <= left:
+            counted[reason] += particular
+            left -= len(particular)
+    return ", ".join(counted.values()) if left >= 0 else _summed(counts, room)
+
+
+def _summed(counts: Mapping[Reason, int], room: int) -> str:
+    """As many counts as fit, and the sum of the others: no cluster is left out of the sum."""
+    told: list[str] = []
+    for number, (reason, count) in enumerate(counts.items()):
+        rest = f"{sum(list(counts.values())[number:])} for other reasons"
+        following = f"{count} {reason.value}"
+        if len(", ".join([*told, following, rest])) > room:
+            return ", ".join([*told, rest])
+        told.append(following)
+    return ", ".join(told)
+
+
+def unplaced(decision: Decision, room: int = LIMIT) -> str:
+    """Why no cluster takes another: `0/5 clusters can host another: 2 insufficient nodes (...), ...`.
+
+    What does not fit into `room` characters is left out: particulars before counts.
+    """
     fleet = decision.question.fleet
     total = len(fleet.clusters) + len(fleet.broken)
     rejections = decision.rejections
-    able = total - len(rejections)
-    reasons = ", ".join(_described(reason, rejections) for reason in histogram(rejections))
-    head = f"{able}/{total} clusters can host another"
-    return f"{head}: {reasons}" if reasons else head
+    head = f"{total - len(rejections)}/{total} clusters can host another"
+    if not rejections:
+        return head
+    counts = histogram(rejections)
+    particulars = {reason: _particular(reason, rejections) for reason in counts}
+    return f"{head}: {_fitted(counts, particulars, room - len(head) - 2)}"
+
+
+def around(before: str, decision: Decision, after: str = "") -> str:
+    """A sentence around why no cluster takes another, so that all of it fits into one message."""
+    before, after = one_line(before), f"; {after}" if after else ""
+    room = LIMIT - len(before) - len("; ") - len(after)
+    if room < HISTOGRAM:
+        before, room = one_line(before, len(before) - (HISTOGRAM - room)), HISTOGRAM
+    return f"{before}; {unplaced(decision, room)}{after}"

@@ -19,6 +19,7 @@ from function.scheduler.tally import Tally
 if TYPE_CHECKING:
     from function.scheduler.decision import Dropped, Kept, Placed
     from function.scheduler.question import Question
+    from function.scheduler.reason import Rejection
 
 
 def open_ledger(question: Question) -> Ledger:
@@ -67,7 +68,7 @@ def _place(
     shortfall = max(0, question.deployment.wanted - len(kept))
     allowed = shortfall if room is None else min(shortfall, room)
     placed: list[Placed] = fill(placing, allowed)
-    withheld = _withhold(question, placing, len(kept), placed)
+    withheld, full = _withhold(question, placing, len(kept), placed)
     if not withheld:
         done, given_up = replace(question, placing, kept)
         kept = tuple(each for each in kept if each.own.key not in given_up)
@@ -80,7 +81,7 @@ def _place(
         kept,
         tuple(placed),
         tuple(dropped),
-        rejections=placing.places.rejections() if looking else {},
+        rejections=full or (placing.places.rejections() if looking else {}),
         stopped="the response would grow too large" if allowed < shortfall and len(placed) == allowed else "",
         withheld=withheld,
         matched=fits.matched,
@@ -88,12 +89,17 @@ def _place(
     )
 
 
-def _withhold(question: Question, placing: Placing, kept: int, placed: list[Placed]) -> int:
-    """Below minReplicas nothing new is placed; it never drops what runs."""
+def _withhold(
+    question: Question, placing: Placing, kept: int, placed: list[Placed]
+) -> tuple[int, dict[str, Rejection]]:
+    """Below minReplicas nothing new is placed; it never drops what runs.
+
+    Returns how many had a place, and why no cluster took one more than those.
+    """
     least = question.deployment.spec.min_replicas
-    if least is None or kept + len(placed) >= least:
-        return 0
-    withheld = len(placed)
+    if least is None or not placed or kept + len(placed) >= least:
+        return 0, {}
+    withheld, full = len(placed), placing.places.rejections()
     while placed:
         placing.undo(placed.pop())
-    return withheld
+    return withheld, full
