@@ -6,7 +6,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
+from function.cli.common import Group
 from function.cli.plan import plan
+from function.cli.whatif import whatif
 
 
 def _version() -> str:
@@ -16,7 +18,7 @@ def _version() -> str:
         return "unknown (not installed)"
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(_version(), prog_name="fleet-scheduler")
 def main() -> None:
     r"""Ask the fleet scheduler on plain YAML: the same decision as in the cluster, explained.
@@ -29,4 +31,5 @@ def main() -> None:
     """
 
 
-main.add_command(plan)
+for command in (plan, whatif):
+    main.add_command(command)

@@ -10,6 +10,7 @@ import click
 import yaml
 from rich.console import Console
 
+from function.cli.common import Command
 from function.cli.faults import faults_of
 from function.cli.manifests import BadInput, load
 from function.cli.table import show
@@ -51,7 +52,7 @@ def decision_of(planned: Planned) -> dict[str, Any]:
     return {**told, **response.status, "conditions": conditions, "placement": placement}
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("files", nargs=-1, required=True, metavar="FILE|DIR...")
 @click.option(
     "-o",

@@ -15,12 +15,13 @@ from function.cli.derive import complete_all
 from function.cli.manifests import BadInput
 from function.exchange import PlainDocument, Request, Response
 from function.fleet import CACHE, CLUSTERS, REPLICAS
-from function.pipeline import run
+from function.pipeline import NO_REUSE, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.cli.manifests import Manifest, Manifests
+    from function.exchange import Reuse
 
 KEY_ANNOTATION = "crossplane.io/composition-resource-name"
 DEPLOYMENTS, CACHES = "deployments", "caches"
@@ -148,10 +149,10 @@ def _take(world: World, deployment: Manifest, response: Response) -> None:
         world.replicas.append({**resource, "metadata": {**resource["metadata"], "ownerReferences": [owner]}})
 
 
-def plan_all(world: World) -> Iterator[Planned]:
+def plan_all(world: World, *, reuse: Reuse = NO_REUSE) -> Iterator[Planned]:
     """Plan every deployment, the oldest first."""
     for deployment in world.deployments:
         request = request_for(world, deployment)
-        response = run(request)
+        response = run(request, reuse=reuse)
         _take(world, deployment, response)
         yield Planned(deployment, request, response)

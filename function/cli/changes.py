@@ -1,0 +1,241 @@
+"""Changes: what `whatif` does to the files before it plans them, each as an edit of the YAML."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from function.cli.common import closest
+from function.cli.manifests import BadInput, Manifest, Manifests
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+DRAIN_KEY = "fleet-scheduler.whatif/drain"
+"""Key of the taint that stands for a drain: only a toleration of everything covers it."""
+
+Plain = dict[str, Any]
+
+
+class Change(Protocol):
+    """One edit of the files."""
+
+    def apply(self, manifests: Manifests) -> Manifests:
+        """Return the files as they would be. Raises BadInput when the edit does not apply."""
+
+
+def with_kind(manifests: Manifests, kind: str, found: list[Manifest]) -> Manifests:
+    """Return the manifests with those of one kind replaced."""
+    return Manifests({**manifests.by_kind, kind: found}, manifests.ignored)
+
+
+def edited(
+    manifests: Manifests, kind: str, where: tuple[str, str], edit: Callable[[Plain], None]
+) -> Manifests:
+    """Edit a copy of one object, named by (namespace, name). Raises BadInput when it is not there."""
+    namespace, name = where
+    found = [each for each in manifests[kind] if (each.namespace, each.name) == where]
+    if not found:
+        known = (f"{each.namespace}/{each.name}".lstrip("/") for each in manifests[kind])
+        title = f"{namespace}/{name}".lstrip("/")
+        raise BadInput(f'no {kind} "{title}" in the files; {closest(title, known)}')
+    content = deepcopy(found[0].content)
+    edit(content)
+    changed = Manifest(content, found[0].file)
+    return with_kind(manifests, kind, [changed if each is found[0] else each for each in manifests[kind]])
+
+
+def _spec(content: Plain) -> Plain:
+    spec = content.get("spec")
+    if not isinstance(spec, dict):
+        spec = content["spec"] = {}
+    return spec
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """Taint a cluster, or (with `remove`) take a taint off."""
+
+    cluster: str
+    key: str
+    value: str
+    effect: str
+    remove: bool = False
+
+    def __str__(self) -> str:
+        """`taint use1 maintenance=yes:NoExecute`."""
+        value = f"={self.value}" if self.value else ""
+        return f"taint {self.cluster} {self.key}{value}:{self.effect}{'-' if self.remove else ''}"
+
+    def apply(self, manifests: Manifests) -> Manifests:
+        """Edit spec.taints of the cluster; a taint of the same key and effect is replaced."""
+
+        def edit(content: Plain) -> None:
+            spec = _spec(content)
+            taints = [each for each in spec.get("taints") or [] if not self._is(each)]
+            if self.remove and len(taints) == len(spec.get("taints") or []):
+                raise BadInput(f"cluster {self.cluster} has no taint {self.key}:{self.effect}")
+            value = {"value": self.value} if self.value else {}
+            added = [] if self.remove else [{"key": self.key, **value, "effect": self.effect}]
+            spec["taints"] = [*taints, *added]
+
+        return edited(manifests, "InferenceCluster", ("", self.cluster), edit)
+
+    def _is(self, taint: object) -> bool:
+        return isinstance(taint, dict) and (taint.get("key"), taint.get("effect")) == (self.key, self.effect)
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Drain a cluster: a NoExecute taint that nobody expects."""
+
+    cluster: str
+
+    def __str__(self) -> str:
+        """`drain use1`."""
+        return f"drain {self.cluster}"
+
+    def apply(self, manifests: Manifests) -> Manifests:
+        """Add the taint."""
+        return Taint(self.cluster, DRAIN_KEY, "", "NoExecute").apply(manifests)
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete a cluster."""
+
+    cluster: str
+
+    def __str__(self) -> str:
+        """`delete use1`."""
+        return f"delete {self.cluster}"
+
+    def apply(self, manifests: Manifests) -> Manifests:
+        """Leave the cluster out."""
+        edited(manifests, "InferenceCluster", ("", self.cluster), lambda _: None)  # It must be there.
+        left = [each for each in manifests["InferenceCluster"] if each.name != self.cluster]
+        return with_kind(manifests, "InferenceCluster", left)
+
+
+@dataclass(frozen=True, slots=True)
+class AddNodes:
+    """Add nodes to a pool; a negative number takes some away."""
+
+    cluster: str
+    pool: str
+    nodes: int
+
+    def __str__(self) -> str:
+        """`add 2 nodes to use1/frontier`."""
+        return f"add {self.nodes} nodes to {self.cluster}/{self.pool}"
+
+    def apply(self, manifests: Manifests) -> Manifests:
+        """Edit the declared count that is published, and what is published of it."""
+        return edited(manifests, "InferenceCluster", ("", self.cluster), self._edit)
+
+    def _edit(self, content: Plain) -> None:
+        status = content.get("status")
+        published = _pools(status.get("gpuPools") if isinstance(status, dict) else None)
+        declared = _pools(_spec(content).get("nodePools"))
+        if self.pool not in (*published, *declared):
+            known = closest(self.pool, {**declared, **published})
+            raise BadInput(f'cluster {self.cluster} has no pool "{self.pool}"; {known}')
+        if self.pool in declared:
+            pool = declared[self.pool]
+            self._add(pool, "nodeCount" if pool.get("maxNodeCount") is None else "maxNodeCount")
+        if self.pool in published:
+            self._add(published[self.pool], "nodes")
+
+    def _add(self, holder: Plain, field: str) -> None:
+        now = holder.get(field) or 0
+        if isinstance(now, bool) or not isinstance(now, int | float):
+            where = f"cluster {self.cluster}: pool {self.pool}: {field}"
+            raise BadInput(f'{where}: expected a number, found "{now}"')
+        if now + self.nodes < 0:
+            raise BadInput(f"cluster {self.cluster}: pool {self.pool} has only {now} nodes to take away")
+        holder[field] = now + self.nodes
+
+
+def _pools(listed: object) -> dict[str, Plain]:
+    pools = listed if isinstance(listed, list) else []
+    return {str(each.get("name")): each for each in pools if isinstance(each, dict)}
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """Want another number of replicas."""
+
+    namespace: str
+    name: str
+    replicas: int
+
+    def __str__(self) -> str:
+        """`3 replicas of ml/chat`."""
+        return f"{self.replicas} replicas of {self.namespace}/{self.name}"
+
+    def apply(self, manifests: Manifests) -> Manifests:
+        """Edit spec.replicas."""
+
+        def edit(content: Plain) -> None:
+            _spec(content)["replicas"] = self.replicas
+
+        return edited(manifests, "ModelDeployment", (self.namespace, self.name), edit)
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Apply a file: an object that is there gets the new labels, annotations and spec, others are added."""
+
+    manifests: Manifests
+    files: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """`apply changes.yaml`."""
+        return f"apply {', '.join(self.files)}"
+
+    def apply(self, manifests: Manifests) -> Manifests:
+        """Replace or add every object; what is derived from a changed class or pool is derived anew."""
+        classes = _changed_classes(manifests, self.manifests["InferenceClass"])
+        for kind, found in self.manifests.by_kind.items():
+            for each in found:
+                manifests = _applied(manifests, kind, each)
+        for each in manifests["InferenceCluster"]:
+            if _uses(each, classes):
+                manifests = edited(manifests, each.kind, ("", each.name), _republish)
+        return manifests
+
+
+def _applied(manifests: Manifests, kind: str, new: Manifest) -> Manifests:
+    where = (new.namespace, new.name)
+    if not any((each.namespace, each.name) == where for each in manifests[kind]):
+        return with_kind(manifests, kind, [*manifests[kind], new])
+
+    def edit(content: Plain) -> None:
+        pools = _spec(content).get("nodePools")
+        content["metadata"] = {**content.get("metadata", {}), **new.metadata}
+        content.update({key: value for key, value in new.content.items() if key != "metadata"})
+        moved = kind == "InferenceCluster" and _spec(content).get("nodePools") != pools
+        if moved and "status" not in new.content:
+            _republish(content)
+
+    return edited(manifests, kind, where, edit)
+
+
+def _changed_classes(before: Manifests, applied: Iterable[Manifest]) -> set[str]:
+    known = {each.name: each.content.get("spec") for each in before["InferenceClass"]}
+    given = {each.name: each.content.get("spec") for each in applied}
+    return {name for name, spec in given.items() if name in known and known[name] != spec}
+
+
+def _uses(cluster: Manifest, classes: set[str]) -> bool:
+    spec = cluster.content.get("spec")
+    pools = _pools(spec.get("nodePools") if isinstance(spec, dict) else None)
+    return any(each.get("className") in classes for each in pools.values())
+
+
+def _republish(content: Plain) -> None:
+    """Forget the published pools: they are derived from node pools and classes, as the platform would."""
+    status = content.get("status")
+    if isinstance(status, dict):
+        status.pop("gpuPools", None)

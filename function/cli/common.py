@@ -1,0 +1,161 @@
+"""What the commands share: their arguments, how they read files, how they print and how they end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+import yaml
+from rich.console import Console
+
+from function.cli.faults import faults_of
+from function.cli.manifests import BadInput, Manifests, load
+from function.cli.worlds import World, world_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+FINE, BAD_INPUT, FINDINGS = 0, 1, 2
+"""Exit codes: all is well, the question could not be read, the answer is not the one hoped for."""
+WIDTH = 120
+"""Columns when the output is no terminal."""
+SHOWN = 10
+"""How many names a message lists."""
+
+FILES = click.argument("files", nargs=-1, required=True, metavar="FILE|DIR...")
+OUTPUT = click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "yaml", "json"]),
+    default="table",
+    show_default=True,
+    help="table for people; yaml and json hold the same answer as data.",
+)
+
+
+class Command(click.Command):
+    """A command that ends with a clear line and exit code 1 when the files cannot be read."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        """Let a raw docstring mark paragraphs that are not to be wrapped."""
+        super().__init__(*args, **more)
+        self.help = (self.help or "").replace(r"\b", "\b")
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it; BadInput is an answer, not a crash."""
+        try:
+            return super().invoke(ctx)
+        except BadInput as error:
+            complain([str(error)])
+            sys.exit(BAD_INPUT)
+        except RecursionError:
+            complain(["the files are nested too deeply"])
+            sys.exit(BAD_INPUT)
+
+
+class Group(click.Group):
+    """The group of commands: wrong usage is bad input (1); click's own 2 would read as an answer."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        """As for a command."""
+        super().__init__(*args, **more)
+        self.help = (self.help or "").replace(r"\b", "\b")
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the group's own arguments."""
+        with _misuse():
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Parse a command's arguments, and run it."""
+        with _misuse():
+            return super().invoke(ctx)
+
+
+class Misuse(click.UsageError):
+    """Wrong usage of the command line."""
+
+    exit_code = BAD_INPUT
+
+
+@contextmanager
+def _misuse() -> Iterator[None]:
+    try:
+        yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        raise Misuse(error.format_message(), error.ctx) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """The files, the world they describe, and what in them cannot be read."""
+
+    manifests: Manifests
+    world: World
+    faults: tuple[str, ...]
+
+
+def read(files: Iterable[str]) -> Input:
+    """Read files and say on standard error what cannot be read. Raises BadInput."""
+    return taken(load(files))
+
+
+def taken(manifests: Manifests) -> Input:
+    """Take manifests as the state of a control plane. Raises BadInput."""
+    world = world_of(manifests)
+    faults = tuple(faults_of(manifests, world))
+    complain(faults)
+    return Input(manifests, world, faults)
+
+
+def complain(problems: Iterable[str]) -> None:
+    """Say what is wrong, on standard error."""
+    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    for each in problems:
+        errors.print(f"error: {each}", markup=False, style="red")
+
+
+def console() -> Console:
+    """Where tables go: as wide as the terminal, or a fixed width so that output can be compared."""
+    found = Console(highlight=False)
+    return found if found.is_terminal else Console(highlight=False, width=WIDTH)
+
+
+def emit(output: str, told: object) -> None:
+    """Print an answer as data."""
+    if output == "yaml":
+        click.echo(yaml.safe_dump(told, sort_keys=False, width=1_000, allow_unicode=True), nl=False)
+    else:
+        click.echo(json.dumps(told, indent=2, ensure_ascii=False))
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """Name what there is, for a message about what there is not."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only for an error
+
+    names = sorted(known)
+    near = get_close_matches(name, names, n=3)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    shown = [*names[:SHOWN], *(["..."] if len(names) > SHOWN else [])]
+    return f"there is {', '.join(shown)}" if shown else "there is none"
+
+
+def deployments_named(world: World, wanted: Iterable[str]) -> list[str]:
+    """Check the names of deployments (NAMESPACE/NAME, or NAME where it is the only one). Raises BadInput."""
+    known = [f"{each.namespace}/{each.name}" for each in world.deployments]
+    found = []
+    for name in wanted:
+        matching = [each for each in known if name in (each, each.partition("/")[2])]
+        if not matching:
+            raise BadInput(f'no ModelDeployment "{name}" in the files; {closest(name, known)}')
+        if len(matching) > 1:
+            raise BadInput(f'"{name}" is ambiguous: {", ".join(matching)}')
+        found.append(matching[0])
+    return found

@@ -1,0 +1,36 @@
+"""A memory for one run of the command line: each object is parsed once, however often it is asked about.
+
+Nothing here changes an answer. Contents are never changed in place, so the object itself is the key.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from function.exchange import PlainDocument
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from function.exchange import Document
+
+T = TypeVar("T")
+
+
+class Memory:
+    """Remembers what was parsed, by the content it was parsed from."""
+
+    def __init__(self) -> None:
+        """Remember nothing yet."""
+        self._parsed: dict[tuple[int, object], tuple[dict[str, Any], Any]] = {}
+
+    def parsed(self, document: Document, parse: Callable[[Document], T]) -> T:
+        """Return `parse(document)`, from an earlier call with the same content if there was one."""
+        if not isinstance(document, PlainDocument):
+            return parse(document)
+        key = (id(document.content), parse)
+        found = self._parsed.get(key)
+        if found is None:  # The content is kept along, so that its id stays its own.
+            found = self._parsed[key] = (document.content, parse(document))
+        value: T = found[1]
+        return value

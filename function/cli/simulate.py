@@ -1,0 +1,117 @@
+"""Simulate: pass after pass over all deployments, as the control plane goes, until nothing changes any more.
+
+One round is one `plan` of everything. Between two rounds, what is no longer desired is gone, what is new has
+become Ready, and what is desired stands as desired. Nothing else changes: no clock, no failures.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from function.cli.memory import Memory
+from function.cli.progress import track
+from function.cli.worlds import KEY_ANNOTATION, Planned, World, plan_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from function.cli.manifests import Manifest
+    from function.exchange import Reuse
+
+ROUNDS = 100
+"""A fleet that has not settled after so many rounds is said not to settle."""
+
+Plain = dict[str, Any]
+READY = {"conditions": [{"type": "Ready", "status": "True"}]}
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """All rounds, and the world as it stands after the last."""
+
+    rounds: tuple[tuple[Planned, ...], ...]
+    world: World
+    settled: bool
+
+    @property
+    def last(self) -> tuple[Planned, ...]:
+        """The round in which nothing changed any more."""
+        return self.rounds[-1]
+
+
+def one_round(world: World, reuse: Reuse) -> tuple[Planned, ...]:
+    """Plan every deployment once; the world itself stays as it is."""
+    seen = replace(world, replicas=list(world.replicas))
+    return tuple(track(plan_all(seen, reuse=reuse), "Planning", total=len(world.deployments)))
+
+
+def settle(world: World, reuse: Reuse | None = None) -> Forecast:
+    """Go round after round until the world stays as it is."""
+    reuse = reuse or Memory()
+    rounds: list[tuple[Planned, ...]] = []
+    while len(rounds) < ROUNDS:
+        rounds.append(one_round(world, reuse))
+        following = after(world, rounds[-1])
+        if (following.replicas, following.endpoints) == (world.replicas, world.endpoints):
+            return Forecast(tuple(rounds), world, settled=True)
+        world = following
+    return Forecast(tuple(rounds), world, settled=False)
+
+
+def after(world: World, planned: tuple[Planned, ...]) -> World:
+    """Let Crossplane do what was planned."""
+    changed = dict(_changes(planned))
+    made = [resource for each in planned for resource in _made(each)]
+    return replace(
+        world,
+        replicas=[*_standing(world.replicas, changed), *_of_kind(made, "ModelReplica")],
+        endpoints=[*_standing(world.endpoints, changed), *_of_kind(made, "ModelEndpoint")],
+    )
+
+
+def _of_kind(made: list[Plain], kind: str) -> list[Plain]:
+    return [each for each in made if each["kind"] == kind]
+
+
+def _changes(planned: tuple[Planned, ...]) -> Iterator[tuple[int, Plain | None]]:
+    """What becomes of every observed object, by its id: its desired form, or None when it is deleted."""
+    for each in planned:
+        for key, document in each.request.observed.items():
+            desired = each.response.desired.get(key)
+            observed = document.plain()
+            yield id(observed), _updated(observed, desired.resource) if desired else None
+
+
+def _updated(observed: Plain, desired: Plain) -> Plain:
+    """Write the desired spec and labels over an object; Crossplane keeps the rest, and so its name."""
+    metadata = observed.get("metadata") or {}
+    labels = {**(metadata.get("labels") or {}), **(desired["metadata"].get("labels") or {})}
+    updated = {**observed, "metadata": {**metadata, "labels": labels}, "spec": desired.get("spec")}
+    return observed if updated == observed else updated
+
+
+def _standing(objects: list[Plain], changed: dict[int, Plain | None]) -> Iterator[Plain]:
+    """What is left of the objects: not those deleted now, nor those that were being deleted before."""
+    for each in objects:
+        found = changed.get(id(each), each)
+        if found is not None and not (each.get("metadata") or {}).get("deletionTimestamp"):
+            yield found
+
+
+def _made(planned: Planned) -> Iterator[Plain]:
+    """The objects that were not there before, as they stand once they are Ready."""
+    for key, desired in sorted(planned.response.desired.items()):
+        if key in planned.request.observed:
+            continue
+        metadata = {
+            **desired.resource["metadata"],
+            "annotations": {KEY_ANNOTATION: key},
+            **_owners(planned.manifest),
+        }
+        yield {**desired.resource, "metadata": metadata, "status": READY}
+
+
+def _owners(deployment: Manifest) -> Plain:
+    uid = deployment.metadata.get("uid")
+    return {"ownerReferences": [{"controller": True, "uid": uid}]} if uid else {}
