@@ -12,11 +12,15 @@ from crossplane.function.proto.v1 import run_function_pb2 as fnv1
 from crossplane.function.proto.v1 import run_function_pb2_grpc as grpcv1
 
 HERE = Path(__file__).parent
+ROOT = HERE.parent
 FLEET = HERE / "fleet"
-COMPOSITION = HERE.parent / "apis" / "modeldeployments" / "composition.yaml"
+COMPOSITION = ROOT / "apis" / "modeldeployments" / "composition.yaml"
 KEY = "crossplane.io/composition-resource-name"
 ROUNDS = 5
 """Crossplane gives up when the requirements have not settled after this many calls."""
+
+CAPABILITIES = fnv1.Capability.keys()
+"""Crossplane says what it can do; here, all that this SDK knows of."""
 
 Plain = dict[str, Any]
 
@@ -68,7 +72,8 @@ def _owners(plain: Plain) -> list[Plain]:
 def call(stub: grpcv1.FunctionRunnerServiceStub, deployment: Plain, fleet: list[Plain]) -> Answer:
     """Run the function as Crossplane does. Raises RuntimeError when its requirements do not settle."""
     observed = observed_by(deployment, fleet)
-    request = fnv1.RunFunctionRequest(input=resource.dict_to_struct(_input()))
+    meta = fnv1.RequestMeta(tag="example", capabilities=CAPABILITIES)
+    request = fnv1.RunFunctionRequest(meta=meta, input=resource.dict_to_struct(_input()))
     resource.update(request.observed.composite, deployment)
     for key, each in observed.items():
         resource.update(request.observed.resources[key], each)
