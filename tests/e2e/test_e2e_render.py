@@ -1,0 +1,77 @@
+"""The examples through the real `crossplane render`: the same placements as `fleet-scheduler plan`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from example import caller, compare
+from tests.e2e.crossplane import Cli
+from tests.schema.admission import refusals
+from tests.schema.crds import schema_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def cli() -> Cli:
+    return Cli.find()
+
+
+@pytest.fixture(scope="module")
+def functions(cli: Cli, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The functions file of the examples, with the address of a server that runs."""
+    with compare.serving() as address:
+        path = tmp_path_factory.mktemp("functions") / "functions.yaml"
+        text = (caller.HERE / "functions.yaml").read_text()
+        assert text.count("127.0.0.1:9443") == 2
+        path.write_text(text.replace("127.0.0.1:9443", address))
+        yield path
+
+
+@pytest.mark.parametrize("folder", caller.deployments(), ids=lambda path: path.name)
+def test_render_and_plan_agree(cli: Cli, functions: Path, folder: Path) -> None:
+    composite, *composed = cli.render(folder, functions, *observed(folder))
+    planned = compare.plan(folder)
+    assert compare.placements(composed) == planned
+    assert planned, "an example places something"
+    assert composite["status"]["replicas"]["total"] == sum(
+        each["kind"] == "ModelReplica" for each in composed
+    )
+
+
+@pytest.mark.parametrize("folder", caller.deployments(), ids=lambda path: path.name)
+def test_what_is_rendered_is_accepted_by_the_schemas(cli: Cli, functions: Path, folder: Path) -> None:
+    composite, *composed = cli.render(folder, functions, *observed(folder))
+    for each in composed:
+        assert refusals(each, schema_of(each["kind"])) == []
+    status = {"status": composite["status"], **deployment(folder)}
+    assert refusals(status, schema_of("ModelDeployment")) == []
+
+
+def test_what_leaves_is_not_rendered(cli: Cli, functions: Path) -> None:
+    folder = caller.HERE / "scale-drain"
+    names = {each["metadata"]["name"] for each in cli.render(folder, functions, *observed(folder))[1:]}
+    left = [each for each in running(folder) if each["metadata"]["name"] not in names]
+    assert [each["spec"]["clusterName"] for each in left if each["kind"] == "ModelReplica"] == [
+        "gke-us-central1"
+    ]
+
+
+def deployment(folder: Path) -> dict[str, Any]:
+    return caller.objects(folder / "xr.yaml")[0]
+
+
+def running(folder: Path) -> list[dict[str, Any]]:
+    return list(caller.observed_by(deployment(folder), caller.objects(caller.FLEET)).values())
+
+
+def observed(folder: Path) -> list[str]:
+    """The file with what is observed of the example, if anything is."""
+    file = caller.FLEET / f"running-{deployment(folder)['metadata']['name']}.yaml"
+    return [f"--observed-resources={file}"] if file.exists() else []
