@@ -23,6 +23,23 @@ Shape: TypeAlias = "Mapping[str, Shape | None]"
 For a list the shape applies to each element. A value of another type than the shape expects is
 returned as it is; saying so is the parser's work."""
 
+PACKED: Shape = {"": None}
+"""The shape of a subtree that a door may hand over as a `Packed` instead of a plain value."""
+
+
+class Packed(Protocol):
+    """A subtree that is compared by content before it is decoded: most device lists of a fleet are equal."""
+
+    def __hash__(self) -> int:
+        """Equal contents have equal hashes, whatever the order of their maps."""
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the contents are equal."""
+
+    def plain(self) -> Plain:
+        """Decode it."""
+
+
 T = TypeVar("T")
 
 

@@ -17,7 +17,7 @@ from function.api import replica as replica_api
 from function.api.names import Identity, read_key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from function.exchange import Document, Request, Reuse
 
@@ -143,9 +143,11 @@ def _clusters(request: Request, reuse: Reuse) -> tuple[dict[str, InferenceCluste
     return clusters, broken, broken.pop("", None) is not None
 
 
-def _replica(document: Document, reuse: Reuse) -> ModelReplica:
+def _replica(
+    document: Document, reuse: Reuse, parse: Callable[[Document], ModelReplica] = replica_api.parse
+) -> ModelReplica:
     try:
-        return reuse.parsed(document, replica_api.parse)
+        return reuse.parsed(document, parse)
     except ValueError:
         return ModelReplica(name=_name_of(document), whole=False)
 
@@ -213,10 +215,14 @@ class _Sorting:
     candidates: dict[Identity, list[tuple[ModelReplica, Document]]] = field(default_factory=dict)
     charged: list[ModelReplica] = field(default_factory=list)
 
+    def concerns(self, replica: ModelReplica) -> bool:
+        """Whether a replica may be ours. Most of a large fleet are somebody else's, and only charged."""
+        return replica.deployment == self.deployment.name or replica.name in self.observed
+
     def add(self, replica: ModelReplica, document: Document) -> None:
         """Sort one listed replica."""
-        if replica.deployment != self.deployment.name and replica.name not in self.observed:
-            self.charged.append(replica)  # The common case of a large fleet: somebody else's.
+        if not self.concerns(replica):
+            self.charged.append(replica)
         elif not self._is_observed(replica):
             self._sort_unobserved(replica, document)
 
@@ -275,16 +281,27 @@ def _cache(request: Request, deployment: ModelDeployment) -> tuple[Told | None, 
         return Told.UNRESOLVED, None
 
 
-def read_fleet(request: Request, deployment: ModelDeployment, reuse: Reuse) -> Fleet:
-    """Read everything the request tells into one snapshot, in an order of its own."""
+def read_fleet(
+    request: Request, deployment: ModelDeployment, reuse: Reuse, *, thorough: bool = False
+) -> Fleet:
+    """Read everything the request tells into one snapshot, in an order of its own.
+
+    Of other deployments' replicas only what it takes to charge them is read, unless `thorough`, or unless
+    some pool charges devices, for which their requests are needed too.
+    """
     clusters, broken, nameless = _clusters(request, reuse)
+    thorough = thorough or any(each.counts_devices for each in clusters.values())
+    parse = replica_api.parse if thorough else replica_api.parse_charge
     observed, endpoints = _observed(request, reuse)
     identities = {own.identity for own in observed if own.identity}
     by_name = {own.replica.name: own for own in reversed(observed) if own.replica.name}
     unmatched = [own for own in observed if by_name.get(own.replica.name) is not own]
     sorting = _Sorting(deployment, by_name, identities)
     for document in request.required.get(REPLICAS, ()):
-        sorting.add(_replica(document, reuse), document)
+        replica = _replica(document, reuse, parse)
+        if parse is not replica_api.parse and sorting.concerns(replica):
+            replica = _replica(document, reuse)
+        sorting.add(replica, document)
     own = sorted((*sorting.finish(), *unmatched), key=_order)
     told_cache, cache = _cache(request, deployment)
     return Fleet(

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+import json
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BeforeValidator, model_validator
 
+from function.api.fault import Malformed
 from function.api.model import Claim, ConditionStatus, Metadata, Model, Name, Nodes, condition, whole
 from function.api.taints import Taint
 from function.api.typed import Attributes, Capacity
 from function.cel import Subject, bind_device, bind_node
+from function.exchange import PACKED
 
 if TYPE_CHECKING:
-    from function.exchange import Shape
+    from function.exchange import Packed, Shape
 
 from typing import Annotated
 
@@ -54,6 +57,49 @@ class Device(Model):
         )
 
 
+class _Content:
+    """A device list that arrived plain, compared by content."""
+
+    __slots__ = ("_key", "_plain")
+
+    def __init__(self, plain: object) -> None:
+        self._plain = plain
+        self._key = json.dumps(plain, sort_keys=True)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Content) and self._key == other._key
+
+    def plain(self) -> object:
+        return self._plain
+
+
+@lru_cache(maxsize=4_096)
+def _interned(content: Packed) -> tuple[Device, ...] | None:
+    """The one device list of a content, converted for selectors once; None when it has a fault."""
+    plain = content.plain()
+    if not isinstance(plain, list):
+        return None
+    try:
+        return tuple(Device.parse(each) for each in plain)
+    except Malformed:
+        return None
+
+
+def _intern(devices: object) -> object:
+    """Replace a readable device list by the one of its content; pydantic names the faults of the others."""
+    packed: Any = _Content(devices) if isinstance(devices, list) else devices
+    if not hasattr(packed, "plain"):
+        return devices
+    found = _interned(packed)
+    return packed.plain() if found is None else found
+
+
+Devices = Annotated[tuple[Device, ...], BeforeValidator(_intern)]
+
+
 class InfiniBand(Model):
     """The identity of an InfiniBand fabric."""
 
@@ -85,7 +131,7 @@ class PublishedPool(Model):
     name: Name
     nodes: Nodes = 0
     class_name: str = ""
-    devices: tuple[Device, ...] | None = None
+    devices: Devices | None = None
     attributes: Attributes | None = None
     accounting: Literal["Node", "Device"] | None = None
     fabric: Fabric | None = None
@@ -110,16 +156,13 @@ class Pool(Model):
         return bind_node(name=self.name, class_name=self.class_name, attributes=self.attributes)
 
     @cached_property
-    def shape(self) -> tuple[object, ...]:
-        """What decides a match on this pool: two pools of equal shape match the same members."""
-        subjects = (
-            None
-            if self.devices is None
-            else tuple(
-                (each.subject, each.claim, each.device_class_name, each.count) for each in self.devices
-            )
-        )
-        return (subjects, self.node)
+    def shape(self) -> tuple[int, ...] | None:
+        """What decides a match on its devices: pools of equal shape match the same members.
+
+        Device lists of equal content are one object (`_interned`), so identities will do. They mean
+        something only as long as the pools live: within one pass.
+        """
+        return None if self.devices is None else tuple(map(id, self.devices))
 
 
 FABRIC_ATTRIBUTE = "modelplane.ai/fabric"
@@ -227,6 +270,11 @@ class InferenceCluster(Model):
         """The published pools by name."""
         return {pool.name: pool for pool in self.pools}
 
+    @cached_property
+    def counts_devices(self) -> bool:
+        """Whether some pool charges devices instead of whole nodes."""
+        return any(pool.accounting == "Device" for pool in self.pools)
+
     def lost(self, pool: str) -> bool:
         """Whether the declaration (present and not empty) no longer has the pool."""
         declared = self.spec.node_pools
@@ -249,7 +297,15 @@ SHAPE: Shape = {
     "status": {
         "conditions": {"type": None, "status": None},
         "gateway": {"address": None},
-        "gpuPools": None,
+        "gpuPools": {
+            "name": None,
+            "nodes": None,
+            "className": None,
+            "devices": PACKED,
+            "attributes": None,
+            "accounting": None,
+            "fabric": None,
+        },
         "attributes": None,
     },
 }

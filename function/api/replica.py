@@ -28,7 +28,7 @@ SHAPE: Shape = {
         "name": None,
         "namespace": None,
         "uid": None,
-        "labels": None,
+        "labels": {DEPLOYMENT_LABEL: None, CLUSTER_LABEL: None, INDEX_LABEL: None, ALTERNATIVE_LABEL: None},
         "annotations": {WAS_READY_ANNOTATION: None},
         "creationTimestamp": None,
         "deletionTimestamp": None,
@@ -50,7 +50,24 @@ SHAPE: Shape = {
     },
     "status": {"conditions": {"type": None, "status": None}},
 }
-"""The fields scheduling reads of a ModelReplica."""
+"""The fields scheduling reads of a ModelReplica of the deployment it schedules."""
+
+CHARGE_SHAPE: Shape = {
+    "metadata": {
+        "name": None,
+        "namespace": None,
+        "labels": {DEPLOYMENT_LABEL: None},
+        "deletionTimestamp": None,
+    },
+    "spec": {
+        "clusterName": None,
+        "engines": {
+            "copies": None,
+            "members": {"role": None, "nodePoolName": None, "worker": {"nodes": None}, "deviceRequests": {}},
+        },
+    },
+}
+"""The fields it reads of anybody else's: what it takes to charge it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +193,7 @@ def _member(read: _Reader, plain: Mapping[str, Any]) -> StampedMember:
     return StampedMember(
         role=role,
         pool=read.text(plain, "nodePoolName"),
-        pods=read.number(read.map(plain, "worker"), "nodes") if role == "Worker" else 1,
+        pods=_pods(read, plain),
         requests=tuple(_request(read, each) for each in read.maps(plain, "deviceRequests")),
     )
 
@@ -218,6 +235,34 @@ def _ready(read: _Reader, plain: Mapping[str, Any]) -> bool | None:
         if each.get("type") == "Ready"
     )
     return condition(told, "Ready")
+
+
+def parse_charge(document: Document) -> ModelReplica:
+    """Read what it takes to charge a replica: who it is, where it is, the nodes it holds."""
+    plain = document.project(CHARGE_SHAPE)
+    read = _Reader()
+    metadata, spec = read.map(plain, "metadata"), read.map(plain, "spec")
+    held: dict[str, int] = {}
+    for engine in read.maps(spec, "engines"):
+        copies = read.number(engine, "copies")
+        for member in read.maps(engine, "members"):
+            if read.maps(member, "deviceRequests"):
+                pool = read.text(member, "nodePoolName")
+                held[pool] = held.get(pool, 0) + _pods(read, member) * copies
+    return ModelReplica(
+        name=read.text(metadata, "name"),
+        namespace=read.text(metadata, "namespace"),
+        deployment=read.text(read.map(metadata, "labels"), DEPLOYMENT_LABEL),
+        cluster=read.text(spec, "clusterName"),
+        deleting=metadata.get("deletionTimestamp") not in (None, ""),
+        whole=read.whole,
+        nodes=held,
+    )
+
+
+def _pods(read: _Reader, member: Mapping[str, Any]) -> int:
+    is_worker = member.get("role") == "Worker"
+    return read.number(read.map(member, "worker"), "nodes") if is_worker else 1
 
 
 def parse(document: Document) -> ModelReplica:

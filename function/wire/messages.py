@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, struct_pb2
 
 PACKAGE = "fleet.wire"
 
@@ -141,6 +141,8 @@ _CLASSES = _build()
 Struct: Any = _CLASSES["Struct"]
 List: Any = _CLASSES["List"]
 Value: Any = _CLASSES["Value"]
+Deep: Any = struct_pb2.Value
+"""A value with everything below it."""
 Request: Any = _CLASSES["Request"]
 Response: Any = _CLASSES["Response"]
 State: Any = _CLASSES["State"]

@@ -6,12 +6,13 @@ is wanted. Nothing here recurses deeper than `MAX_DEPTH`, so no input can exhaus
 
 from __future__ import annotations
 
-from struct import Struct as Packed
+from dataclasses import dataclass
+from struct import Struct as Layout
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import DecodeError
 
-from function.exchange import Plain, Unreadable
+from function.exchange import PACKED, Plain, Unreadable
 from function.wire import messages
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ _SHORT = 0x80  # A length below this is one byte on the wire.
 # First byte of a google.protobuf.Value with one field: field number and wire type.
 _NUMBER, _STRING, _BOOLEAN, _STRUCT, _LIST = 0x11, 0x1A, 0x20, 0x2A, 0x32
 
-_double = Packed("<d").unpack_from
+_STRUCT_BYTE = bytes([_STRUCT])
+_double = Layout("<d").unpack_from
 _parse_struct = messages.Struct.FromString
 _parse_list = messages.List.FromString
 _parse_value = messages.Value.FromString
@@ -134,7 +136,8 @@ def _whole_struct(content: bytes, depth: int) -> dict[str, Plain]:
 
 def _cut_struct(content: bytes, shape: Shape, depth: int) -> dict[str, Plain]:
     """Return the keys of a Struct that `shape` names, cut down in turn."""
-    _descend(depth)
+    if depth <= 0:
+        _descend(depth)
     fields = _parse_struct(content).fields
     if "*" in shape:
         shape = {key: shape[key] if key in shape else shape["*"] for key in fields}
@@ -142,19 +145,49 @@ def _cut_struct(content: bytes, shape: Shape, depth: int) -> dict[str, Plain]:
     for key, below in shape.items():
         if key in fields:
             content = fields[key]
-            found[key] = _whole(content, depth - 1) if below is None else _cut(content, below, depth - 1)
+            if below is not None:
+                found[key] = _cut(content, below, depth - 1)
+            elif len(content) > 1 and content[0] == _STRING and content[1] == len(content) - 2 < _SHORT:
+                found[key] = content[2:].decode()
+            else:
+                found[key] = _whole(content, depth - 1)
     return found
 
 
 def _cut(content: bytes, shape: Shape, depth: int) -> Plain:
     """Return a value cut down to `shape`; a list element by element, a scalar as it is."""
+    if shape is PACKED:
+        return Parcel.of(content)
     kind, payload = _open(content)
     if kind == _STRUCT:
-        return _cut_struct(payload, shape, depth)
+        return _cut_struct(payload, shape, depth) if shape else {}
     if kind == _LIST:
-        _descend(depth)
-        return [_cut(item, shape, depth - 1) for item in _parse_list(payload).values]
+        if depth <= 0:
+            _descend(depth)
+        items = _parse_list(payload).values
+        if shape:
+            return [_cut(item, shape, depth - 1) for item in items]
+        return [{} if item[:1] == _STRUCT_BYTE else _whole(item, depth - 1) for item in items]
     return _whole(content, depth)
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A subtree in its canonical bytes: the entries of every map in one order, so that equal is equal."""
+
+    content: bytes
+
+    @classmethod
+    def of(cls, content: bytes) -> Parcel:
+        """Bring the bytes of a value into their canonical order. Raises `Unreadable`."""
+        try:
+            return cls(messages.Deep.FromString(content).SerializeToString(deterministic=True))
+        except DecodeError:
+            raise Unreadable("not a readable value, or nested too deeply") from None
+
+    def plain(self) -> Plain:
+        """Decode it."""
+        return value(self.content)
 
 
 def _descend(depth: int) -> None:
