@@ -80,7 +80,7 @@ class Fits:
 
     def shape_of(self, pool: Pool) -> int:
         """Number a pool's shape: equal numbers mean equal matches."""
-        key = pool.shape if self._question.reads_nodes else pool.shape[0]
+        key = (pool.shape, pool.node) if self._question.reads_nodes else pool.shape
         return self._shapes.setdefault(key, len(self._shapes))
 
     def member(self, member: Member, pool: Pool, shape: int) -> Verdict:

@@ -64,7 +64,8 @@ def test_permutations_change_no_byte(seed: int) -> None:
 
 def test_processes_with_different_hash_seeds_answer_alike() -> None:
     script = (
-        "import hashlib; from tests.law2.test_same_bytes import worlds; from tests.support.drive import run_bytes;"
+        "import hashlib; from tests.law2.test_same_bytes import worlds;"
+        "from tests.support.drive import run_bytes;"
         "print([hashlib.sha256(run_bytes(w.message().SerializeToString())).hexdigest() for w in worlds()])"
     )
     said = {

@@ -1,0 +1,140 @@
+"""The image without a container engine: do what the Dockerfile says, step by step, and see that it works."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from crossplane.function import resource
+from crossplane.function.proto.v1 import run_function_pb2 as fnv1
+
+from example import caller
+from tests.package.dockerfile import Dockerfile
+
+ROOT = Path(__file__).resolve().parents[2]
+INSIDE = Path(__file__).with_name("inside.py")
+
+
+@pytest.fixture(scope="module")
+def dockerfile() -> Dockerfile:
+    return Dockerfile.read(ROOT / "Dockerfile")
+
+
+def test_both_stages_are_of_one_debian_release(dockerfile: Dockerfile) -> None:
+    releases = [stage.debian for stage in dockerfile.stages]
+    assert len(releases) == 2
+    assert len(set(releases)) == 1, "a wheel compiled against one libc may not run on another"
+
+
+def test_base_images_are_pinned_by_digest(dockerfile: Dockerfile) -> None:
+    for stage in dockerfile.stages:
+        assert re.search(r"@sha256:[0-9a-f]{64}$", stage.image), f"{stage.image} can change under us"
+
+
+def test_the_last_stage_is_distroless_and_runs_as_a_number_that_is_not_root(dockerfile: Dockerfile) -> None:
+    final = dockerfile.stages[-1]
+    assert "distroless" in final.image
+    user = final.last("USER")
+    assert re.fullmatch(r"[1-9][0-9]*(:[1-9][0-9]*)?", user), (
+        "Kubernetes can only check a number for not being root"
+    )
+
+
+def test_entry_point_and_port(dockerfile: Dockerfile) -> None:
+    final = dockerfile.stages[-1]
+    assert final.last("EXPOSE") == "9443"
+    entry = final.words("ENTRYPOINT")
+    assert Path(entry[0]).name in {"function", "python", "python3"}
+    assert not final.lines("RUN"), "there is no shell in the last stage"
+
+
+def test_dependencies_are_installed_with_hashes(dockerfile: Dockerfile) -> None:
+    installs = [
+        line
+        for stage in dockerfile.stages
+        for line in stage.lines("RUN")
+        if "pip" in line and "install" in line
+    ]
+    assert any("--require-hashes" in line for line in installs)
+    assert all("--require-hashes" in line or "--no-deps" in line for line in installs)
+
+
+@pytest.mark.gate
+def test_the_steps_of_the_image(dockerfile: Dockerfile, tmp_path: Path) -> None:
+    wheel = build_wheel(tmp_path)
+    with environment_at(dockerfile.environment, tmp_path) as environment:
+        python = str(environment / "bin" / "python")
+        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        run([*pip, "--require-hashes", "--requirement", str(ROOT / "requirements" / "runtime.txt")])
+        run([*pip, "--no-deps", "--no-index", str(wheel)])
+        run([python, "-m", "pip", "check"])
+        answer = serve(environment / "bin" / "function", dockerfile.uid, tmp_path)
+    assert answer.requirements.resources.keys() >= {"clusters", "all-replicas"}
+    assert [each.severity for each in answer.results if each.severity == fnv1.SEVERITY_FATAL] == []
+
+
+def build_wheel(out: Path) -> Path:
+    source = out / "source"
+    ignored = shutil.ignore_patterns(
+        ".*", "build", "dist", "*.egg-info", "tests", "docs", "mutants", "__pycache__"
+    )
+    shutil.copytree(ROOT, source, ignore=ignored)
+    run(
+        [
+            sys.executable,
+            "-m",
+            "build",
+            "--wheel",
+            "--no-isolation",
+            "--outdir",
+            str(out / "dist"),
+            str(source),
+        ]
+    )
+    return next((out / "dist").glob("*.whl"))
+
+
+class environment_at:  # noqa: N801 - reads as a function
+    """A new virtual environment at the path it has in the image, where this machine lets us; else elsewhere."""
+
+    def __init__(self, wanted: Path, spare: Path) -> None:
+        free = os.getuid() == 0 and not wanted.exists()
+        self.path = wanted if free else spare / "image" / wanted.relative_to("/")
+
+    def __enter__(self) -> Path:
+        run([sys.executable, "-m", "venv", "--copies", str(self.path)])
+        return self.path
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.path)
+
+
+def serve(executable: Path, uid: int, folder: Path) -> fnv1.RunFunctionResponse:
+    """Start the server as the image's user, in a network of its own if the kernel lets us, and ask it once."""
+    deployment = caller.objects(caller.HERE / "small-model" / "xr.yaml")[0]
+    request = fnv1.RunFunctionRequest()
+    resource.update(request.observed.composite, deployment)
+    asked, told = folder / "request", folder / "response"
+    asked.write_bytes(request.SerializeToString())
+    alone = ["unshare", "--net"] if can_unshare() else []
+    environment = os.environ | ({"OWN_NETWORK": "1"} if alone else {})
+    run([*alone, sys.executable, str(INSIDE), str(executable), str(uid), str(asked), str(told)], environment)
+    return fnv1.RunFunctionResponse.FromString(told.read_bytes())
+
+
+def can_unshare() -> bool:
+    found = shutil.which("unshare")
+    return (
+        bool(found)
+        and subprocess.run([found, "--net", "true"], capture_output=True, check=False).returncode == 0
+    )
+
+
+def run(command: list[str], environment: dict[str, str] | None = None) -> None:
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=600)
+    assert ended.returncode == 0, f"{' '.join(command)}\n{ended.stdout}\n{ended.stderr}"
