@@ -1,0 +1,159 @@
+"""Both packages: built by the real crossplane CLI, pushed to a real registry, and what arrived there.
+
+The runtime image inside is a stand-in with one file: building a real one takes a container engine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tarfile
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from package import build, push
+from tests.e2e.crossplane import Cli
+from tests.e2e.registry import Registry, running
+from tests.schema.crds import DEFINITIONS, INPUT, objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.e2e
+ANNOTATION = "io.crossplane.xpkg"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cli() -> Iterator[Cli]:
+    found = Cli.find()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CROSSPLANE", found.binary)
+        yield found
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    with running(tmp_path_factory.mktemp("registry")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def pushed(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Both packages pushed with `python -m package.push`; the path they are under."""
+    out = tmp_path_factory.mktemp("dist")
+    for architecture in build.ARCHITECTURES:
+        build.function(runtime(out, architecture), architecture, out)
+    result = CliRunner().invoke(push.main, ["--registry", f"{registry.address}/fleet", "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    return "fleet"
+
+
+def test_the_same_sources_make_the_same_packages(tmp_path: Path) -> None:
+    def made(folder: Path) -> list[bytes]:
+        folder.mkdir()
+        packages = (
+            build.configuration("registry.example.com/fleet", folder),
+            build.function(runtime(folder, "amd64"), "amd64", folder),
+        )
+        return [each.read_bytes() for each in packages]
+
+    assert made(tmp_path / "one") == made(tmp_path / "two")
+
+
+def test_the_function_arrives_for_both_architectures(registry: Registry, pushed: str) -> None:
+    name = f"{pushed}/{build.FUNCTION}"
+    index = registry.manifest(name, build.version())
+    found = {each["platform"]["architecture"]: each["digest"] for each in index["manifests"]}
+    assert found.keys() == set(build.ARCHITECTURES)
+    for architecture, digest in found.items():
+        manifest = registry.manifest(name, digest)
+        config = json.loads(registry.blob(name, manifest["config"]["digest"]))
+        assert config["architecture"] == architecture
+        assert config["config"]["Entrypoint"] == ["/function"], "the runtime's own settings survive"
+        layers = [registry.files(name, layer) for layer in manifest["layers"]]
+        assert any(architecture.encode() in files.get("function", b"") for files in layers)
+
+
+def test_the_function_package_holds_its_meta_and_its_input(registry: Registry, pushed: str) -> None:
+    name = f"{pushed}/{build.FUNCTION}"
+    first = registry.manifest(name, build.version())["manifests"][0]
+    held = package(registry, name, registry.manifest(name, first["digest"]))
+    assert [(each["apiVersion"].split("/")[0], each["kind"]) for each in held] == [
+        ("meta.pkg.crossplane.io", "Function"),
+        ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    ]
+    assert held[1]["spec"] == objects(INPUT)[0]["spec"]
+
+
+def test_the_configuration_arrives_whole_and_depends_on_the_function_beside_it(
+    registry: Registry, pushed: str
+) -> None:
+    name = f"{pushed}/{build.CONFIGURATION}"
+    held = package(registry, name, image(registry, name))
+    kinds = [each["kind"] for each in held]
+    assert kinds.count("Configuration") == 1
+    assert kinds.count("Composition") == 1
+    assert kinds.count("CompositeResourceDefinition") == len(DEFINITIONS)
+    meta = next(each for each in held if each["kind"] == "Configuration")
+    (depends,) = meta["spec"]["dependsOn"]
+    assert depends["package"] == f"{registry.address}/{pushed}/{build.FUNCTION}"
+    assert depends["version"] == f">={build.version()}"
+    for definition in objects(*DEFINITIONS):
+        assert any(each["metadata"]["name"] == definition["metadata"]["name"] for each in held)
+
+
+def package(registry: Registry, name: str, manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    """The objects in package.yaml, from the layer that is annotated as the package."""
+    layers = [each for each in manifest["layers"] if each.get("annotations", {}).get(ANNOTATION) == "base"]
+    if not layers:  # Layers of a package are also named by labels of its image.
+        labels = json.loads(registry.blob(name, manifest["config"]["digest"]))["config"]["Labels"]
+        named = {digest.removeprefix(f"{ANNOTATION}:"): kind for digest, kind in labels.items()}
+        layers = [each for each in manifest["layers"] if named.get(each["digest"]) == "base"]
+    (layer,) = layers
+    content = registry.files(name, layer)["package.yaml"]
+    return [each for each in yaml.safe_load_all(content) if each]
+
+
+def image(registry: Registry, name: str) -> dict[str, Any]:
+    """The manifest behind the version's tag, through an index if there is one."""
+    manifest = registry.manifest(name, build.version())
+    return (
+        registry.manifest(name, manifest["manifests"][0]["digest"]) if "manifests" in manifest else manifest
+    )
+
+
+def runtime(folder: Path, architecture: str) -> Path:
+    """A tarball as `docker save` makes it, with one layer of one file."""
+    layer = tarball({"function": f"for {architecture}".encode()})
+    config = {
+        "architecture": architecture,
+        "os": "linux",
+        "config": {"Entrypoint": ["/function"]},
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest(layer)}"]},
+    }
+    text = json.dumps(config).encode()
+    manifest = [{"Config": f"{digest(text)}.json", "RepoTags": ["runtime:latest"], "Layers": ["layer.tar"]}]
+    path = folder / f"runtime-{architecture}.tar"
+    files = {f"{digest(text)}.json": text, "layer.tar": layer, "manifest.json": json.dumps(manifest).encode()}
+    path.write_bytes(tarball(files))
+    return path
+
+
+def tarball(files: dict[str, bytes]) -> bytes:
+    """A tar archive without times or owners."""
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w") as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return held.getvalue()
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
