@@ -167,7 +167,7 @@ def _cut(content: bytes, shape: Shape, depth: int) -> Plain:
         items = _parse_list(payload).values
         if shape:
             return [_cut(item, shape, depth - 1) for item in items]
-        return [{} if item[:1] == _STRUCT_BYTE else _whole(item, depth - 1) for item in items]
+        return [{} if item[:1] == _STRUCT_BYTE else _cut(item, shape, depth - 1) for item in items]
     return _whole(content, depth)
 
 
