@@ -1,0 +1,48 @@
+"""P4: applying the answer (dropped objects still terminating) and asking again gives the same desired
+resources.
+
+P11: complete: if filling stopped, brute force finds no place either (small fleets).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.oracle import facts as read_facts
+from tests.oracle.schedule import Scheduler
+from tests.properties.worlds import each_batch, hold
+from tests.support.apply import apply
+from tests.support.drive import Answer, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.world import World
+
+
+def unsettled(world: World, answer: Answer) -> Iterator[str]:
+    if world.replicas is None:
+        return  # Nothing of the list is known, so nothing of it can be carried on.
+    after = run(apply(world, answer))
+    for key in sorted(answer.desired.keys() | after.desired.keys()):
+        if answer.desired.get(key) != after.desired.get(key):
+            yield f"{key}: {answer.desired.get(key)} became {after.desired.get(key)}"
+
+
+def missed(world: World, answer: Answer) -> Iterator[str]:
+    facts = read_facts.read(world)
+    if facts.clusters is None or not facts.listed or len(answer.replicas) >= facts.wanted:
+        return
+    plan = Scheduler(read_facts.read(apply(world, answer))).run()
+    if plan.new and not any(reason == "replaced" for reason in plan.dropped.values()):
+        yield f"stopped at {len(answer.replicas)} of {facts.wanted}; {plan.new[0]} was possible"
+
+
+@each_batch
+def test_asking_again_gives_the_same_desired_resources(number: int) -> None:
+    hold(number, unsettled)
+
+
+@each_batch
+def test_if_filling_stopped_brute_force_finds_no_place_either(number: int) -> None:
+    hold(number, missed)

@@ -1,0 +1,94 @@
+"""P12: local: a change to a cluster nobody uses and no filter passes changes no desired resource; an
+unreadable cluster equals an unavailable one.
+
+P13: another namespace's deployment is never ours.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from tests.properties.worlds import each_batch, hold
+from tests.support import build, generate
+from tests.support.drive import Answer, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.world import World
+
+Plain = dict[str, Any]
+
+UNREADABLE: tuple[Any, ...] = (
+    {"gpuPools": "none"},
+    {"gpuPools": [{"name": "p0", "nodes": 1.5, "devices": []}]},
+    {"gpuPools": [{"name": "p0", "nodes": 4, "devices": [{"name": 7}]}]},
+    {"gpuPools": [None]},
+    {"conditions": "Ready"},
+    {"gateway": ["203.0.113.1"]},
+    "fine",
+)
+
+
+def disturbed(world: World, answer: Answer) -> Iterator[str]:
+    """Add a cluster that no filter passes, in several states."""
+    if not world.clusters:
+        return
+    spare = [
+        build.cluster("z", [build.pool("p0", 9)], ready=False),
+        build.cluster("z", [build.pool("p0", 9)], gateway=None),
+        build.cluster("z", [build.pool("p0", 9)], deleting=True),
+        build.cluster(
+            "z", [build.pool("p0", 9), build.pool("p1", -2)], taints=[build.taint("odd")], ready=False
+        ),
+    ]
+    spare += [build.cluster("z") | {"status": each} for each in UNREADABLE]
+    for number, each in enumerate(spare):
+        if run(world.but(clusters=[*world.clusters, each])).desired != answer.desired:
+            yield f"a cluster that takes nothing changes what is desired (state {number})"
+
+
+def not_equal(world: World, _: Answer) -> Iterator[str]:
+    """Make one cluster unreadable, and compare with the same cluster not available."""
+    for number, each in enumerate(world.clusters or ()):
+        plain = copy.deepcopy(each)
+        plain["spec"].pop("taints", None)
+        others = [one for place, one in enumerate(world.clusters or ()) if place != number]
+        without = {name: value for name, value in plain.items() if name != "status"}
+        unavailable = run(world.but(clusters=[*others, without]))
+        on = f"-{each['metadata']['name']}-"
+        for status in UNREADABLE:
+            unreadable = run(world.but(clusters=[*others, plain | {"status": status}]))
+            if unreadable.desired.keys() != unavailable.desired.keys():
+                yield f"{on} with status {status}: {unreadable.desired.keys() ^ unavailable.desired.keys()}"
+
+
+def ours(world: World, answer: Answer) -> Iterator[str]:
+    """Give a deployment of our name in another namespace replicas everywhere."""
+    if world.replicas is None:
+        return
+    twin = copy.deepcopy(world.deployment)
+    twin["metadata"] |= {"namespace": "zz-other", "uid": build.uid("twin")}
+    theirs = [
+        build.replica(twin, each["metadata"]["name"], index, pools="nowhere", name=f"theirs-{number}-{index}")
+        for number, each in enumerate(world.clusters or ())
+        for index in range(3)
+    ]
+    if run(world.but(replicas=[*world.replicas, *theirs])).desired != answer.desired:
+        yield "replicas of a deployment of the same name in another namespace change what is desired"
+
+
+@each_batch
+def test_a_cluster_that_no_filter_passes_changes_nothing(number: int) -> None:
+    hold(number, disturbed, quick=80)
+
+
+@each_batch
+def test_an_unreadable_cluster_equals_an_unavailable_one(number: int) -> None:
+    hold(number, not_equal, quick=80, taste=generate.Taste(doubt=0.0, oddity=0.05, own=1.0))
+
+
+@each_batch
+def test_another_namespaces_deployment_is_never_ours(number: int) -> None:
+    hold(number, ours)

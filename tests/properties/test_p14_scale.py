@@ -1,0 +1,60 @@
+"""P14: scale down removes exactly the excess, in the stated order, and moves no survivor; scale up keeps
+everything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.oracle.verdict import plan
+from tests.properties.test_p06_identity import pools
+from tests.properties.worlds import each_batch, hold
+from tests.support import generate
+from tests.support.drive import Answer, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.world import World
+
+BUSY = generate.Taste(doubt=0.0, oddity=0.1, own=1.0)
+
+
+def scaled(world: World, to: int) -> World:
+    """Return the world with another number of replicas wanted."""
+    made = world.copy()
+    made.deployment["spec"]["replicas"] = to
+    return made
+
+
+def down(world: World, _: Answer) -> Iterator[str]:
+    everything = plan(scaled(world, 100))
+    stay = len(everything.kept) + sum(reason == "replaced" for reason in everything.dropped.values())
+    for to in range(stay):
+        smaller = scaled(world, to)
+        found = run(smaller)
+        if len(found.replicas) != to:
+            yield f"scaled to {to}, left with {len(found.replicas)}"
+        expected = plan(smaller)
+        if found.replicas.keys() != {each.key for each in (*expected.kept, *expected.new)}:
+            yield f"scaled to {to}: {sorted(found.replicas)} stay"
+
+
+def up(world: World, answer: Answer) -> Iterator[str]:
+    wanted = world.deployment["spec"]["replicas"]
+    if len(answer.replicas) < wanted or any(key not in world.observed for key in answer.replicas):
+        return
+    more = run(scaled(world, wanted + 2))
+    for key, each in answer.replicas.items():
+        if key not in more.desired or pools(more.desired[key]) != pools(each):
+            yield f"{key} does not stay when more are wanted"
+
+
+@each_batch
+def test_scale_down_removes_exactly_the_excess_in_order(number: int) -> None:
+    hold(number, down, quick=120, taste=BUSY)
+
+
+@each_batch
+def test_scale_up_keeps_everything(number: int) -> None:
+    hold(number, up, quick=120, taste=BUSY)

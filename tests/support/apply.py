@@ -1,0 +1,76 @@
+"""What Crossplane does with an answer, when nothing else happens: the next request it would send.
+
+What is not desired any more leaves the observed state at once and lives on, terminating, in the list of all
+replicas; what is desired is applied under the name its key had before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.support import build
+from tests.support.world import World
+
+if TYPE_CHECKING:
+    from tests.support.drive import Answer
+
+Plain = dict[str, Any]
+
+
+def apply(world: World, answer: Answer) -> World:
+    """Return the world after an answer was applied to it; what was given up is still terminating."""
+    old = world.copy()
+    listed = [each for each in old.replicas or () if not _in(each, old.observed)]
+    observed = {key: applied(world, key, each) for key, each in answer.desired.items()}
+    gone = [
+        doomed(each)
+        for key, each in old.observed.items()
+        if key not in answer.desired and each.get("kind") == "ModelReplica"
+    ]
+    adopted = {each["metadata"]["name"] for each in observed.values()}
+    mine = world.deployment["metadata"]["namespace"]
+    left = [
+        each
+        for each in listed
+        if each["metadata"]["namespace"] != mine or each["metadata"]["name"] not in adopted
+    ]
+    fresh = [World(each).copy().deployment for each in observed.values() if each["kind"] == "ModelReplica"]
+    return old.but(observed=observed, replicas=[*left, *gone, *fresh])
+
+
+def _in(each: Plain, observed: Any) -> bool:
+    place = each["metadata"]["namespace"], each["metadata"]["name"]
+    return any(place == (one["metadata"]["namespace"], one["metadata"]["name"]) for one in observed.values())
+
+
+def doomed(each: Plain) -> Plain:
+    """Return an object on which a foreground deletion has begun."""
+    each["metadata"] |= {"deletionTimestamp": build.CREATED, "finalizers": ["foregroundDeletion"]}
+    return each
+
+
+def applied(world: World, key: str, desired: Plain) -> Plain:
+    """Return the object that a desired one becomes: ours win, the rest stays as it was."""
+    before = world.observed.get(key) or _listed(world, desired) or {}
+    made = World(desired).copy().deployment
+    head = dict(before.get("metadata", {})) | made["metadata"]
+    head.setdefault("uid", build.uid(head["namespace"], head["name"], key))
+    head.setdefault("resourceVersion", "1")
+    head.setdefault("creationTimestamp", build.CREATED)
+    head["ownerReferences"] = [build.owner(world.deployment)]
+    if key in world.observed:
+        head["name"] = before["metadata"]["name"]
+    made["metadata"] = head
+    return made | ({"status": before["status"]} if "status" in before else {})
+
+
+def _listed(world: World, desired: Plain) -> Plain | None:
+    place = desired["metadata"]["namespace"], desired["metadata"]["name"]
+    return next(
+        (
+            each
+            for each in world.replicas or ()
+            if (each["metadata"]["namespace"], each["metadata"]["name"]) == place
+        ),
+        None,
+    )

@@ -1,0 +1,143 @@
+"""The second law, read leniently enough to be held against any request, however broken.
+
+"Doubt never removes a running replica": `unexplained` lists the observed objects that an answer drops without
+one of the reasons the law lists. It reads a world as far as it can be read and gives no benefit of the doubt
+to the function, only to what runs.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tests.support.drive import Answer
+    from tests.support.world import World
+
+Plain = dict[str, Any]
+
+
+def at(value: Any, *path: str) -> Any:
+    """Return what stands at a path, None if anything on the way is missing or no map."""
+    for step in path:
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
+
+
+def items(value: Any) -> list[Any]:
+    """Return the elements of a list that are maps."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, (list, tuple)) else []
+
+
+def cluster_of(key: str) -> str | None:
+    """Return the cluster that a resource key names."""
+    matched = re.fullmatch(r"(?:replica|endpoint)-(.+)-(\d+)", key)
+    return matched[1] if matched else None
+
+
+def condition(plain: Any, kind: str) -> Any:
+    """Return the status of a condition, None when it cannot be found."""
+    found = [
+        each.get("status") for each in items(at(plain, "status", "conditions")) if each.get("type") == kind
+    ]
+    return found[0] if found else None
+
+
+def wanted(world: World) -> int | None:
+    """Return how many replicas are wanted, None when that cannot be read."""
+    asked = at(world.deployment, "spec", "replicas")
+    if isinstance(asked, bool) or not isinstance(asked, (int, float)) or asked != asked:  # noqa: PLR0124 - NaN
+        return None
+    return int(asked) if asked >= 0 and float(asked).is_integer() else None
+
+
+def named(world: World) -> dict[Any, Plain]:
+    """Return the delivered clusters by name, as far as they have one."""
+    return {
+        str(at(each, "metadata", "name")): each
+        for each in items(world.clusters or ())
+        if at(each, "metadata", "name") is not None
+    }
+
+
+def _terminating(world: World, plain: Any) -> bool:
+    if at(plain, "metadata", "deletionTimestamp") is not None:
+        return True
+    name, namespace = at(plain, "metadata", "name"), at(plain, "metadata", "namespace")
+    return any(
+        at(each, "metadata", "deletionTimestamp") is not None
+        for each in items(world.replicas or ())
+        if (at(each, "metadata", "name"), at(each, "metadata", "namespace")) == (name, namespace)
+    )
+
+
+def _drained(world: World, cluster: Any) -> bool:
+    tolerations = items(at(world.deployment, "spec", "template", "spec", "tolerations"))
+    return any(
+        each.get("effect") == "NoExecute" and not any(_tolerates(one, each) for one in tolerations)
+        for each in items(at(cluster, "spec", "taints"))
+    )
+
+
+def _tolerates(toleration: Plain, taint: Plain) -> bool:
+    if toleration.get("effect") not in (None, taint.get("effect")):
+        return False
+    if toleration.get("operator") == "Exists":
+        return toleration.get("key") in (None, taint.get("key"))
+    asked, found = ((each.get("key"), each.get("value") or "") for each in (toleration, taint))
+    return asked == found
+
+
+def certain(world: World, key: str) -> str:
+    """Return the reason that by itself lets the replica of a key go, "" if there is none."""
+    if _terminating(world, world.observed[key]):
+        return "terminating"
+    fleet, on = named(world), cluster_of(key)
+    if not fleet or on is None:
+        return ""
+    if on not in fleet and len(fleet) == len(world.clusters or ()):
+        return "cluster gone"
+    return "drained" if _drained(world, fleet.get(on)) else ""
+
+
+def unexplained(world: World, answer: Answer) -> list[str]:
+    """Return what was dropped without a reason, none when the law was kept."""
+    if answer.fatal:
+        return []
+    own = [key for key in world.observed if key.startswith("replica-")]
+    dropped = [key for key in own if key not in answer.desired]
+    doubtful = [key for key in dropped if not certain(world, key)]
+    excess = len(doubtful) > _allowance(world, answer, own)
+    return [f"{key} was dropped" for key in doubtful if excess] + _endpoints(world, answer)
+
+
+def _allowance(world: World, answer: Answer, own: list[str]) -> int:
+    """Return how many replicas a scale down and replacements may take."""
+    asked = wanted(world)
+    if world.clusters is None or asked is None:
+        return 0
+    live = sum(not certain(world, key) for key in own) + _listed_only(world)
+    new = sum(key not in world.observed for key in answer.replicas)
+    return max(0, live - asked) + new
+
+
+def _listed_only(world: World) -> int:
+    """Return how many replicas of the list may be ours without being observed."""
+    known = {at(each, "metadata", "name") for each in world.observed.values()}
+    mine = at(world.deployment, "metadata", "namespace")
+    return sum(
+        at(each, "metadata", "namespace") == mine and at(each, "metadata", "name") not in known
+        for each in items(world.replicas or ())
+    )
+
+
+def _endpoints(world: World, answer: Answer) -> list[str]:
+    """Return the endpoints that were withdrawn from a replica that stays and is not seen to be unready."""
+    told = []
+    for key in world.observed:
+        replica = key.replace("endpoint-", "replica-", 1)
+        if not key.startswith("endpoint-") or key in answer.desired or replica not in answer.desired:
+            continue
+        if condition(world.observed.get(replica), "Ready") in ("True", None):
+            told.append(f"{key} was withdrawn")
+    return told
