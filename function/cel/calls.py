@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.cel.code import Code, Frame, Run, relative
-from function.cel.cost import spend
+from function.cel.cost import dispatched, spend
 from function.cel.errors import EvaluationError, Mistake, no_overload
 from function.cel.folding import folded
+from function.cel.library import operators
 from function.cel.nodes import Call, Name, Node, Select
 from function.cel.operators import equal
 from function.cel.paths import optional_selected, path_code
 from function.cel.runtime import admission, direct
 from function.cel.scope import BUDGET
-from function.cel.values import Optional, Value, type_name
+from function.cel.values import Optional, UInt, Value, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
     from function.cel.declarations import Overload
     from function.cel.generate import Generator
 
-LAZY = {"or", "orValue"}
+LAZY = frozenset({"or", "orValue"})
+KEYS = frozenset({str, int, UInt, float, bool})
+INDEXES = frozenset({"_[_]", "_[?_]"})
+OPERATORS = frozenset(overload.name for overload in operators.DECLARATIONS)
+"""Functions whose overloads all run the same: they tell the types apart themselves."""
 
 
 def call_code(generator: Generator, node: Call) -> Code:
@@ -136,19 +141,28 @@ def _eager(generator: Generator, node: Call) -> Code:
     if known is not None:
         return known
     units = sum(code.cost for code in codes)
-    if node.function in ("_[_]", "_[?_]"):
+    if node.function in INDEXES:
+        _check_index(node, codes[1])
         units += relative(nodes[0]) - isinstance(nodes[1], Name | Select)
     if node.function == "_==_" and isinstance(codes[1].constant, str):
         return Code(_equals_text(codes[0].run, codes[1].constant), units)
     kinds = [generator.checked.types[arg] for arg in nodes]
     runs = [code.run for code in codes]
     one = direct(overloads, kinds)
+    if one is None and node.function in OPERATORS:
+        return Code(_metered(overloads[0].run, dispatched, runs), units)
     if one is None:
         return Code(_dispatched(node.function, overloads, runs), units)
     run = generator.owning(one)
     if isinstance(one.cost, int):
         return Code(_applied(run, runs), units + one.cost)
     return Code(_metered(run, one.cost, runs), units)
+
+
+def _check_index(node: Call, index: Code) -> None:
+    """Refuse a constant that can be neither a key nor a position. Raises Mistake."""
+    if index.is_constant and type(index.constant) not in KEYS:
+        raise Mistake(f"invalid qualifier type: {type_name(index.constant)}", node.args[1].span.at)
 
 
 def _equals_text(run: Run, text: str) -> Run:

@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function.cel import types
 from function.cel.check_loops import loop_type
 from function.cel.environment import TYPE_IDENTIFIERS
 from function.cel.errors import Mistake
 from function.cel.library import FUNCTIONS
-from function.cel.messages import WRAPPERS
+from function.cel.messages import MESSAGES
 from function.cel.nodes import (
     Bind,
     Call,
@@ -266,18 +265,19 @@ class Checker:
         return map_of(key or self.substitution.variable(), value or self.substitution.variable())
 
     def message(self, node: Message, scope: Scope) -> Type:
-        if node.name not in WRAPPERS:
+        known = MESSAGES.get(node.name)
+        if known is None:
             raise Mistake(f"undeclared reference to '{node.name}' (in container '')", node.span.at)
-        wrapped = WRAPPERS[node.name].type
         for field, value in node.fields:
             kind = self.check(value, scope)
-            if field != "value":
+            if field not in known.fields:
                 raise Mistake(f"undefined field '{field}'", value.span.at)
-            if not self.unify((kind, types.wrapper_of(wrapped))):
+            expected = known.fields[field]
+            if not self.unify((kind, expected)):
                 raise Mistake(
-                    f"expected type of field 'value' is '{wrapped}' but provided '{kind}'", value.span.at
+                    f"expected type of field '{field}' is '{expected}' but provided '{kind}'", value.span.at
                 )
-        return types.wrapper_of(wrapped)
+        return known.type
 
     def bind(self, node: Bind, scope: Scope) -> Type:
         kind = self.check(node.value, scope)

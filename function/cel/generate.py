@@ -14,7 +14,7 @@ from function.cel.code import Code, Frame, Run, charged, constant, relative
 from function.cel.cost import CREATE_LIST, CREATE_MAP, CREATE_MESSAGE
 from function.cel.errors import EvaluationError, no_overload
 from function.cel.generate_loops import loop_code, optional_map_code
-from function.cel.messages import WRAPPERS
+from function.cel.messages import MESSAGES
 from function.cel.nodes import (
     Bind,
     Call,
@@ -117,12 +117,13 @@ class Generator:
             for key, value, entry in zip(keys, values, node.entries, strict=True)
         ]
         run = _map_of(entries)
-        known = all(code.is_constant for code in keys + values)
-        return Code(run, 0 if known else CREATE_MAP + sum(code.cost for code in keys + values))
+        if all(code.is_constant for code in keys + values):
+            return _constant_map(run)
+        return Code(run, CREATE_MAP + sum(code.cost for code in keys + values))
 
     def message(self, node: Message) -> Code:
         if not node.fields:
-            zero = WRAPPERS[node.name].zero
+            zero = MESSAGES[node.name].zero
             return Code(lambda _frame: zero, CREATE_MESSAGE)
         codes = self.codes(tuple(value for _, value in node.fields))
         return Code(codes[-1].run, CREATE_MESSAGE + sum(code.cost for code in codes))
@@ -195,6 +196,14 @@ def _optional(value: Value) -> Optional:
     if type(value) is not Optional:
         raise no_overload("an optional element needs an optional")
     return value
+
+
+def _constant_map(run: Run) -> Code:
+    """Build the map now; one with a repeated key stays a runtime error."""
+    try:
+        return constant(run([]))
+    except EvaluationError:
+        return Code(run)
 
 
 def _map_of(entries: list[tuple[Run, Run, bool]]) -> Run:

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
 Each: TypeAlias = "Callable[[Frame], Iterable[Value]]"
 
-CONDITION = {"all": 2, "exists": 3}
-"""What Kubernetes charges for asking whether to go on."""
 COUNT, RESULT = 2, 1
+ALL_STEP, EXISTS_STEP = 3, 4
 LIST_STEP = 1 + CREATE_LIST + 1
 MAP_STEP, ENTRY_STEP = 3, 2
 """What it charges for a step besides what stands in it: the accumulator, the new element, joining them."""
@@ -34,8 +33,7 @@ def loop_code(generator: Generator, node: Loop) -> Code:
     steps = generator.codes(node.steps)
     slots = generator.checked.slots[node]
     each = _walker(over.run, slots)
-    run, units = BUILDERS[node.kind](each, steps, slots)
-    return Code(run, over.cost + units)
+    return Code(BUILDERS[node.kind](each, steps), over.cost)
 
 
 def _walker(over: Run, slots: tuple[int, ...]) -> Each:
@@ -81,11 +79,10 @@ def _bool(value: Value) -> bool:
     return value
 
 
-def _quantifier(each: Each, step: Code, *, decisive: bool) -> tuple[Run, int]:
+def _quantifier(each: Each, step: Code, *, decisive: bool) -> Run:
     """Build `all` or `exists`: the first decisive element settles it, errors lose against it."""
     test = step.run
-    condition = CONDITION["exists" if decisive else "all"]
-    units = condition + 1 + step.cost
+    units = (EXISTS_STEP if decisive else ALL_STEP) + step.cost
 
     def run(frame: Frame) -> Value:
         error: EvaluationError | None = None
@@ -97,26 +94,27 @@ def _quantifier(each: Each, step: Code, *, decisive: bool) -> tuple[Run, int]:
                 error = error or raised
                 continue
             if value is decisive:
-                frame[BUDGET] -= condition
+                frame[BUDGET] -= RESULT
                 return decisive
             if type(value) is not bool:
                 error = error or no_overload(f"{type_name(value)} is not a bool")
         if error is not None:
             raise error
+        frame[BUDGET] -= RESULT
         return not decisive
 
-    return run, RESULT
+    return run
 
 
-def _all(each: Each, steps: list[Code], _slots: tuple[int, ...]) -> tuple[Run, int]:
+def _all(each: Each, steps: list[Code]) -> Run:
     return _quantifier(each, steps[0], decisive=False)
 
 
-def _exists(each: Each, steps: list[Code], _slots: tuple[int, ...]) -> tuple[Run, int]:
+def _exists(each: Each, steps: list[Code]) -> Run:
     return _quantifier(each, steps[0], decisive=True)
 
 
-def _exists_one(each: Each, steps: list[Code], _slots: tuple[int, ...]) -> tuple[Run, int]:
+def _exists_one(each: Each, steps: list[Code]) -> Run:
     test = charged(steps[0])
 
     def run(frame: Frame) -> Value:
@@ -125,12 +123,13 @@ def _exists_one(each: Each, steps: list[Code], _slots: tuple[int, ...]) -> tuple
             if _bool(test(frame)):
                 frame[BUDGET] -= COUNT
                 found += 1
+        frame[BUDGET] -= COUNT
         return found == 1
 
-    return run, COUNT
+    return run
 
 
-def _filter(each: Each, steps: list[Code], _slots: tuple[int, ...]) -> tuple[Run, int]:
+def _filter(each: Each, steps: list[Code]) -> Run:
     test = charged(steps[0])
 
     def run(frame: Frame) -> Value:
@@ -139,12 +138,13 @@ def _filter(each: Each, steps: list[Code], _slots: tuple[int, ...]) -> tuple[Run
             if _bool(test(frame)):
                 frame[BUDGET] -= LIST_STEP + 1
                 kept.append(value)
+        frame[BUDGET] -= RESULT
         return kept
 
-    return run, RESULT
+    return run
 
 
-def _map(each: Each, steps: list[Code], _slots: tuple[int, ...]) -> tuple[Run, int]:
+def _map(each: Each, steps: list[Code]) -> Run:
     """Build `map` and `transformList`, with or without a predicate."""
     test = charged(steps[0]) if len(steps) > 1 else None
     make, units = steps[-1].run, LIST_STEP + steps[-1].cost
@@ -155,12 +155,13 @@ def _map(each: Each, steps: list[Code], _slots: tuple[int, ...]) -> tuple[Run, i
             if test is None or _bool(test(frame)):
                 frame[BUDGET] -= units
                 made.append(make(frame))
+        frame[BUDGET] -= RESULT
         return made
 
-    return run, RESULT
+    return run
 
 
-def _transform_map(each: Each, steps: list[Code], _slots: tuple[int, ...]) -> tuple[Run, int]:
+def _transform_map(each: Each, steps: list[Code]) -> Run:
     test = charged(steps[0]) if len(steps) > 1 else None
     make, units = steps[-1].run, MAP_STEP + steps[-1].cost
 
@@ -170,12 +171,13 @@ def _transform_map(each: Each, steps: list[Code], _slots: tuple[int, ...]) -> tu
             if test is None or _bool(test(frame)):
                 frame[BUDGET] -= units
                 made[normal_key(key)] = (key, make(frame))
+        frame[BUDGET] -= RESULT
         return Map(made)
 
-    return run, RESULT
+    return run
 
 
-def _transform_entries(each: Each, steps: list[Code], _slots: tuple[int, ...]) -> tuple[Run, int]:
+def _transform_entries(each: Each, steps: list[Code]) -> Run:
     test = charged(steps[0]) if len(steps) > 1 else None
     make, units = steps[-1].run, ENTRY_STEP + steps[-1].cost
 
@@ -185,9 +187,10 @@ def _transform_entries(each: Each, steps: list[Code], _slots: tuple[int, ...]) -
             if test is None or _bool(test(frame)):
                 frame[BUDGET] -= units
                 _insert(made, make(frame))
+        frame[BUDGET] -= RESULT
         return Map(made)
 
-    return run, RESULT
+    return run
 
 
 def _insert(made: dict[Value, tuple[Value, Value]], entries: Value) -> None:
@@ -199,7 +202,7 @@ def _insert(made: dict[Value, tuple[Value, Value]], entries: Value) -> None:
         made[normal] = entry
 
 
-def _sort_by(each: Each, steps: list[Code], _slots: tuple[int, ...]) -> tuple[Run, int]:
+def _sort_by(each: Each, steps: list[Code]) -> Run:
     key, units = steps[0].run, LIST_STEP + steps[0].cost
 
     def run(frame: Frame) -> Value:
@@ -209,12 +212,13 @@ def _sort_by(each: Each, steps: list[Code], _slots: tuple[int, ...]) -> tuple[Ru
             values.append(value)
             keys.append(key(frame))
         spend(frame, sorting(values))
+        frame[BUDGET] -= RESULT + 2
         return sorted_by(values, keys)
 
-    return run, RESULT + 2
+    return run
 
 
-BUILDERS: dict[str, Callable[[Each, list[Code], tuple[int, ...]], tuple[Run, int]]] = {
+BUILDERS: dict[str, Callable[[Each, list[Code]], Run]] = {
     "all": _all,
     "exists": _exists,
     "exists_one": _exists_one,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 
+from function.cel.cost import tenth
 from function.cel.declarations import Overload, function, method
 from function.cel.errors import EvaluationError
 from function.cel.library.urls import is_url
@@ -50,15 +51,15 @@ def _datetime(text: str) -> bool:
 
 
 class Format:
-    """A named format. `pattern` is how long a pattern Kubernetes takes it for when it charges."""
+    """A named format. `weight` is what Kubernetes takes its pattern for when it charges."""
 
     TYPE_NAME = "kubernetes.NamedFormat"
-    __slots__ = ("fits", "name", "pattern")
+    __slots__ = ("fits", "name", "weight")
 
-    def __init__(self, name: str, fits: Callable[[str], bool], pattern: int) -> None:
+    def __init__(self, name: str, fits: Callable[[str], bool], weight: int) -> None:
         self.name = name
         self.fits = fits
-        self.pattern = pattern
+        self.weight = weight
 
     def same(self, other: Value) -> bool:
         """Whether `other` is the same format."""
@@ -68,21 +69,21 @@ class Format:
 FORMATS = {
     one.name: one
     for one in (
-        Format("dns1123Label", _dns_label, 30),
-        Format("dns1123Subdomain", _dns_subdomain, 60),
-        Format("dns1035Label", _dns_1035_label, 30),
-        Format("qualifiedName", _qualified_name, 60),
-        Format("dns1123LabelPrefix", partial(_prefix, _dns_label), 30),
-        Format("dns1123SubdomainPrefix", partial(_prefix, _dns_subdomain), 60),
-        Format("dns1035LabelPrefix", partial(_prefix, _dns_1035_label), 30),
-        Format("labelValue", partial(_fits, rf"({_NAME})?", LABEL), 40),
-        Format("uri", is_url, 1000),
-        Format("uuid", partial(_fits, r"(?i:[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12})", 36), 60),
+        Format("dns1123Label", _dns_label, 8),
+        Format("dns1123Subdomain", _dns_subdomain, 15),
+        Format("dns1035Label", _dns_1035_label, 8),
+        Format("qualifiedName", _qualified_name, 15),
+        Format("dns1123LabelPrefix", partial(_prefix, _dns_label), 8),
+        Format("dns1123SubdomainPrefix", partial(_prefix, _dns_subdomain), 15),
+        Format("dns1035LabelPrefix", partial(_prefix, _dns_1035_label), 8),
+        Format("labelValue", partial(_fits, rf"({_NAME})?", LABEL), 10),
+        Format("uri", is_url, 276),
+        Format("uuid", partial(_fits, r"(?i:[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12})", 36), 18),
         Format(
             "byte", partial(_fits, r"([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", 10**7), 80
         ),
-        Format("date", _date, 60),
-        Format("datetime", _datetime, 60),
+        Format("date", _date, 18),
+        Format("datetime", _datetime, 18),
     )
 }
 
@@ -98,6 +99,11 @@ def validate(wanted: Format, text: str) -> Optional:
     return NONE if wanted.fits(text) else Optional([f"{text!r} is not a valid {wanted.name}"])
 
 
+def weighed(_result: Value, wanted: Format, text: str) -> int:
+    """Cost of validating: as of matching the format's pattern."""
+    return tenth(1 + len(text)) * wanted.weight
+
+
 def _constant(one: Format) -> Overload:
     return function(f"format.{one.name}", "-> Format", lambda: one)
 
@@ -105,5 +111,5 @@ def _constant(one: Format) -> Overload:
 DECLARATIONS = (
     *map(_constant, FORMATS.values()),
     function("format.named", "string -> optional<Format>", named),
-    method("validate", "Format, string -> optional<list<string>>", validate),
+    method("validate", "Format, string -> optional<list<string>>", validate, cost=weighed),
 )

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import TYPE_CHECKING
 
 from function.cel import cost
-from function.cel.cost import size, tenth
+from function.cel.cost import tenth
 from function.cel.declarations import function, method
 from function.cel.errors import EvaluationError
 from function.cel.values import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _PREFIX = re.compile(r"0|[1-9][0-9]{0,2}", re.ASCII)
 _V4, _V6 = 4, 6
@@ -134,19 +138,13 @@ def contains_cidr(block: Cidr, other: Cidr) -> bool:
     return block.bits <= other.bits and block.holds(other.address)
 
 
-def contains_parsed(_result: Value, block: Cidr, address: Value) -> int:
-    """Cost of looking for an address in a block; a text has to be parsed first."""
-    return _compare(block) + (tenth(size(address)) if type(address) is str else 0)
+def lookup(units: int) -> Callable[..., int]:
+    """Return the cost of looking something up in a block: these units, and parsing it if it is a text."""
+    return lambda _result, _block, part: units + (tenth(len(part)) if type(part) is str else 0)
 
 
-def _compare(block: Cidr) -> int:
-    return tenth(block.address.max_prefixlen // 8)
-
-
-def contains_block(_result: Value, block: Cidr, other: Value) -> int:
-    """Cost of looking for a block in a block: mask both and compare."""
-    return _compare(block) + (tenth(size(other)) if type(other) is str else 0)
-
+ADDRESS, BLOCK = 1, 3
+"""Units for comparing an address, and for masking two blocks and comparing them."""
 
 DECLARATIONS = (
     function("ip", "string -> IP", ip, cost=cost.walk),
@@ -166,21 +164,21 @@ DECLARATIONS = (
         "containsIP",
         "CIDR, string -> bool",
         lambda block, text: block.holds(_address(text)),
-        cost=contains_parsed,
+        cost=lookup(ADDRESS),
     ),
     method(
         "containsIP",
         "CIDR, IP -> bool",
         lambda block, value: block.holds(value.address),
-        cost=contains_parsed,
+        cost=lookup(ADDRESS),
     ),
     method(
         "containsCIDR",
         "CIDR, string -> bool",
         lambda block, text: contains_cidr(block, cidr(text)),
-        cost=contains_block,
+        cost=lookup(BLOCK),
     ),
-    method("containsCIDR", "CIDR, CIDR -> bool", contains_cidr, cost=contains_block),
+    method("containsCIDR", "CIDR, CIDR -> bool", contains_cidr, cost=lookup(BLOCK)),
     method("ip", "CIDR -> IP", lambda block: Ip(block.address)),
     method("prefixLength", "CIDR -> int", lambda block: block.bits),
     method("masked", "CIDR -> CIDR", masked),

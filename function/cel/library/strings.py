@@ -31,21 +31,23 @@ def char_at(text: str, at: int) -> str:
 
 
 def index_of(text: str, part: str, start: int = 0) -> int:
-    """Return where `part` first is at or after `start`, or -1."""
+    """Return where `part` first is at or after `start`, or -1. An empty part is wherever one looks."""
+    if part == "":
+        return start
     if start < 0:
         raise EvaluationError(f"index out of range: {start}")
-    if start > len(text):
-        return -1
     return text.find(part, start)
 
 
 def last_index_of(text: str, part: str, start: int | None = None) -> int:
-    """Return where `part` last is at or before `start`, or -1."""
+    """Return where `part` last is at or before `start`, or -1. An empty part is wherever one looks."""
     if start is None:
         return text.rfind(part)
+    if part == "":
+        return start
     if start < 0:
         raise EvaluationError(f"index out of range: {start}")
-    return text.rfind(part, 0, start + len(part)) if start <= len(text) else -1
+    return text.rfind(part, 0, start + len(part)) if start < len(text) else -1
 
 
 def replace(text: str, old: str, new: str, limit: int = -1) -> str:
@@ -119,16 +121,16 @@ DECLARATIONS = (
         "endsWith", "string, string -> bool", lambda text, part: text.endswith(part), cost=cost.walk_second
     ),
     method("charAt", "string, int -> string", char_at),
-    method("indexOf", "string, string -> int", index_of, cost=cost.walk),
-    method("indexOf", "string, string, int -> int", index_of, cost=cost.walk),
-    method("lastIndexOf", "string, string -> int", last_index_of, cost=cost.walk),
-    method("lastIndexOf", "string, string, int -> int", last_index_of, cost=cost.walk),
+    method("indexOf", "string, string -> int", index_of, cost=cost.elements),
+    method("indexOf", "string, string, int -> int", index_of, cost=cost.elements),
+    method("lastIndexOf", "string, string -> int", last_index_of, cost=cost.elements),
+    method("lastIndexOf", "string, string, int -> int", last_index_of, cost=cost.elements),
     method("lowerAscii", "string -> string", lambda text: text.translate(_LOWER), cost=cost.walk),
     method("upperAscii", "string -> string", lambda text: text.translate(_UPPER), cost=cost.walk),
-    method("replace", "string, string, string -> string", replace, cost=cost.walk),
-    method("replace", "string, string, string, int -> string", replace, cost=cost.walk),
-    method("split", "string, string -> list<string>", split, cost=cost.walk),
-    method("split", "string, string, int -> list<string>", split, cost=cost.walk),
+    method("replace", "string, string, string -> string", replace, cost=cost.copy),
+    method("replace", "string, string, string, int -> string", replace, cost=cost.copy),
+    method("split", "string, string -> list<string>", split, cost=cost.copy),
+    method("split", "string, string, int -> list<string>", split, cost=cost.copy),
     method("substring", "string, int -> string", substring, cost=cost.walk),
     method("substring", "string, int, int -> string", substring, cost=cost.walk),
     method("trim", "string -> string", lambda text: text.strip(_SPACE), cost=cost.walk),
