@@ -29,10 +29,13 @@ Placements = dict[str, Any]
 
 
 @contextmanager
-def serving() -> Iterator[str]:
-    """Start the function as `crossplane render` expects to find it; yield its address; stop it at the end."""
+def serving(port: int = 0) -> Iterator[str]:
+    """Start the function as `crossplane render` expects to find it; yield its address; stop it at the end.
+
+    Port 0 is any that is free.
+    """
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind(("127.0.0.1", port))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
     command = [sys.executable, "-c", SERVE, "--insecure", "--address", address]
     running = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
