@@ -1,7 +1,7 @@
 """Write the output blocks of the documentation: `python -m hack.refresh_docs`, or `--check` to only compare.
 
 A block of kind `console` that is followed at once by one of kind `text` is a command and what it prints.
-Commands of `fleet-scheduler` are run; those of `crossplane` too if the CLI is there (CROSSPLANE, or on the PATH).
+Commands of `fleet-scheduler` are run; those of `crossplane` too if the CLI is there.
 """
 
 from __future__ import annotations

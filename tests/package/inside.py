@@ -1,8 +1,8 @@
-"""Run inside a network namespace of its own: start the installed function as nobody in particular, use it, stop it.
+"""Run in a network namespace of its own: start the installed function as some user, use it, stop it.
 
-Usage: python inside.py EXECUTABLE UID REQUEST RESPONSE. REQUEST is a serialised RunFunctionRequest; what comes back
-is written to RESPONSE. Exits with 0 if the server answered one call, finished the other that was under way when it
-was told to stop, and then ended with 0.
+Usage: python inside.py EXECUTABLE UID REQUEST RESPONSE. REQUEST is a serialised RunFunctionRequest; what
+comes back is written to RESPONSE. Exits with 0 if the server answered one call, finished the other that was
+under way when it was told to stop, and then ended with 0.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def build_wheel(out: Path) -> Path:
 
 
 class environment_at:  # noqa: N801 - reads as a function
-    """A new virtual environment at the path it has in the image, where this machine lets us; else elsewhere."""
+    """A new virtual environment at its path in the image, if this machine lets us; else elsewhere."""
 
     def __init__(self, wanted: Path, spare: Path) -> None:
         free = os.getuid() == 0 and not wanted.exists()
@@ -115,7 +115,7 @@ class environment_at:  # noqa: N801 - reads as a function
 
 
 def serve(executable: Path, uid: int, folder: Path) -> fnv1.RunFunctionResponse:
-    """Start the server as the image's user, in a network of its own if the kernel lets us, and ask it once."""
+    """Start the server as the image's user, in a network of its own if that is allowed; ask it once."""
     deployment = caller.objects(caller.HERE / "small-model" / "xr.yaml")[0]
     request = fnv1.RunFunctionRequest()
     resource.update(request.observed.composite, deployment)
