@@ -109,7 +109,7 @@ class InfiniBand(Model):
 class Fabric(Model):
     """The network between the nodes of a pool."""
 
-    type: str = "None"
+    type: str = ""
     infiniband: InfiniBand = InfiniBand()
 
 
@@ -147,8 +147,13 @@ class Pool(Model):
     class_name: str = ""
     attributes: dict[str, Any] = {}
     accounting: Literal["Node", "Device"] = "Node"
-    fabric: str = ""
-    """The proven identity of the pool's fabric; empty when there is no proof."""
+    fabrics: tuple[str, str] = ("", "")
+    """What proves which fabric it is on: the InfiniBand id and the attribute; empty where there is none."""
+
+    def shares_fabric(self, other: Pool) -> bool:
+        """Whether both are proven to be on one fabric: an equal id, or an equal attribute."""
+        pairs = zip(self.fabrics, other.fabrics, strict=True)
+        return any(mine and mine == theirs for mine, theirs in pairs)
 
     @cached_property
     def node(self) -> Subject:
@@ -169,15 +174,14 @@ FABRIC_ATTRIBUTE = "modelplane.ai/fabric"
 
 
 def _pool(published: PublishedPool, declared: NodePool | None) -> Pool:
-    attributes = published.attributes
+    attributes = published.attributes or {}
     accounting = published.accounting
     fabric = published.fabric
     if declared is not None:
-        attributes = declared.attributes if attributes is None else attributes
+        attributes = {**(declared.attributes or {}), **attributes}
         accounting = accounting or declared.accounting
         fabric = fabric or declared.fabric
-    attributes = attributes or {}
-    named = fabric.infiniband.fabric if fabric and fabric.type == "InfiniBand" else ""
+    infiniband = fabric.infiniband.fabric if fabric and fabric.type in ("", "InfiniBand") else ""
     return Pool(
         name=published.name,
         nodes=published.nodes,
@@ -185,7 +189,7 @@ def _pool(published: PublishedPool, declared: NodePool | None) -> Pool:
         class_name=published.class_name or (declared.class_name if declared else ""),
         attributes=attributes,
         accounting=accounting or "Node",
-        fabric=named or str(attributes.get(FABRIC_ATTRIBUTE, {}).get("string", "")),
+        fabrics=(infiniband, str(attributes.get(FABRIC_ATTRIBUTE, {}).get("string", ""))),
     )
 
 
@@ -255,8 +259,8 @@ class InferenceCluster(Model):
     @cached_property
     def attributes(self) -> dict[str, Any]:
         """Typed facts about the whole cluster."""
-        published = self.status.attributes if self.status else None
-        return (self.spec.attributes if published is None else published) or {}
+        published = (self.status.attributes if self.status else None) or {}
+        return {**(self.spec.attributes or {}), **published}
 
     @cached_property
     def pools(self) -> tuple[Pool, ...]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from function.api import Engine, Member, ModelDeployment
     from function.scheduler.candidate import Candidate
     from function.scheduler.decision import Kept, Placed
-    from function.scheduler.fit import EngineOption
+    from function.scheduler.options import EngineOption
     from function.scheduler.resolve import Match
 
 KIND = "ModelReplica"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from function.scheduler.accounting import total
 
 if TYPE_CHECKING:
     from function.api import Engine, InferenceCluster
     from function.api.deployment import Shape
-    from function.scheduler.fit import EngineOption
+    from function.scheduler.accounting import Gangs
+    from function.scheduler.options import EngineOption
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,15 @@ class Candidate:
                 pool = self.cluster.pools[at].name
                 taken[pool] = taken.get(pool, 0) + nodes
         return taken
+
+    @property
+    def gangs(self) -> dict[str, Gangs]:
+        """Pods it puts on each pool, by pool name."""
+        parts: dict[str, list[Gangs]] = defaultdict(list)
+        for option in self.options:
+            for at, gangs in option.gangs:
+                parts[self.cluster.pools[at].name].append(gangs)
+        return {pool: total(each) for pool, each in parts.items()}
 
     @property
     def engines(self) -> tuple[tuple[Engine, EngineOption], ...]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from function.api.deployment import Shape
     from function.api.names import Identity
     from function.fleet import Own
+    from function.scheduler.accounting import Gangs
     from function.scheduler.candidate import Candidate
     from function.scheduler.ledger import Ledger
     from function.scheduler.places import Places
@@ -54,6 +55,8 @@ class Kept:
     """Set when something about it could not be told; doubt keeps it."""
     grown: Mapping[str, int] = field(default_factory=dict)
     """Nodes charged on top of what is stamped on it, by pool."""
+    grown_gangs: Mapping[str, Gangs] = field(default_factory=dict)
+    """Pods charged on top of the stamped ones, by pool, where devices are charged."""
     detail: str = ""
 
 

@@ -34,7 +34,7 @@ class Placing:
         candidate, because, runner_up = best
         cluster = candidate.cluster.name
         identity, name = self.indices.take(cluster)
-        self.ledger.charge(cluster, candidate.nodes)
+        self.ledger.charge(cluster, candidate.nodes, candidate.gangs)
         self.places.tally.add(cluster)
         self.places.touch(cluster)
         return Placed(identity, name, candidate, because, runner_up, replaces)
@@ -42,7 +42,7 @@ class Placing:
     def undo(self, placed: Placed) -> None:
         """Take a placement back."""
         cluster = placed.identity.cluster
-        self.ledger.release(cluster, placed.candidate.nodes)
+        self.ledger.release(cluster, placed.candidate.nodes, placed.candidate.gangs)
         self.places.tally.remove(cluster)
         self.places.touch(cluster)
 

@@ -1,46 +1,26 @@
-"""Fit: which pools of a cluster an engine can use, capacity aside.
+"""Fit: which pools of a cluster the engines of a replica can use, capacity aside.
 
-Every member of an engine goes on one pool (a gang talks over its pool's fabric), unless the engine allows
-proven-equal fabrics. An engine none of whose members claims a device does not fit (its pods would bind no
-GPU), and a pool must not strand a member on Synthetic matches that could claim a device on another pool of
-the cluster. What does not depend on a cluster's name or its free nodes is computed once per distinct shape.
+The rules are in `options` (an engine on pools) and `resolve` (a member on a pool's devices). What does not
+depend on a cluster's name or on what is free there is computed once per distinct shape.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from function.scheduler.actual import actual
-from function.scheduler.reason import Reason, Rejection, combined
-from function.scheduler.resolve import Match, resolve
+from function.scheduler.options import EngineOption, across, option, variants
+from function.scheduler.reason import Reason, Rejection
+from function.scheduler.resolve import Match, resolve, resolve_every
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from function.api import Engine, InferenceCluster, Member, Pool
+    from function.scheduler.options import Verdict, Verdicts
     from function.scheduler.question import Question
-
-Verdict = Match | Rejection
-
-
-@dataclass(frozen=True, slots=True)
-class EngineOption:
-    """One way to put an engine on a cluster, pools by their position."""
-
-    pools: tuple[int, ...]
-    """The pool of each member."""
-    matches: tuple[Match, ...]
-    """What each member claims there."""
-    nodes: tuple[tuple[int, int], ...]
-    """Nodes it takes, by pool."""
-
-    @property
-    def ranks(self) -> tuple[int, ...]:
-        """Ranks chosen by firstAvailable, over all members."""
-        return tuple(rank for match in self.matches for rank in match.ranks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +32,8 @@ class EngineFit:
     rejections: tuple[tuple[int, Rejection], ...]
     scattered: bool = False
     """Whether every member fits some pool, so that only being together stands in the way."""
+    cut_short: bool = False
+    """Whether there may be more options than the budget allowed to find."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +96,11 @@ class Fits:
     def cluster(self, shape: int, engines: Sequence[Engine], cluster: InferenceCluster) -> ClusterFit:
         """Fit the engines of one shape of the deployment on a cluster."""
         pools = cluster.pools
-        fabrics = (
-            tuple(pool.fabric for pool in pools)
-            if any(e.pool_policy == "SameFabric" for e in engines)
-            else ()
-        )
         numbers = tuple(self.shape_of(pool) for pool in pools)
-        key = (shape, numbers, fabrics)
+        spread = any(engine.pool_policy == "SameFabric" for engine in engines)
+        fabrics = tuple(pool.fabrics for pool in pools) if spread else ()
+        charged = tuple(pool.accounting for pool in pools) if cluster.counts_devices else ()
+        key = (shape, numbers, fabrics, charged)
         found = self._clusters.get(key)
         if found is None:
             found = ClusterFit(tuple(self._engine(engine, pools, numbers) for engine in engines))
@@ -135,62 +115,42 @@ class Fits:
         options: list[EngineOption] = []
         rejections: list[tuple[int, Rejection]] = []
         for at in range(len(pools)):
-            found = _option(engine, verdicts, (at,) * len(engine.members))
+            found = option(engine, verdicts, (at,) * len(engine.members))
             if isinstance(found, Rejection):
                 rejections.append((at, found))
             else:
                 options.append(found)
         if engine.pool_policy == "SameFabric":
-            steps = self._question.config.search_budget
-            options.extend(islice(_across(engine, pools, verdicts), steps))
-        return EngineFit(engine, tuple(options), tuple(rejections), _scattered(verdicts, len(engine.members)))
+            options.extend(across(engine, pools, verdicts))
+        options, cut_short = self._varied(engine, pools, options)
+        scattered = _scattered(verdicts, len(engine.members))
+        return EngineFit(engine, tuple(options), tuple(rejections), scattered, cut_short)
+
+    def _varied(
+        self, engine: Engine, pools: Sequence[Pool], options: list[EngineOption]
+    ) -> tuple[list[EngineOption], bool]:
+        """Add, on pools that charge devices, the other claims that would do: those may find devices free."""
+        if all(pool.accounting == "Node" for pool in pools):
+            return options, False
+        varied, cut_short = [], False
+        limit = self._question.config.search_budget
+        for each in options:
+            found = [
+                self._every(member, pools[at], match)
+                for member, at, match in zip(engine.members, each.pools, each.matches, strict=True)
+            ]
+            others = list(islice(variants(engine, each, [matches for matches, _ in found]), limit))
+            varied += [each, *others]
+            cut_short = cut_short or len(others) == limit or any(cut for _, cut in found)
+        return varied, cut_short
+
+    def _every(self, member: Member, pool: Pool, first: Match) -> tuple[tuple[Match, ...], bool]:
+        """Every match of a member on a pool that claims differently, and whether some may be missing."""
+        if pool.accounting == "Node" or not first.claims:
+            return (first,), False
+        steps = self._question.config.search_budget
+        return resolve_every(self._question.selectors, member, pool.devices or (), steps=steps)
 
 
-def _scattered(verdicts: Sequence[Sequence[Verdict]], members: int) -> bool:
+def _scattered(verdicts: Verdicts, members: int) -> bool:
     return all(any(isinstance(row[at], Match) for row in verdicts) for at in range(members))
-
-
-def _option(
-    engine: Engine, verdicts: Sequence[Sequence[Verdict]], pools: tuple[int, ...]
-) -> EngineOption | Rejection:
-    """Put the engine's members on these pools, or say what stands against it."""
-    found = [verdicts[pool][at] for at, pool in enumerate(pools)]
-    barred = [each for each in found if isinstance(each, Rejection)]
-    if barred:
-        return combined(barred)
-    matches = [each for each in found if isinstance(each, Match)]
-    if not any(match.claims for match in matches):
-        return Rejection(Reason.NothingClaimable, detail="no member would bind a device")
-    for at, member in enumerate(engine.members):
-        if member.requests and not matches[at].claims and _claims_elsewhere(verdicts, at):
-            return Rejection(
-                Reason.NothingClaimable, detail="could bind a device on another pool", member=member.role
-            )
-    return EngineOption(pools, tuple(matches), _nodes(engine, pools, matches))
-
-
-def _claims_elsewhere(verdicts: Sequence[Sequence[Verdict]], at: int) -> bool:
-    return any(isinstance(row[at], Match) and row[at].claims for row in verdicts)  # type: ignore[union-attr]
-
-
-def _nodes(engine: Engine, pools: tuple[int, ...], matches: Sequence[Match]) -> tuple[tuple[int, int], ...]:
-    """Count nodes: pods x copies of every member that claims a device."""
-    taken: dict[int, int] = defaultdict(int)
-    for member, pool, match in zip(engine.members, pools, matches, strict=True):
-        if match.claims:
-            taken[pool] += member.pods * engine.copies
-    return tuple(sorted(taken.items()))
-
-
-def _across(
-    engine: Engine, pools: Sequence[Pool], verdicts: Sequence[Sequence[Verdict]]
-) -> Iterator[EngineOption]:
-    """Spread an engine's members over pools of one proven fabric, in declaration order."""
-    fabrics = dict.fromkeys(pool.fabric for pool in pools if pool.fabric)
-    for fabric in fabrics:
-        same = [at for at, pool in enumerate(pools) if pool.fabric == fabric]
-        for chosen in product(same, repeat=len(engine.members)):
-            if len(set(chosen)) > 1:
-                found = _option(engine, verdicts, chosen)
-                if isinstance(found, EngineOption):
-                    yield found

@@ -7,10 +7,11 @@ the replica: as it is, or updated in place where the edit is independent of what
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from function.fleet import Told
+from function.scheduler.accounting import Packing, lacking, minus, stamped_gangs, total
 from function.scheduler.decision import Kept, Mismatch
 from function.scheduler.reason import Reason, Rejection
 from function.scheduler.resolve import Match, errs, resolve
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     )
     from function.api.deployment import Shape, SubRequest
     from function.fleet import Own
+    from function.scheduler.accounting import Gangs
     from function.scheduler.fit import Fits
     from function.scheduler.ledger import Ledger
     from function.scheduler.question import Question
@@ -145,7 +147,7 @@ def _pools(question: Question, fits: Fits, cluster: InferenceCluster, pairs: lis
             yield found
 
 
-def _growth(own: Own, pairs: list[Pair]) -> dict[str, int]:
+def _grown_nodes(own: Own, pairs: list[Pair]) -> dict[str, int]:
     """Nodes needed now beyond the stamped ones, by pool."""
     needed: dict[str, int] = defaultdict(int)
     for engine, member, stamped in pairs:
@@ -153,6 +155,31 @@ def _growth(own: Own, pairs: list[Pair]) -> dict[str, int]:
             needed[stamped.pool] += member.pods * engine.copies
     grown = {pool: count - own.replica.nodes.get(pool, 0) for pool, count in needed.items()}
     return {pool: count for pool, count in sorted(grown.items()) if count > 0}
+
+
+def _larger(engine: Engine, stamped: StampedEngine) -> StampedEngine:
+    """A stamped engine with the pods and copies it has now, where they are more."""
+    by_role = {str(member.role): member.pods for member in engine.members}
+    members = tuple(replace(each, pods=max(each.pods, by_role[each.role])) for each in stamped.members)
+    return replace(stamped, copies=max(stamped.copies, engine.copies), members=members)
+
+
+def _grown_gangs(own: Own, shape: Shape) -> dict[str, Gangs]:
+    """Pods to be charged on top of the stamped ones, by pool, for pools that charge devices."""
+    by_name = {engine.name: engine for engine in shape.engines}
+    before = stamped_gangs(own.replica.engines)
+    after = stamped_gangs(_larger(by_name[each.name], each) for each in own.replica.engines)
+    grown = {pool: total((gangs, minus(before.get(pool, ())))) for pool, gangs in after.items()}
+    return {pool: gangs for pool, gangs in sorted(grown.items()) if gangs}
+
+
+def _short(ledger: Ledger, cluster: str, nodes: Mapping[str, int], gangs: Mapping[str, Gangs]) -> str:
+    """The first pool that has no room for the growth, and by how much; empty when all have."""
+    for pool in sorted({*nodes, *gangs}):
+        found = lacking(ledger.room(cluster, pool), nodes.get(pool, 0), gangs.get(pool, ()))
+        if found is not None and (nodes.get(pool) or isinstance(ledger.room(cluster, pool), Packing)):
+            return f"pool {pool} needs {found[0]} more"
+    return ""
 
 
 def _moved_cache(question: Question, own: Own, cluster: InferenceCluster) -> Finding | None:
@@ -206,12 +233,13 @@ def examine(
     shape = _shape(question, own)
     assert shape is not None  # noqa: S101 - an unknown shape is a mismatch, returned above
     pairs = list(_pairs(shape.engines, own.replica.engines))
-    grown = _growth(own, pairs)
+    grown = _grown_nodes(own, pairs)
     unpublished = any(cluster is None or pool not in cluster.by_name for pool in grown)
     if doubt and (unpublished or not _consistent(pairs) or own.replica.cache != question.deployment.cache):
         return Kept(own, doubt=doubt)
-    short = [pool for pool, count in grown.items() if count > ledger.free(own.cluster, pool)]
+    gangs = _grown_gangs(own, shape) if cluster is not None and cluster.counts_devices else {}
+    short = _short(ledger, own.cluster, grown, gangs)
     if short:
-        return Kept(own, mismatch=Mismatch.CostGrew, detail=f"pool {short[0]} needs {grown[short[0]]} more")
-    ledger.charge(own.cluster, grown)
-    return Kept(own, shape=shape, doubt=doubt, grown=grown)
+        return Kept(own, mismatch=Mismatch.CostGrew, detail=short)
+    ledger.charge(own.cluster, grown, gangs)
+    return Kept(own, shape=shape, doubt=doubt, grown=grown, grown_gangs=gangs)

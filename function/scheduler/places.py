@@ -11,7 +11,7 @@ from function.scheduler.candidate import Candidate
 from function.scheduler.filters import counting, standing
 from function.scheduler.reason import Reason, Rejection
 from function.scheduler.scores import scores
-from function.scheduler.search import search
+from function.scheduler.search import free_left, search
 from function.scheduler.verdict import below_gates, on_pools
 
 if TYPE_CHECKING:
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from function.api import InferenceCluster
     from function.api.deployment import Shape
-    from function.scheduler.fit import EngineOption, Fits
+    from function.scheduler.fit import Fits
     from function.scheduler.ledger import Ledger
+    from function.scheduler.options import EngineOption
     from function.scheduler.question import Question
     from function.scheduler.search import Free
     from function.scheduler.tally import Tally
@@ -95,8 +96,8 @@ class Places:
         return chosen, because, keyed[1][1].cluster.name if len(keyed) > 1 else ""
 
     def free(self, cluster: InferenceCluster) -> Free:
-        """Free nodes of a cluster's pools, in their order."""
-        return tuple(self._ledger.free(cluster.name, pool.name) for pool in cluster.pools)
+        """What a cluster's pools have left, in their order."""
+        return tuple(self._ledger.room(cluster.name, pool.name) for pool in cluster.pools)
 
     def _search(self, shape: int, cluster: InferenceCluster) -> Candidate | Reason:
         key = (shape, cluster.name)
@@ -118,9 +119,7 @@ class Places:
         found = self._results[key]
         if isinstance(found, Reason):
             return found
-        used = {at for option in found for at, _ in option.nodes}
-        taken = sum(nodes for option in found for _, nodes in option.nodes)
-        return Candidate(cluster, shape, found, sum(free[at] for at in used) - taken)
+        return Candidate(cluster, shape, found, free_left(found, free))
 
     def rejections(self) -> dict[str, Rejection]:
         """Why each cluster takes no other replica now; a cluster that would take one is not in it."""
@@ -146,11 +145,11 @@ class Places:
             if found is None:
                 break
             taken.append(found)
-            self._ledger.charge(cluster.name, found.nodes)
+            self._ledger.charge(cluster.name, found.nodes, found.gangs)
             self.tally.add(cluster.name)
             self.touch(cluster.name)
         for each in taken:
-            self._ledger.release(cluster.name, each.nodes)
+            self._ledger.release(cluster.name, each.nodes, each.gangs)
             self.tally.remove(cluster.name)
         self.touch(cluster.name)
         return len(taken)

@@ -27,8 +27,8 @@ class Replacement:
 
 
 def _replace(placing: Placing, kept: Kept) -> Replacement | None:
-    own, held = kept.own, kept.own.replica.nodes
-    placing.ledger.release(own.holds, held)
+    own = kept.own
+    placing.ledger.vacate(own.replica, own.holds)
     placing.places.tally.remove(own.cluster)
     placing.places.touch(own.holds)
     found = placing.place(replaces=own)
@@ -36,7 +36,7 @@ def _replace(placing: Placing, kept: Kept) -> Replacement | None:
         assert kept.mismatch is not None  # noqa: S101 - only mismatched replicas are replaced
         detail = f"{kept.mismatch.value}: {kept.detail}" if kept.detail else kept.mismatch.value
         return Replacement(Dropped(own, Cause.Replaced, detail), found)
-    placing.ledger.charge(own.holds, held)
+    placing.ledger.occupy(own.replica, own.holds)
     placing.places.tally.add(own.cluster)
     placing.places.touch(own.holds)
     return None

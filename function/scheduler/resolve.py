@@ -19,10 +19,11 @@ from function.scheduler.constraints import Constraints
 from function.scheduler.reason import Reason, Rejection, combined
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from function.api import Device, DeviceRequest, Member
     from function.api.deployment import SubRequest
+    from function.scheduler.accounting import Claims
     from function.scheduler.selectors import Selectors
 
     Allowed = Callable[[DeviceRequest, SubRequest, Device], bool]
@@ -59,6 +60,11 @@ class Match:
     def claimed(self) -> tuple[Resolved, ...]:
         """What becomes the pods' DRA claim, in the order of the requests."""
         return tuple(each for each in self.resolved if each.claimed)
+
+    @property
+    def claims_of_pod(self) -> Claims:
+        """Device class and count of each claimed request, sorted: what one pod is charged."""
+        return tuple(sorted((each.device.device_class_name, each.count) for each in self.claimed))
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -147,6 +153,34 @@ class _Assignment:
         self._dead.add(state)
         return False
 
+    def every(self) -> Iterator[list[Option]]:
+        """Find the assignments in order, leaving out those that only repeat claims. Raises OutOfSteps."""
+        free = tuple(device.count for device in self._devices)
+        return self._walk([], free, self._constraints.start(), set())
+
+    def _walk(
+        self, chosen: list[Option], free: tuple[int, ...], values: tuple[object, ...], seen: set[object]
+    ) -> Iterator[list[Option]]:
+        at = len(chosen)
+        state = (at, free, values, tuple(self._claim(each) for each in chosen))
+        if state in seen:
+            return
+        seen.add(state)
+        if at == len(self._options):
+            yield list(chosen)
+            return
+        for option in self._options[at]:
+            self._budget.step()
+            left = free[option.entry] - option.count
+            narrowed = self._constraints.narrow(values, at, self._devices[option.entry])
+            if left >= 0 and narrowed is not None:
+                rest = (*free[: option.entry], left, *free[option.entry + 1 :])
+                yield from self._walk([*chosen, option], rest, narrowed, seen)
+
+    def _claim(self, option: Option) -> tuple[str, int] | None:
+        device = self._devices[option.entry]
+        return (device.device_class_name, option.count) if device.claimable else None
+
 
 def resolve(
     selectors: Selectors,
@@ -176,12 +210,36 @@ def resolve(
             return _why_not_together(devices, options, member, steps)
     except OutOfSteps:
         return Rejection(Reason.SearchBudgetExceeded, detail=f"{steps} steps")
+    return _match(requests, chosen, devices)
+
+
+def _match(requests: Sequence[DeviceRequest], chosen: Sequence[Option], devices: Sequence[Device]) -> Match:
     return Match(
         tuple(
             Resolved(request.name, each.rank, each.count, each.selectors, devices[each.entry])
             for request, each in zip(requests, chosen, strict=True)
         )
     )
+
+
+def resolve_every(
+    selectors: Selectors, member: Member, devices: Sequence[Device], *, steps: int
+) -> tuple[tuple[Match, ...], bool]:
+    """Resolve in every way that claims a device and claims differently, in order of preference.
+
+    The flag says that the budget ran out, so that some may be missing.
+    """
+    options = [_options(selectors, request, devices, None) for request in member.requests]
+    search = _Assignment(devices, options, Constraints.of(member), Budget(steps))
+    found: dict[Claims, Match] = {}
+    try:
+        for chosen in search.every():
+            match = _match(member.requests, chosen, devices)
+            if match.claims:
+                found.setdefault(match.claims_of_pod, match)
+    except OutOfSteps:
+        return tuple(found.values()), True
+    return tuple(found.values()), False
 
 
 def _why_not_together(

@@ -57,6 +57,6 @@ def scale_down(
         if victim is None:
             break
         staying.remove(victim)
-        ledger.release(victim.own.cluster, victim.grown)
+        ledger.release(victim.own.cluster, victim.grown, victim.grown_gangs)
         dropped.append(Dropped(victim.own, Cause.ScaledDown))
     return tuple(staying), dropped

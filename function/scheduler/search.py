@@ -1,55 +1,67 @@
-"""Search: one option per engine, so that every pool has the nodes for all of them together.
+"""Search: one option per engine, so that every pool has room for all of them together.
 
 Exact: engines and their options are tried in declaration order with backtracking, so the first complete
-choice in that order is taken, and a cluster is rejected only if there is none.
+choice in that order is taken, and a cluster is rejected only if there is none. Where options differ in what
+is preferred (one pool before several of a fabric, then the ranks of firstAvailable), the most preferred that
+can be completed is settled first, engine by engine.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from function.scheduler.accounting import free_nodes, taking
 from function.scheduler.budget import Budget, OutOfSteps
-from function.scheduler.reason import Reason, Rejection
+from function.scheduler.reason import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from function.scheduler.fit import ClusterFit, EngineFit, EngineOption
+    from function.scheduler.accounting import Room
+    from function.scheduler.fit import ClusterFit
+    from function.scheduler.options import EngineOption
 
-Free = tuple[int, ...]
-"""Free nodes by position of the pool."""
+Free: TypeAlias = "tuple[Room, ...]"
+"""What each pool has left, by its position."""
+Options: TypeAlias = "Sequence[Sequence[EngineOption]]"
+"""The options of every engine."""
 
 
 def _take(option: EngineOption, free: Free) -> Free | None:
     """What is left after an option, or None when a pool has too little."""
     left = list(free)
     for pool, nodes in option.nodes:
-        left[pool] -= nodes
-        if left[pool] < 0:
+        room = taking(left[pool], nodes, option.gangs_on(pool))
+        if room is None:
             return None
+        left[pool] = room
     return tuple(left)
 
 
-def _tightest_first(options: Iterable[EngineOption], free: Free) -> list[EngineOption]:
-    return sorted(options, key=lambda option: sum(free[pool] - nodes for pool, nodes in option.nodes))
+def free_left(options: Sequence[EngineOption], free: Free) -> int:
+    """Free nodes left in the pools that options use; 0 where they do not fit."""
+    left: Free | None = free
+    for option in options:
+        left = _take(option, left) if left is not None else None
+    used = {pool for option in options for pool, _ in option.nodes}
+    return sum(free_nodes(left[pool]) for pool in used) if left is not None else 0
 
 
 class _Search:
     """One search over one cluster."""
 
-    def __init__(self, engines: Sequence[EngineFit], budget: Budget, *, tightest: bool) -> None:
-        self._engines, self._budget, self._tightest = engines, budget, tightest
+    def __init__(self, options: Options, budget: Budget, *, tightest: bool) -> None:
+        self._options, self._budget, self._tightest = options, budget, tightest
         self._dead: set[tuple[int, Free]] = set()
 
     def extend(self, chosen: list[EngineOption], free: Free) -> bool:
         """Choose for the remaining engines. Raises OutOfSteps."""
         at = len(chosen)
-        if at == len(self._engines):
+        if at == len(self._options):
             return True
         if (at, free) in self._dead:
             return False
-        options: Iterable[EngineOption] = self._engines[at].options
-        for option in _tightest_first(options, free) if self._tightest else options:
+        for option in self._ordered(self._options[at], free):
             self._budget.step()
             left = _take(option, free)
             if left is None:
@@ -61,6 +73,32 @@ class _Search:
         self._dead.add((at, free))
         return False
 
+    def _ordered(self, options: Sequence[EngineOption], free: Free) -> Sequence[EngineOption]:
+        """Order options as declared; for bin packing, those that leave the least free first."""
+        if not self._tightest:
+            return options
+        return sorted(options, key=lambda option: free_left((option,), free))
+
+
+def _first(options: Options, free: Free, budget: Budget, *, tightest: bool) -> list[EngineOption] | None:
+    chosen: list[EngineOption] = []
+    return chosen if _Search(options, budget, tightest=tightest).extend(chosen, free) else None
+
+
+def _preferred(options: Options, free: Free, budget: Budget, *, tightest: bool) -> list[EngineOption] | None:
+    """Find the first choice, or the first of the most preferred ones where options differ in that."""
+    found = _first(options, free, budget, tightest=tightest)
+    settled = list(options)
+    for at, each in enumerate(options):
+        levels = sorted({option.preference for option in each})
+        for level in levels if found and len(levels) > 1 else ():
+            settled[at] = [option for option in each if option.preference == level]
+            better = _first(settled, free, budget, tightest=tightest)
+            if better is not None:
+                found = better
+                break
+    return found
+
 
 def search(
     fit: ClusterFit, free: Free, *, steps: int, tightest: bool = False
@@ -69,41 +107,14 @@ def search(
 
     With `tightest`, pools that are left with the fewest free nodes come first (bin packing).
     """
-    chosen: list[EngineOption] = []
+    options = [each.options for each in fit.engines]
     try:
-        found = _Search(fit.engines, Budget(steps), tightest=tightest).extend(chosen, free)
+        found = _preferred(options, free, Budget(steps), tightest=tightest)
     except OutOfSteps:
         return Reason.SearchBudgetExceeded
-    if found:
-        return tuple(chosen)
+    if found is not None:
+        return tuple(found)
+    if any(each.cut_short for each in fit.engines):
+        return Reason.SearchBudgetExceeded
     alone = all(any(_take(option, free) is not None for option in each.options) for each in fit.engines)
     return Reason.JointCapacity if alone else Reason.InsufficientNodes
-
-
-def shortage(each: EngineFit, free: Free) -> tuple[int, int, int] | None:
-    """The option nearest to fitting one engine: pool position, nodes needed there, nodes free there.
-
-    None when the engine fits as it is.
-    """
-    nearest: tuple[int, int, int, int] | None = None
-    for option in each.options:
-        short = [
-            (nodes - free[pool], pool, nodes, free[pool])
-            for pool, nodes in option.nodes
-            if nodes > free[pool]
-        ]
-        if not short:
-            return None
-        worst = max(short, key=lambda item: (item[0], -item[1]))
-        if nearest is None or worst[0] < nearest[0]:
-            nearest = worst
-    return nearest[1:] if nearest else None
-
-
-def too_short(fit: ClusterFit, free: Free) -> Rejection | None:
-    """The first engine that finds no nodes even alone."""
-    for each in fit.engines:
-        found = shortage(each, free)
-        if found is not None:
-            return Rejection(Reason.InsufficientNodes, engine=each.engine.name, needs=found[1], free=found[2])
-    return None

@@ -9,14 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from function.scheduler.accounting import lacking
 from function.scheduler.reason import Reason, Rejection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from function.api import InferenceCluster
-    from function.scheduler.fit import ClusterFit, EngineFit, EngineOption
+    from function.api import InferenceCluster, Pool
+    from function.scheduler.fit import ClusterFit, EngineFit
     from function.scheduler.ledger import Ledger
+    from function.scheduler.options import EngineOption
     from function.scheduler.search import Free
 
 TOGETHER = frozenset({Reason.JointCapacity, Reason.SearchBudgetExceeded})
@@ -92,15 +94,23 @@ def _short(option: EngineOption, cluster: InferenceCluster, ledger: Ledger, free
     """Which pool of an option has too few free nodes, and how many."""
     worst: Rejection | None = None
     for at, nodes in option.nodes:
-        if nodes <= free[at]:
+        lacks = lacking(free[at], nodes, option.gangs_on(at))
+        if lacks is None:
             continue
         pool = cluster.pools[at]
-        over = ledger.overcommitted(cluster.name, pool.name)
-        reason = Reason.PoolOvercommitted if over else Reason.InsufficientNodes
-        found = Rejection(reason, pool=pool.name, needs=nodes, free=free[at], total=pool.nodes)
+        found = Rejection(
+            _scarce(ledger, cluster, pool), pool=pool.name, needs=lacks[0], free=lacks[1], total=pool.nodes
+        )
         if worst is None or _missing(found) > _missing(worst):
             worst = found
     return worst
+
+
+def _scarce(ledger: Ledger, cluster: InferenceCluster, pool: Pool) -> Reason:
+    """What a pool is short of."""
+    if ledger.overcommitted(cluster.name, pool.name):
+        return Reason.PoolOvercommitted
+    return Reason.InsufficientDevices if pool.accounting == "Device" else Reason.InsufficientNodes
 
 
 def _split(each: EngineFit) -> Reason | None:
