@@ -36,7 +36,11 @@ def dead_ends(world: World, answer: Answer) -> Iterator[str]:
         replica = key.replace("endpoint-", "replica-", 1)
         if replica not in answer.desired:
             yield f"{key} without a replica"
-        elif replica not in ready and law.condition(world.observed.get(replica), "Ready") is not None:
+        # Nothing said, or Unknown, is doubt: then an endpoint stays as it is.
+        elif replica not in ready and law.condition(world.observed.get(replica), "Ready") not in (
+            None,
+            "Unknown",
+        ):
             yield f"{key} without a Ready replica"
 
 

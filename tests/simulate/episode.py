@@ -1,0 +1,113 @@
+"""Episodes: a fleet from a seed, things happen to it, and the promises are looked at after every step."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from tests.properties import test_p02_ledger as ledger
+from tests.properties import test_p06_identity as identity
+from tests.properties import test_p09_gates as gates
+from tests.simulate import events
+from tests.simulate.plane import Deployment, Plane
+from tests.support import build, law, parts
+
+if TYPE_CHECKING:
+    from tests.support.drive import Answer
+    from tests.support.world import World
+
+Plain = dict[str, Any]
+
+CALLS = 2
+"""Requirements settle in the second call at the latest."""
+SETTLES = 3
+"""After the last event, this many reconciles at most until nothing changes."""
+PATIENCE = 40
+"""Rounds of nothing but objects going and replicas starting until all is quiet."""
+
+
+class Broken(AssertionError):
+    """A promise was broken."""
+
+
+def plane(draw: parts.Source) -> Plane:
+    """Return a control plane with a fleet and one or two deployments."""
+    names = parts.CLUSTERS[: draw.choice((1, 2, 3, 4))]
+    clusters = {name: parts.cluster(draw, name, parts.CALM) for name in names}
+    made = [_deployment(draw, clusters, "ml-team")]
+    if draw.odds(0.4):
+        made.append(_deployment(draw, clusters, "ads"))
+    return Plane(clusters, made, caches=[build.cache("weights"), build.cache("weights", namespace="ads")])
+
+
+def _deployment(draw: parts.Source, clusters: dict[str, Plain], namespace: str) -> Deployment:
+    plain = parts.deployment(draw, list(clusters.values()), parts.CALM)
+    plain["metadata"] |= {"namespace": namespace, "uid": build.uid(namespace, "my-model")}
+    return Deployment(plain)
+
+
+def check(world: World, answer: Answer) -> None:
+    """Look at the promises on one request and its answer."""
+    told = law.unexplained(world, answer)
+    if answer.fatal:
+        told.append("the answer is fatal")
+    if readable(world):
+        for promise in (ledger.overcharged, ledger.too_many, identity.moved, identity.reused, identity.split):
+            told += promise(world, answer)
+        told += [*gates.barred(world, answer), *gates.dead_ends(world, answer)]
+    if told:
+        raise Broken(f"{told}\n{world.dump()}")
+
+
+def readable(world: World) -> bool:
+    """Say whether every cluster can be read."""
+    return all(
+        isinstance(each.get("status", {}), dict)
+        and isinstance(each.get("status", {}).get("gpuPools", []), list)
+        and all(isinstance(one, dict) for one in each.get("status", {}).get("gpuPools", []))
+        for each in world.clusters or ()
+    )
+
+
+def live(seed: int, steps: int = 12) -> Plane:
+    """Live through an episode."""
+    draw = parts.Source(seed)
+    lived = plane(draw)
+    told: list[str] = []
+    try:
+        for _ in range(steps):
+            event = draw.choice(events.EVENTS)
+            told.append(event.__name__)
+            event(draw, lived)
+            if draw.odds(0.5):
+                lived.age()
+            _reconcile(lived)
+        events.reads_catch_up(draw, lived)
+        settle(draw, lived)
+    except AssertionError as broken:
+        raise Broken(f"seed {seed}, after {', '.join(told)}: {broken}") from broken
+    return lived
+
+
+def _reconcile(lived: Plane) -> list[dict[str, Plain]]:
+    """Reconcile every deployment once, and return what is desired."""
+    for each in lived.deployments:
+        lived.reconcile(each, check)
+        if each.calls > CALLS + 1:
+            raise Broken(f"{each.calls} calls until the requirements settled")
+    return [copy.deepcopy(each.desired or {}) for each in lived.deployments]
+
+
+def settle(draw: parts.Source, lived: Plane) -> None:
+    """Let everything come to rest: after each last event three reconciles are enough, and it stays so."""
+    for _ in range(PATIENCE):
+        said = [_reconcile(lived) for _ in range(SETTLES + 2)]
+        if said[SETTLES - 1] != said[SETTLES] or said[SETTLES] != said[SETTLES + 1]:
+            raise Broken(f"still changing after {SETTLES} reconciles: {_changes(said)}")
+        if not lived.age() and not events.starts(draw, lived) and not lived.dying:
+            return
+    raise Broken(f"no rest after {PATIENCE} rounds")
+
+
+def _changes(said: list[list[dict[str, Plain]]]) -> list[list[list[str]]]:
+    return [[sorted(each) for each in one] for one in said]

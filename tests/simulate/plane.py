@@ -1,0 +1,169 @@
+"""A control plane that behaves as Crossplane does, as far as a composition function can tell.
+
+- A reconcile sends what is observed, asks again for what the function requires (one to three calls), deletes
+  what is observed and not desired, and only then applies what is desired.
+- What is deleted leaves the observed state at once and lives on, terminating, in the list of all replicas.
+- An object keeps the name it has under its key.
+- Reads come from caches: the list of all replicas may lag behind, and a requirement may fail to arrive.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tests.support import build, drive
+from tests.support.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Plain = dict[str, Any]
+Place = tuple[str, str]
+"""Namespace and name."""
+
+ROUNDS = 5
+"""How often Crossplane calls a function in one reconcile while its requirements change."""
+
+
+def place(each: Plain) -> Place:
+    """Return where an object is."""
+    return each["metadata"]["namespace"], each["metadata"]["name"]
+
+
+@dataclass
+class Deployment:
+    """One composite and what it composes."""
+
+    plain: Plain
+    observed: dict[str, Plain] = field(default_factory=dict)
+    desired: dict[str, Plain] | None = None
+    """What the latest answer desired."""
+    calls: int = 0
+    """Calls of the latest reconcile."""
+
+
+@dataclass
+class Plane:
+    """All that the control plane knows."""
+
+    clusters: dict[str, Plain]
+    deployments: list[Deployment]
+    caches: list[Plain] = field(default_factory=list)
+    others: dict[Place, Plain] = field(default_factory=dict)
+    """Replicas of no deployment of ours."""
+    dying: dict[Place, tuple[Plain, int]] = field(default_factory=dict)
+    """Objects on their way out, and the steps they have left."""
+    cached: list[Plain] | None = None
+    """A list of all replicas from earlier; None: reads are fresh."""
+    withheld: frozenset[str] = frozenset()
+    """Requirements that do not arrive at the moment."""
+    born: int = 0
+
+    def replicas(self) -> list[Plain]:
+        """Return every ModelReplica there is."""
+        live = [
+            each
+            for one in self.deployments
+            for each in one.observed.values()
+            if each["kind"] == "ModelReplica"
+        ]
+        return copy.deepcopy([*live, *self.others.values(), *(each for each, _ in self.dying.values())])
+
+    def reconcile(self, of: Deployment, check: Callable[[World, drive.Answer], None]) -> drive.Answer:
+        """Reconcile one composite, and let `check` look at the settled request and its answer."""
+        required: dict[str, Any] = {}
+        for of.calls in range(1, ROUNDS + 1):
+            world = self.request(of, required)
+            answer = drive.run(world)
+            asked = {each["name"]: self.fetched(each, of) for each in answer.requirements}
+            arrived = {name: each for name, each in asked.items() if name not in self.withheld}
+            if arrived.keys() == required.keys():
+                break
+            required = arrived
+        check(world, answer)
+        if not answer.fatal:
+            self.collect(of, answer)
+            self.apply(of, answer)
+            self.report(of, answer)
+        return answer
+
+    def request(self, of: Deployment, required: dict[str, Any]) -> World:
+        """Return the request for one composite."""
+        return World(
+            deployment=copy.deepcopy(of.plain),
+            observed=copy.deepcopy(of.observed),
+            clusters=required.get("clusters"),
+            replicas=required.get("all-replicas"),
+            cache=required.get("cache"),
+        )
+
+    def fetched(self, requirement: Plain, of: Deployment) -> list[Plain]:
+        """Return what a requirement selects."""
+        kind = requirement["kind"]
+        if kind == "InferenceCluster":
+            return copy.deepcopy(list(self.clusters.values()))
+        if kind == "ModelReplica":
+            return copy.deepcopy(self.cached) if self.cached is not None else self.replicas()
+        wanted = requirement["namespace"] or of.plain["metadata"]["namespace"], requirement["matchName"]
+        return copy.deepcopy([each for each in self.caches if place(each) == wanted])
+
+    def collect(self, of: Deployment, answer: drive.Answer) -> None:
+        """Delete what is observed and not desired."""
+        for key in [key for key in of.observed if key not in answer.desired]:
+            gone = of.observed.pop(key)
+            if gone["kind"] == "ModelReplica":
+                gone["metadata"] |= {"deletionTimestamp": build.CREATED}
+                self.dying[place(gone)] = gone, 3
+
+    def apply(self, of: Deployment, answer: drive.Answer) -> None:
+        """Apply what is desired."""
+        for key, desired in answer.desired.items():
+            before = of.observed.get(key)
+            made = copy.deepcopy(desired)
+            name = made["metadata"]["name"] if before is None else before["metadata"]["name"]
+            if before is None and made["kind"] == "ModelReplica":
+                before = self.existing(key, (made["metadata"]["namespace"], name))
+            of.observed[key] = self.merged(of, made, before, name)
+        of.desired = copy.deepcopy(dict(answer.desired))
+
+    def existing(self, key: str, where: Place) -> Plain | None:
+        """Return the object that a new key's name already has: only a stale read may lead there."""
+        assert where not in self.others, f"{key} would be applied to another deployment's object"
+        if where not in self.dying:
+            return None
+        assert self.cached is not None, f"{key} would be applied to an object that is being deleted"
+        return self.dying[where][0]
+
+    def merged(self, of: Deployment, made: Plain, before: Plain | None, name: str) -> Plain:
+        """Return an object after a server side apply."""
+        self.born += before is None
+        head = dict(before["metadata"]) if before else {"uid": build.uid(name, self.born)}
+        version = str(int(head.get("resourceVersion", "0")) + 1)
+        fixed = {"name": name, "resourceVersion": version, "creationTimestamp": build.CREATED}
+        head |= made["metadata"] | fixed | {"ownerReferences": [build.owner(of.plain)]}
+        status = {"status": before["status"]} if before and "status" in before else {}
+        return made | {"metadata": head} | status
+
+    @staticmethod
+    def report(of: Deployment, answer: drive.Answer) -> None:
+        """Write conditions and status of the answer to the composite."""
+        conditions = [
+            build.condition(kind, status=status, reason=reason) | {"message": message}
+            for kind, (status, reason, message) in answer.conditions.items()
+        ]
+        of.plain["status"] = copy.deepcopy(answer.status) | {"conditions": conditions}
+
+    def age(self) -> bool:
+        """Let what is being deleted come nearer its end. Says whether something went."""
+        for of in self.deployments:
+            ended = {where for where, (_, left) in self.dying.items() if left <= 1}
+            of.observed = {
+                key: each
+                for key, each in of.observed.items()
+                if each["kind"] != "ModelReplica" or place(each) not in ended
+            }
+        aged = {where: (each, left - 1) for where, (each, left) in self.dying.items()}
+        self.dying = {where: held for where, held in aged.items() if held[1] > 0}
+        return len(self.dying) < len(aged)

@@ -1,0 +1,31 @@
+"""P16: closed loop: after the last event (an object gone and a replica becoming Ready are events) a simulated
+control plane converges within 3 reconciles and never oscillates.
+
+On the way, after every step, the promises P1 (doubt removes nothing), P2 (nothing is overcommitted), P3
+(never more than wanted), P6 (nothing moves), P7 (no identity is reused), P8 and P9 (the gates) are looked at.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulate import episode
+from tests.support import scale
+
+
+@pytest.mark.parametrize("number", range(scale.BATCHES))
+def test_episodes_keep_the_promises_and_come_to_rest(number: int) -> None:
+    for seed in scale.batch(number, quick=120):
+        try:
+            episode.live(seed)
+        except episode.Broken as broken:
+            pytest.fail(str(broken), pytrace=False)
+
+
+def test_the_simulation_is_the_same_for_the_same_seed() -> None:
+    assert episode.live(11).deployments == episode.live(11).deployments
+
+
+def test_episodes_place_replicas() -> None:
+    lived = [episode.live(seed) for seed in range(12)]
+    assert sum(len(of.observed) for one in lived for of in one.deployments) > 12
