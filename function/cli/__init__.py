@@ -7,7 +7,9 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 from function.cli.common import Group
+from function.cli.headroom import headroom
 from function.cli.plan import plan
+from function.cli.snapshot import snapshot
 from function.cli.whatif import whatif
 
 
@@ -31,5 +33,5 @@ def main() -> None:
     """
 
 
-for command in (plan, whatif):
+for command in (plan, whatif, headroom, snapshot):
     main.add_command(command)

@@ -154,7 +154,8 @@ def deployments_named(world: World, wanted: Iterable[str]) -> list[str]:
     for name in wanted:
         matching = [each for each in known if name in (each, each.partition("/")[2])]
         if not matching:
-            raise BadInput(f'no ModelDeployment "{name}" in the files; {closest(name, known)}')
+            full = name if "/" in name else f"{known[0].partition('/')[0]}/{name}"
+            raise BadInput(f'no ModelDeployment "{name}" in the files; {closest(full, known)}')
         if len(matching) > 1:
             raise BadInput(f'"{name}" is ambiguous: {", ".join(matching)}')
         found.append(matching[0])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -131,8 +133,21 @@ def _text(path: Path) -> str:
         raise BadInput(f"{path}: cannot be read: {error}") from None
 
 
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise BadInput(f'the key "{key}" is given twice')
+        found[key] = value
+    return found
+
+
 def _documents(name: str, text: str) -> Iterator[object]:
     try:
+        if text.lstrip().startswith("{"):  # JSON is YAML, but is read thirty times as fast.
+            with suppress(json.JSONDecodeError):
+                yield json.loads(text, object_pairs_hook=_unique)
+                return
         yield from yaml.load_all(text, Loader=_Loader)
     except yaml.YAMLError as error:
         raise BadInput(f"{name}: {' '.join(str(error).split())}") from None

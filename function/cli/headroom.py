@@ -1,0 +1,208 @@
+"""`headroom`: how many more replicas of each deployment fit on each cluster, and what runs out first."""
+
+from __future__ import annotations
+
+import sys
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.markup import escape
+from rich.table import Table
+
+from function.cli.common import (
+    BAD_INPUT,
+    FILES,
+    FINDINGS,
+    FINE,
+    OUTPUT,
+    Command,
+    console,
+    deployments_named,
+    emit,
+    read,
+)
+from function.cli.compare import title
+from function.cli.memory import Memory
+from function.cli.progress import track
+from function.cli.simulate import Forecast, settle
+from function.explain.line import rejection_line
+from function.scheduler.fill import Placing, fill
+from function.scheduler.fit import Fits
+from function.scheduler.indices import Indices
+from function.scheduler.places import Places
+from function.scheduler.schedule import may_place
+from function.scheduler.tally import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rich.console import Console
+
+    from function.api import InferenceCluster
+    from function.cli.worlds import Planned
+    from function.scheduler.decision import Decision
+    from function.scheduler.reason import Rejection
+
+LIMIT = 200
+"""No deployment may want more replicas than this, so no headroom beyond it is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many more replicas one cluster takes, alone, and why not one more."""
+
+    cluster: str
+    more: int
+    first: Rejection | None
+    """What runs out first; None where the limit was reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class Headroom:
+    """How many more replicas of one deployment fit, all together and on each cluster alone."""
+
+    deployment: str
+    wanted: int
+    total: int
+    more: int
+    rooms: tuple[Room, ...]
+    problem: str = ""
+    """Why nothing new may be placed at all."""
+
+
+def _placing(decision: Decision, clusters: Mapping[str, InferenceCluster]) -> Placing:
+    """Go on where a decision stopped, on these clusters."""
+    question = replace(decision.question, fleet=replace(decision.question.fleet, clusters=clusters))
+    tally = Tally(
+        [*(each.own.cluster for each in decision.kept), *(each.identity.cluster for each in decision.placed)]
+    )
+    ledger = deepcopy(decision.ledger)
+    places = Places(question, Fits(question), ledger, tally)
+    return Placing(places, ledger, Indices(question.deployment, question.fleet))
+
+
+def _closed(cluster: InferenceCluster) -> InferenceCluster:
+    """Return the cluster as it is, but not Ready: it takes nothing new."""
+    status = cluster.status.model_copy(update={"conditions": ()}) if cluster.status else None
+    return cluster.model_copy(update={"status": status})
+
+
+def _rooms(decision: Decision) -> Iterator[Room]:
+    """Each cluster's own room: the others take nothing meanwhile."""
+    clusters = decision.question.fleet.clusters
+    full = _placing(decision, clusters).places.rejections()
+    closed = {name: _closed(cluster) for name, cluster in clusters.items()}
+    for name, cluster in clusters.items():
+        if name in full:
+            yield Room(name, 0, full[name])
+            continue
+        placing = _placing(decision, {**closed, name: cluster})
+        more = len(fill(placing, LIMIT))
+        yield Room(name, more, placing.places.rejections().get(name))
+    for name in decision.question.fleet.broken:
+        yield Room(name, 0, full[name])
+
+
+def of(planned: Planned) -> Headroom:
+    """Find out how many more replicas of one planned deployment fit."""
+    name, decision = title(planned), planned.response.decision
+    if decision is None or not may_place(decision.question):
+        why = next((each.message for each in planned.response.conditions if not each.status), "")
+        return Headroom(
+            name, decision.wanted if decision else 0, decision.total if decision else 0, 0, (), why
+        )
+    more = len(fill(_placing(decision, decision.question.fleet.clusters), LIMIT))
+    rooms = sorted(_rooms(decision), key=lambda each: (-each.more, -_depth(each), each.cluster))
+    return Headroom(name, decision.wanted, decision.total, more, tuple(rooms))
+
+
+def _depth(room: Room) -> int:
+    return room.first.reason.depth if room.first else 0
+
+
+def headrooms(forecast: Forecast, names: list[str]) -> list[Headroom]:
+    """Every deployment's headroom once the fleet has settled, each as if the others stayed as they are."""
+    chosen = [each for each in forecast.last if not names or title(each) in names]
+    return [of(each) for each in track(chosen, "Looking for room", total=len(chosen))]
+
+
+def _data(found: Headroom) -> dict[str, Any]:
+    clusters = [
+        {
+            "cluster": each.cluster,
+            "more": each.more,
+            "reason": each.first.reason.name if each.first else "",
+            "detail": rejection_line(each.first) if each.first else f"{LIMIT} or more",
+        }
+        for each in found.rooms
+    ]
+    return {
+        "deployment": found.deployment,
+        "wanted": found.wanted,
+        "placed": found.total,
+        "more": found.more,
+        **({"problem": found.problem} if found.problem else {}),
+        "clusters": clusters,
+    }
+
+
+def _number(more: int) -> str:
+    return f"{more}+" if more >= LIMIT else str(more)
+
+
+def _show(out: Console, found: Headroom) -> None:
+    text = f"{found.deployment}: {found.total} of {found.wanted} placed, {_number(found.more)} more would fit"
+    out.print(escape(text), style="bold")
+    if found.problem:
+        out.print(f"  nothing new is placed: {escape(found.problem)}", style="yellow", soft_wrap=True)
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("  CLUSTER", no_wrap=True)
+    table.add_column("MORE", justify="right")
+    table.add_column("RUNS OUT FIRST", no_wrap=True)
+    table.add_column("", overflow="fold")
+    for each in found.rooms:
+        reason = each.first.reason.name if each.first else ""
+        line = rejection_line(each.first) if each.first else ""
+        style = "green" if each.more else "dim"
+        table.add_row(f"  {escape(each.cluster)}", _number(each.more), reason, escape(line), style=style)
+    out.print(table)
+
+
+@click.command(cls=Command)
+@FILES
+@click.option(
+    "-d", "--deployment", "names", multiple=True, metavar="NS/NAME", help="Only this deployment; repeatable."
+)
+@OUTPUT
+def headroom(files: tuple[str, ...], names: tuple[str, ...], output: str) -> None:
+    r"""Show how many more replicas of each ModelDeployment fit, per cluster, and what runs out first.
+
+    First everything in FILEs is planned until nothing changes any more. Then, for one deployment after the
+    other, as many more replicas are placed as fit (at most 200): on the whole fleet, which is the number in
+    the heading, and on each cluster alone, which is the table. The numbers of several clusters or several
+    deployments do not add up where they share nodes, or where a spreading rule ties them together.
+
+    \b
+    Exit codes: 0 one more of each fits somewhere, 2 there is no room for some, 1 bad input.
+
+    \b
+    Examples:
+      fleet-scheduler headroom fleet.yaml
+      fleet-scheduler headroom fleet.yaml -d ml/chat -o json
+    """
+    given = read(files)
+    chosen = deployments_named(given.world, names)
+    found = headrooms(settle(given.world, Memory()), chosen)
+    if output == "table":
+        out = console()
+        for number, each in enumerate(found):
+            if number:
+                out.print()
+            _show(out, each)
+    else:
+        emit(output, {"deployments": [_data(each) for each in found]})
+    full = any(each.more == 0 for each in found)
+    sys.exit(BAD_INPUT if given.faults else FINDINGS if full else FINE)

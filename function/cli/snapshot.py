@@ -1,0 +1,60 @@
+"""`snapshot`: the command that collects a fleet into files, and the filter that leaves its secrets out."""
+
+from __future__ import annotations
+
+import click
+import yaml
+
+from function.cli.common import Command
+from function.cli.manifests import KINDS, load
+from function.redact import redacted
+
+RESOURCES = (
+    "inferenceclasses",
+    "inferenceclusters",
+    "modeldeployments",
+    "modelreplicas",
+    "modelendpoints",
+    "modelcaches",
+)
+GROUP = "modelplane.ai"
+
+
+def command_line(context: str, file: str) -> str:
+    """The command line that collects everything the tools read into one file, secrets left out."""
+    resources = ",".join(f"{each}.{GROUP}" for each in RESOURCES)
+    where = f" --context {context}" if context else ""
+    return (
+        f"kubectl{where} get {resources} --all-namespaces -o json \\\n  | fleet-scheduler snapshot - > {file}"
+    )
+
+
+@click.command(cls=Command)
+@click.argument("files", nargs=-1, metavar="[FILE|DIR...]")
+@click.option("--context", default="", help="The kubectl context to name in the command line.")
+@click.option("--file", default="fleet.yaml", show_default=True, help="The file to name in the command line.")
+def snapshot(files: tuple[str, ...], context: str, file: str) -> None:
+    r"""Print the command line that collects a fleet; with FILEs, write them without their secrets.
+
+    Without FILEs nothing is read and no cluster is asked: the kubectl command line is printed, for you to
+    look at and run where you have access. It pipes into this command again.
+
+    With FILEs ("-" for standard input), every object the tools read is written as YAML to standard output,
+    without what may be secret: values of environment variables, arguments, commands, annotations that no
+    decision reads, managed fields, and values whose key speaks of a token, password or key. What decides a
+    placement stays as it is, so every tool answers the same on the snapshot.
+
+    \b
+    Exit codes: 0 done, 1 bad input.
+
+    \b
+    Examples:
+      fleet-scheduler snapshot --context production
+      kubectl get md,mr,ic,icl,mc,me -A -o json | fleet-scheduler snapshot - > fleet.yaml
+    """
+    if not files:
+        click.echo(command_line(context, file))
+        return
+    manifests = load(files)
+    objects = (redacted(each.content) for kind in KINDS for each in manifests[kind])
+    click.echo(yaml.safe_dump_all(objects, sort_keys=False, width=1_000, allow_unicode=True), nl=False)

@@ -1,0 +1,46 @@
+"""Runs the command line in this process, and writes the files it reads."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from click.testing import CliRunner
+
+from function.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+Plain = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def data(self) -> Any:
+        """The answer of `-o json`."""
+        return json.loads(self.out)
+
+
+def run(*arguments: object, stdin: str | None = None) -> Ran:
+    """Run one command; an exception that is no exit is an error of ours, and raised."""
+    found = CliRunner().invoke(main, [str(each) for each in arguments], input=stdin)
+    if found.exception is not None and not isinstance(found.exception, SystemExit):
+        raise found.exception
+    return Ran(found.exit_code, found.stdout, found.stderr)
+
+
+def write(path: Path, objects: Iterable[Plain]) -> Path:
+    """Write objects into one YAML file."""
+    path.write_text(yaml.safe_dump_all(list(objects), sort_keys=False))
+    return path

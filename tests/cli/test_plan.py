@@ -1,0 +1,222 @@
+"""`plan` on files as people really write them: what is wrong is named by file, object, field and value."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.command import run, write
+from tests.support import build
+
+Plain = dict[str, Any]
+ROOT = Path(__file__).parents[2]
+
+
+def _fleet(nodes: int = 2, replicas: int = 2) -> list[Plain]:
+    return [build.cluster("east", [build.pool("h100", nodes)]), build.deployment("chat", replicas)]
+
+
+def _set(target: Plain, path: str, value: object) -> None:
+    *parents, last = path.split(".")
+    for part in parents:
+        target = target[int(part)] if isinstance(target, list) else target[part]
+    target[last] = value
+
+
+@pytest.mark.parametrize(
+    ("nodes", "code", "reason"),
+    [(2, 0, "everything is placed"), (1, 2, "one replica has no place"), (0, 2, "none has a place")],
+)
+def test_exit_codes(nodes: int, code: int, reason: str, tmp_path: Path) -> None:
+    assert run("plan", write(tmp_path / "f.yaml", _fleet(nodes))).code == code, reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "value", "message"),
+    [
+        (
+            1,
+            "spec.replicas",
+            "two",
+            'ModelDeployment ml-team/chat: spec.replicas: expected a whole number, found "two"',
+        ),
+        (1, "spec.replicas", 1.5, "spec.replicas: expected a whole number, found 1.5"),
+        (1, "spec.replicas", True, "spec.replicas: expected a whole number, found true"),
+        (1, "spec.replicas", -1, "spec.replicas"),
+        (1, "spec.template.spec.engines", [], "spec.template.spec.engines"),
+        (1, "spec.template.spec.engines", "main", "spec.template.spec.engines: expected a list"),
+        (0, "status.gpuPools", {"a": 1}, "InferenceCluster east: status.gpuPools: expected a list"),
+        (0, "status.gpuPools.0.nodes", "many", "status.gpuPools[0].nodes"),
+        (0, "spec.taints", [{"key": "k", "effect": "Never"}], "spec.taints[0].effect"),
+        (0, "metadata.labels", {"tier": 1}, "metadata.labels.tier: expected a string, found 1"),
+    ],
+)
+def test_a_wrong_value_is_named_by_file_object_field_and_value(
+    kind: int, path: str, value: object, message: str, tmp_path: Path
+) -> None:
+    objects = _fleet()
+    _set(objects[kind], path, value)
+    file = write(tmp_path / "f.yaml", objects)
+    ran = run("plan", file)
+    assert ran.code == 1
+    assert f"error: {file}: " in ran.err
+    assert message in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "reason"),
+    [
+        ("", "there is no ModelDeployment in the files", "an empty file holds nothing to plan"),
+        ("---\n---\n", "there is no ModelDeployment in the files", "empty documents are no objects"),
+        ("a: [", "f.yaml: ", "broken YAML names the file"),
+        ("a: 1\na: 2\n", 'line 2: the key "a" is given twice', "a key given twice hides one of the values"),
+        ('{"a": 1, "a": 2}', 'the key "a" is given twice', "JSON is read as strictly"),
+        ("1: 2\n", "line 1: a key must be a string, found 1", "Kubernetes has string keys only"),
+        ("- 1\n", "expected an object, found list", "a list is no object"),
+        ("hello\n", "expected an object, found str", "text is no object"),
+        ("metadata: {name: x}\n", "kind: required, but missing", "an object without a kind"),
+        ("a: &a [*a]\n", "recursive node", "an alias of itself"),
+        ("[" * 3_000, "nested too deeply", "absurd nesting"),
+        (
+            "apiVersion: modelplane.ai/v1alpha1\nkind: InferenceCluster\n",
+            "metadata.name: required, but missing",
+            "an object without a name",
+        ),
+        ("a: !!python/object/apply:os.getcwd []\n", "could not determine a constructor", "no code in YAML"),
+        ("kind: A\n\x00", "f.yaml: ", "a control character"),
+    ],
+)
+def test_odd_yaml_is_refused_with_its_place(text: str, message: str, reason: str, tmp_path: Path) -> None:
+    file = tmp_path / "f.yaml"
+    file.write_text(text)
+    ran = run("plan", file)
+    assert ran.code == 1, reason
+    assert message in ran.err, reason
+    assert "Traceback" not in ran.err
+
+
+def test_files_that_are_not_there_or_not_text(tmp_path: Path) -> None:
+    missing = run("plan", tmp_path / "nowhere.yaml")
+    assert missing.code == 1
+    assert "nowhere.yaml: no such file or directory" in missing.err
+    (tmp_path / "f.yaml").write_bytes(b"\xff\xfe\x00")
+    assert "cannot be read" in run("plan", tmp_path / "f.yaml").err
+
+
+def test_the_same_object_twice_must_be_the_same(tmp_path: Path) -> None:
+    first, second = write(tmp_path / "a.yaml", _fleet()), write(tmp_path / "b.yaml", _fleet())
+    assert run("plan", first, second).code == 0
+    write(tmp_path / "b.yaml", _fleet(nodes=7))
+    ran = run("plan", first, second)
+    assert ran.code == 1
+    assert "InferenceCluster east: is given differently in" in ran.err
+
+
+def test_lists_directories_json_and_kinds_of_others_are_read(tmp_path: Path) -> None:
+    listed = {"apiVersion": "v1", "kind": "List", "items": _fleet()}
+    (tmp_path / "list.json").write_text(json.dumps(listed))
+    (tmp_path / "other.yml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n")
+    (tmp_path / "notes.txt").write_text("not read")
+    assert run("plan", tmp_path).code == 0
+    assert run("plan", "-", stdin=(tmp_path / "list.json").read_text()).code == 0
+
+
+def test_a_byte_order_mark_and_times_are_text(tmp_path: Path) -> None:
+    text = yaml.safe_dump_all(_fleet()).replace("'2026-03-01T08:00:00Z'", "2026-03-01T08:00:00Z")
+    (tmp_path / "f.yaml").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    ran = run("plan", tmp_path / "f.yaml")
+    assert (ran.code, ran.err) == (0, "")
+
+
+def test_an_empty_fleet_places_nothing_and_says_so(tmp_path: Path) -> None:
+    ran = run("plan", write(tmp_path / "f.yaml", [build.deployment("chat", 1)]))
+    assert ran.code == 2
+    assert "NoClusters" in ran.out
+
+
+def test_one_bad_cluster_costs_only_itself(tmp_path: Path) -> None:
+    bad = build.cluster("bad", [build.pool("h100", 9)])
+    bad["spec"]["taints"] = "none"
+    ran = run("plan", write(tmp_path / "f.yaml", [*_fleet(), bad]))
+    assert ran.code == 1
+    assert "InferenceCluster bad: spec.taints: expected a list" in ran.err
+    assert "Scheduled 2 of 2 replicas" in ran.out
+
+
+def test_clusters_without_a_status_are_completed_from_their_classes(tmp_path: Path) -> None:
+    cluster = build.cluster("east", [build.pool("h100", 2)])
+    del cluster["status"]
+    kind = {"apiVersion": build.API, "kind": "InferenceClass", "metadata": {"name": "any"}}
+    known = {**kind, "spec": {"devices": [build.gpu()]}}
+    parent = build.deployment("chat", 2)
+    ran = run("plan", write(tmp_path / "f.yaml", [cluster, known, parent]))
+    assert ran.code == 0
+    assert "cluster east has no status: assumed Ready" in ran.out
+    assert "derived from its nodePools and their classes" in ran.out
+    missing = run("plan", write(tmp_path / "f.yaml", [cluster, parent]))
+    assert missing.code == 1
+    assert 'spec.nodePools[0].className: no InferenceClass "any" in the files' in missing.err
+
+
+@pytest.mark.parametrize(
+    ("pool", "nodes", "reason"),
+    [
+        ({"nodeCount": 2, "maxNodeCount": 5}, 5, "nodes are maxNodeCount"),
+        ({"nodeCount": 2}, 2, "else nodeCount"),
+        ({}, 0, "else none"),
+    ],
+)
+def test_published_nodes(pool: Plain, nodes: int, reason: str, tmp_path: Path) -> None:
+    cluster = build.cluster("east", [build.pool("h100", 1)])
+    del cluster["status"]
+    cluster["spec"]["nodePools"] = [{"name": "h100", "className": "any", **pool}]
+    kind = {"apiVersion": build.API, "kind": "InferenceClass", "metadata": {"name": "any"}}
+    known = {**kind, "spec": {"devices": [build.gpu()]}}
+    ran = run("plan", write(tmp_path / "f.yaml", [cluster, known, build.deployment("chat", 9)]))
+    assert f"Scheduled {nodes} of 9 replicas" in ran.out, reason
+
+
+def test_older_deployments_come_first_and_later_ones_see_what_they_took(tmp_path: Path) -> None:
+    young, old = build.deployment("aaa", 2), build.deployment("zzz", 2)
+    young["metadata"]["creationTimestamp"] = "2027-01-01T00:00:00Z"
+    ran = run(
+        "plan", write(tmp_path / "f.yaml", [build.cluster("east", [build.pool("h100", 3)]), young, old])
+    )
+    assert ran.out.index("ml-team/zzz") < ran.out.index("ml-team/aaa")
+    assert "Scheduled 1 of 2 replicas" in ran.out.split("ml-team/aaa")[1]
+
+
+def test_the_desired_resources_as_yaml_can_be_fed_back(tmp_path: Path) -> None:
+    objects = _fleet()
+    first = run("plan", write(tmp_path / "f.yaml", objects), "-o", "yaml")
+    desired = [each for each in yaml.safe_load_all(first.out) if each]
+    assert [each["kind"] for each in desired] == ["ModelReplica", "ModelReplica"]
+    again = run("plan", write(tmp_path / "f.yaml", [*objects, *desired]), "-o", "yaml")
+    assert again.out == first.out
+
+
+@pytest.mark.parametrize("arguments", [["nope"], ["plan"], ["plan", "--nope", "x"], ["--nope"]])
+def test_wrong_usage_is_bad_input(arguments: list[str]) -> None:
+    ran = run(*arguments)
+    assert ran.code == 1
+    assert "Usage: " in ran.err
+
+
+def test_every_command_explains_itself_with_its_exit_codes() -> None:
+    listed = run("--help").out.split("Commands:")[1]
+    names = [line.split()[0] for line in listed.splitlines() if line.startswith("  ") and line[2] != " "]
+    assert {"plan", "whatif", "headroom", "snapshot"} <= set(names)
+    for name in names:
+        help_text = run(name, "--help").out
+        assert "Exit codes:" in help_text, name
+        assert r"\b" not in help_text, name
+
+
+def test_the_example_is_planned_as_it_stands() -> None:
+    ran = run("plan", ROOT / "example")
+    assert ran.err == ""
+    assert ran.code == 2

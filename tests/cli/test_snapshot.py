@@ -1,0 +1,89 @@
+"""A snapshot holds everything a decision reads and nothing that may be secret."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from function.redact import redacted
+from tests.cli.command import run, write
+from tests.cli.fleets import SEEDS, fleet
+from tests.support import build
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CANARY = "canary-5f2c"
+
+
+def _with_secrets() -> list[dict[str, Any]]:
+    parent = build.deployment("chat", 2)
+    container = parent["spec"]["template"]["spec"]["engines"][0]["members"][0]["template"]["spec"][
+        "containers"
+    ][0]
+    container["env"] = [
+        {"name": "HF_TOKEN", "value": CANARY},
+        {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": CANARY, "key": CANARY}}},
+    ]
+    container["args"] = [f"--api-key={CANARY}"]
+    container["command"] = ["sh", "-c", f"serve {CANARY}"]
+    parent["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": CANARY}
+    parent["metadata"]["managedFields"] = [{"manager": CANARY}]
+    cluster = build.cluster("east", [build.pool("h100", 3)])
+    cluster["spec"]["cluster"]["credentials"] = {"secret": CANARY}
+    cluster["spec"]["cluster"]["apiToken"] = CANARY
+    return [cluster, parent, build.replica(parent, "east", 0, ready=True)]
+
+
+def test_no_secret_is_left(tmp_path: Path) -> None:
+    path = write(tmp_path / "f.yaml", _with_secrets())
+    assert CANARY in path.read_text()
+    ran = run("snapshot", path)
+    assert ran.code == 0
+    assert CANARY not in ran.out
+    assert [each["kind"] for each in yaml.safe_load_all(ran.out)] == [
+        "ModelDeployment",
+        "InferenceCluster",
+        "ModelReplica",
+    ]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_decision_on_a_snapshot_is_the_same(seed: int, tmp_path: Path) -> None:
+    path = write(tmp_path / "f.yaml", fleet(seed))
+    stripped = tmp_path / "stripped.yaml"
+    stripped.write_text(run("snapshot", path).out)
+    before, after = run("plan", path), run("plan", stripped)
+    assert (before.code, before.out) == (after.code, after.out)
+
+
+def test_redacting_twice_changes_nothing_and_leaves_the_original_alone() -> None:
+    for each in _with_secrets():
+        original = copy.deepcopy(each)
+        once = redacted(each)
+        assert redacted(once) == once
+        assert each == original
+
+
+def test_annotations_that_decide_stay() -> None:
+    kept = {"crossplane.io/composition-resource-name": "replica-a-0", "modelplane.ai/was-ready": "true"}
+    made = {"metadata": {"annotations": {**kept, "note": CANARY}}}
+    assert redacted(made) == {"metadata": {"annotations": kept}}
+
+
+def test_without_files_it_prints_the_command_line_and_reads_nothing() -> None:
+    ran = run("snapshot", "--context", "production", "--file", "prod.yaml")
+    assert ran.code == 0
+    assert ran.out.startswith("kubectl --context production get inferenceclasses.modelplane.ai,")
+    assert "secrets" not in ran.out
+    assert ran.out.rstrip().endswith("| fleet-scheduler snapshot - > prod.yaml")
+
+
+def test_a_list_of_kubectl_is_read_from_standard_input() -> None:
+    listed = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": _with_secrets()})
+    ran = run("snapshot", "-", stdin=listed)
+    assert ran.code == 0
+    assert CANARY not in ran.out

@@ -1,0 +1,204 @@
+"""`whatif` is `plan` on changed files, pass after pass: compared with really changing them."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cli.command import run, write
+from tests.cli.fleets import SEEDS, fleet, settled
+from tests.support import build
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+Plain = dict[str, Any]
+
+
+def _named(objects: list[Plain], kind: str, name: str) -> Plain:
+    return next(each for each in objects if (each["kind"], each["metadata"]["name"]) == (kind, name))
+
+
+def _drain(objects: list[Plain], name: str) -> list[Plain]:
+    _named(objects, "InferenceCluster", name)["spec"].setdefault("taints", []).append(
+        {"key": "fleet-scheduler.whatif/drain", "effect": "NoExecute"}
+    )
+    return objects
+
+
+def _delete(objects: list[Plain], name: str) -> list[Plain]:
+    return [
+        each for each in objects if (each["kind"], each["metadata"]["name"]) != ("InferenceCluster", name)
+    ]
+
+
+def _add(objects: list[Plain], name: str, pool: str, nodes: int) -> list[Plain]:
+    found = _named(objects, "InferenceCluster", name)
+    for each in found["spec"]["nodePools"]:
+        each["nodeCount"] += nodes if each["name"] == pool else 0
+    for each in found["status"]["gpuPools"]:
+        each["nodes"] += nodes if each["name"] == pool else 0
+    return objects
+
+
+def _scale(objects: list[Plain], name: str, replicas: int) -> list[Plain]:
+    _named(objects, "ModelDeployment", name)["spec"]["replicas"] = replicas
+    return objects
+
+
+def _change(draw: random.Random, objects: list[Plain]) -> tuple[list[str], list[Plain]]:
+    """Draw some changes: as options, and made by hand."""
+    clusters = [each for each in objects if each["kind"] == "InferenceCluster"]
+    deployments = [each["metadata"]["name"] for each in objects if each["kind"] == "ModelDeployment"]
+    options: list[str] = []
+    changed = copy.deepcopy(objects)
+    if draw.random() < 0.4:
+        name, count = draw.choice(deployments), draw.randint(0, 6)
+        options += ["--replicas", f"{build.NAMESPACE}/{name}={count}"]
+        changed = _scale(changed, name, count)
+    on = draw.choice(clusters)
+    name, pool = on["metadata"]["name"], draw.choice(on["status"]["gpuPools"])["name"]
+    if draw.random() < 0.4:
+        options += ["--add-nodes", f"{name}/{pool}=2"]
+        changed = _add(changed, name, pool, 2)
+    if draw.random() < 0.5 or not options:
+        name = draw.choice(clusters)["metadata"]["name"]
+        option, edit = draw.choice((("--drain", _drain), ("--delete", _delete)))
+        options += [option, name]
+        changed = edit(changed, name)
+    return options, changed
+
+
+def _places(desired: Mapping[tuple[str, str, str], Plain]) -> dict[str, set[tuple[str, str]]]:
+    found: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for (kind, namespace, name), each in desired.items():
+        if kind == "ModelReplica":
+            owner = each["metadata"]["labels"]["modelplane.ai/deployment"]
+            found[f"{namespace}/{owner}"].add((name, each["spec"]["clusterName"]))
+    return found
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_whatif_equals_changing_the_yaml_and_running_plan(seed: int, tmp_path: Path) -> None:
+    objects = fleet(seed)
+    options, changed = _change(random.Random(seed), objects)
+    said = run("whatif", write(tmp_path / "fleet.yaml", objects), *options, "-o", "json")
+    assert said.code in (0, 2), said.err
+    _, before = settled(tmp_path / "before.yaml", objects)
+    _, after = settled(tmp_path / "after.yaml", changed)
+    for each in said.data["deployments"]:
+        for side, desired in (("before", before), ("after", after)):
+            told = {(one["name"], one["cluster"]) for one in each[side]["replicas"]}
+            assert told == _places(desired)[each["deployment"]], (seed, options, side)
+
+
+def _two_clusters(nodes: int = 2) -> list[Plain]:
+    clusters = [build.cluster(name, [build.pool("h100", nodes)]) for name in ("east", "west")]
+    parent = build.deployment("chat", 2)
+    running = [build.replica(parent, name, 0, ready=True) for name in ("east", "west")]
+    return [*clusters, parent, *running, *(build.endpoint(each) for each in running)]
+
+
+def test_a_drain_with_room_elsewhere_moves_and_nobody_is_worse_off(tmp_path: Path) -> None:
+    ran = run("whatif", write(tmp_path / "f.yaml", _two_clusters()), "--drain", "east", "-o", "json")
+    (chat,) = ran.data["deployments"]
+    assert ran.code == 0
+    assert (chat["moves"], chat["shortfall"], chat["servingAtWorst"]) == (1, 0, 1)
+    assert [each["cluster"] for each in chat["leaving"]] == ["east"]
+    assert chat["leaving"][0]["why"].startswith("its cluster has an untolerated NoExecute taint")
+    assert [each["cluster"] for each in chat["arriving"]] == ["west"]
+    assert len(chat["endpointsGone"]) == 1
+    assert ran.data["settles"]
+
+
+def test_a_drain_without_room_is_stuck_and_says_why(tmp_path: Path) -> None:
+    ran = run("whatif", write(tmp_path / "f.yaml", _two_clusters(nodes=1)), "--drain", "east")
+    assert ran.code == 2
+    assert "2 of 2 → 1 of 2" in ran.out
+    assert "stuck: PartiallyScheduled" in ran.out
+    assert "insufficient nodes" in ran.out
+
+
+def test_added_nodes_unstick_it(tmp_path: Path) -> None:
+    path = write(tmp_path / "f.yaml", _two_clusters(nodes=1))
+    ran = run("whatif", path, "--drain", "east", "--add-nodes", "west/h100=1")
+    assert ran.code == 0
+    assert "2 of 2 → 2 of 2" in ran.out
+
+
+def test_the_last_cluster_deleted_is_doubt_and_keeps_everything(tmp_path: Path) -> None:
+    path = write(tmp_path / "f.yaml", _two_clusters())
+    ran = run("whatif", path, "--delete", "east", "--delete", "west", "-o", "json")
+    assert ran.data["deployments"][0]["leaving"] == []
+
+
+def test_a_taint_is_taken_off(tmp_path: Path) -> None:
+    objects = _drain(_two_clusters(nodes=1), "east")
+    path = write(tmp_path / "f.yaml", objects)
+    ran = run("whatif", path, "--taint", "east=fleet-scheduler.whatif/drain:NoExecute-", "-o", "json")
+    (chat,) = ran.data["deployments"]
+    assert (chat["before"]["placed"], chat["after"]["placed"]) == (1, 2)
+
+
+def test_an_applied_object_replaces_its_spec_and_others_are_added(tmp_path: Path) -> None:
+    path = write(tmp_path / "f.yaml", _two_clusters())
+    changed = build.deployment("chat", 1)
+    new = build.cluster("north", [build.pool("h100", 1)])
+    applied = write(tmp_path / "c.yaml", [changed, new])
+    ran = run("whatif", path, "--apply", applied, "--drain", "east", "--drain", "west", "-o", "json")
+    (chat,) = ran.data["deployments"]
+    assert [each["cluster"] for each in chat["after"]["replicas"]] == ["north"]
+
+
+def test_a_changed_class_is_published_anew(tmp_path: Path) -> None:
+    device = build.gpu(8)
+    kind = {"apiVersion": build.API, "kind": "InferenceClass", "metadata": {"name": "any"}}
+    objects = [*_two_clusters(), {**kind, "spec": {"devices": [device]}}]
+    weaker = {**kind, "spec": {"devices": [{**device, "driver": "other.example.com"}]}}
+    path, applied = write(tmp_path / "f.yaml", objects), write(tmp_path / "c.yaml", [weaker])
+    ran = run("whatif", path, "--apply", applied, "-o", "json")
+    (chat,) = ran.data["deployments"]
+    assert ran.code == 2
+    assert chat["after"]["reason"] == "ReplacementBlocked"
+    assert chat["after"]["held"] == 2
+
+
+def test_replicas_of_deployments_that_are_not_given_are_named(tmp_path: Path) -> None:
+    stranger = build.replica(build.deployment("other", 1), "east", 0)
+    path = write(tmp_path / "f.yaml", [*_two_clusters(), stranger])
+    ran = run("whatif", path, "--drain", "east")
+    assert "other-" in ran.out
+    assert "is not forecast" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "reason"),
+    [
+        ([], "nothing to change", "a question without a change has no answer"),
+        (
+            ["--drain", "eats"],
+            'no InferenceCluster "eats" in the files; did you mean east',
+            "a typo is named",
+        ),
+        (["--delete", "x"], 'no InferenceCluster "x"', "an unknown cluster cannot be deleted"),
+        (["--add-nodes", "east/h200=1"], 'has no pool "h200"; did you mean h100', "an unknown pool"),
+        (["--add-nodes", "east/h100"], "expected CLUSTER/POOL=N", "the form of the option is said"),
+        (["--add-nodes", "east/h100=-9"], "has only 2 nodes to take away", "nodes cannot go below none"),
+        (["--replicas", "ml-team/chta=1"], "did you mean ml-team/chat", "an unknown deployment"),
+        (["--replicas", "ml-team/chat=999"], "spec.replicas", "the API allows at most 200"),
+        (["--taint", "east=k:Never"], "expected CLUSTER=KEY[=VALUE]:EFFECT", "an unknown effect"),
+        (["--taint", "east=k:NoExecute-"], "has no taint k:NoExecute", "a taint that is not there"),
+        (["--apply", "/nowhere.yaml"], "/nowhere.yaml: no such file", "a file that is not there"),
+    ],
+)
+def test_bad_questions_are_refused_by_name(
+    options: list[str], message: str, reason: str, tmp_path: Path
+) -> None:
+    ran = run("whatif", write(tmp_path / "f.yaml", _two_clusters()), *options)
+    assert ran.code == 1, reason
+    assert message in ran.err, reason
