@@ -1,0 +1,64 @@
+"""What the function desires is what the XRDs declare: one unknown field fails the whole apply."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from example import caller
+from function.exchange import PlainDocument, Request, Response
+from function.pipeline import run
+from tests.schema.admission import refusals
+from tests.schema.crds import schema_of
+from tests.schema.test_schema_docs import BLOCKS, PLACES, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Plain = dict[str, Any]
+INPUT: Plain = {
+    "apiVersion": "fleet-scheduler.fn.modelplane.ai/v1alpha1",
+    "kind": "SchedulerConfig",
+    "explain": "Status",
+    "overcommit": "Yield",
+}
+EXAMPLES = {folder.name: caller.objects(folder / "xr.yaml")[0] for folder in caller.deployments()}
+FROM_DOCS = {
+    f"reference-{number}": whole(*block)
+    for number, block in enumerate(BLOCKS)
+    if PLACES.get(block[0], block)[0] == "ModelDeployment"
+}
+CACHE: Plain = {
+    "apiVersion": "modelplane.ai/v1alpha1",
+    "kind": "ModelCache",
+    "metadata": {"name": "weights", "namespace": "docs"},
+}
+
+
+def decide(deployment: Plain, observed: Mapping[str, Plain], fleet: list[Plain]) -> Response:
+    """Run the pipeline on plain objects."""
+
+    def of(kind: str) -> tuple[PlainDocument, ...]:
+        return tuple(PlainDocument(each) for each in fleet if each["kind"] == kind)
+
+    required = {
+        "clusters": of("InferenceCluster"),
+        "all-replicas": of("ModelReplica"),
+        "cache": (PlainDocument(CACHE),),
+    }
+    documents = {key: PlainDocument(each) for key, each in observed.items()}
+    return run(Request(PlainDocument(deployment), documents, required, INPUT))
+
+
+@pytest.mark.parametrize("name", [*EXAMPLES, *FROM_DOCS])
+def test_desired_resources_and_status_are_accepted(name: str) -> None:
+    deployment = (EXAMPLES | FROM_DOCS)[name]
+    if name in FROM_DOCS:
+        deployment["metadata"] |= {"namespace": "docs", "uid": "d0c5"}
+    fleet = caller.objects(caller.FLEET)
+    response = decide(deployment, caller.observed_by(deployment, fleet), fleet)
+    assert response.desired or name in FROM_DOCS, "an example places something"
+    for desired in response.desired.values():
+        assert refusals(desired.resource, schema_of(desired.resource["kind"])) == []
+    assert refusals(deployment | {"status": dict(response.status)}, schema_of("ModelDeployment")) == []
