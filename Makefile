@@ -76,6 +76,14 @@ wheel: $(STAMP) ## the wheel, into dist/
 package: wheel ## both Crossplane packages, into dist/ (needs docker and the crossplane CLI)
 	$(BIN)/python -m package.build
 
+.PHONY: push
+push: $(STAMP) ## push both packages: make push REGISTRY=host/path
+	$(BIN)/python -m package.push --registry "$(REGISTRY)"
+
+.PHONY: docs
+docs: $(STAMP) ## write the output blocks of the pages anew
+	$(BIN)/python -m hack.refresh_docs
+
 .PHONY: lock
 lock: $(STAMP) ## write the locks anew from pyproject.toml
 	$(LOCK) --output-file requirements/runtime.txt pyproject.toml
