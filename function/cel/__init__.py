@@ -1,8 +1,9 @@
 """The DRA dialect of CEL, exactly: a selector that selects a device in Kubernetes selects it here.
 
-cel-python parses (`grammar`, `syntax`, `macros`); the static check (`check`, `types`) and the closures that
-evaluate (`generate`, `calls`, `paths`) are ours; `library` has the functions. `compile_device` turns a text into a
-`Selector`, `bind_device` a device into a `Subject`, `Selector.evaluate` says match, no match, error or cost.
+cel-python parses (`grammar`, `syntax`, `macros`); the static check (`check`, `types`) and the closures
+that evaluate (`generate`, `calls`, `paths`) are ours; `library` has the functions. `compile_device` turns
+a text into a `Selector`, `bind_device` a device into a `Subject`, `Selector.evaluate` says match, no
+match, error or cost.
 """
 
 from function.cel.errors import CompileError

@@ -9,7 +9,7 @@ from function.cel.cost import dispatched, spend
 from function.cel.errors import EvaluationError, Mistake, no_overload
 from function.cel.folding import folded
 from function.cel.library import operators
-from function.cel.nodes import Call, Name, Node, Select
+from function.cel.nodes import Call, Name, Node, Select, written
 from function.cel.operators import equal
 from function.cel.paths import optional_selected, path_code
 from function.cel.runtime import admission, direct
@@ -99,7 +99,7 @@ def _branch_cost(code: Code, node: Node) -> int:
 def _optional_select(generator: Generator, node: Call) -> Code:
     operand, field = node.args
     code = generator.code(operand)
-    run, name = code.run, field.value  # type: ignore[union-attr]
+    run, name = code.run, written(field)
 
     def select(frame: Frame) -> Value:
         found = optional_selected(run(frame), name)

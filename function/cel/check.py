@@ -1,7 +1,7 @@
 """The static check: every name is known, every call has an overload, the result can be a bool.
 
-It walks the tree once and hangs what it finds on the nodes: their types, the overloads a call may run, the slots
-of the variables. One instance checks one expression.
+It walks the tree once and hangs what it finds on the nodes: their types, the overloads a call may run, the
+slots of the variables. One instance checks one expression.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from function.cel.check_calls import call_type, mismatch
 from function.cel.check_loops import loop_type
 from function.cel.environment import TYPE_IDENTIFIERS
 from function.cel.errors import Mistake
-from function.cel.library import FUNCTIONS
 from function.cel.messages import MESSAGES
 from function.cel.nodes import (
     Bind,
@@ -26,9 +26,9 @@ from function.cel.nodes import (
     Node,
     OptionalMap,
     Select,
+    dotted,
 )
 from function.cel.scope import FIRST_SLOT, SUBJECT, Scope, Variable
-from function.cel.syntax import dotted
 from function.cel.types import BOOL, DYN, Substitution, Type, list_of, map_of, optional_of, type_of
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ def check(root: Node, environment: Environment) -> Checked:
 
 
 class Checker:
+    """One check of one expression: what is known so far."""
+
     def __init__(self, root: Node, environment: Environment) -> None:
         self.checked = Checked(root, environment, {}, {}, {}, {}, {}, set())
         self.substitution = Substitution()
@@ -74,6 +76,7 @@ class Checker:
         self.in_format = 0
 
     def check(self, node: Node, scope: Scope) -> Type:
+        """Return the type of a node and note it. Raises Mistake."""
         found = RULES[type(node)](self, node, scope)
         self.checked.types[node] = found
         return found
@@ -90,13 +93,16 @@ class Checker:
                     raise Mistake(f"expected type '{first}' but found '{self.final(kind)}'", at)
 
     def slot(self) -> int:
+        """Return a slot for a new name."""
         self.checked.size += 1
         return self.checked.size - 1
 
     def literal(self, node: Literal, _scope: Scope) -> Type:
+        """Return the type of a literal."""
         return node.type
 
     def name(self, node: Name, scope: Scope) -> Type:
+        """Return the type of a name: a variable's, or of a type's name."""
         variable = scope.get(node.name)
         if variable is not None:
             self.checked.variables[node] = variable
@@ -104,12 +110,14 @@ class Checker:
         return self.type_value(node, node.name)
 
     def type_value(self, node: Name | Select, name: str) -> Type:
+        """Return the type of a name that stands for a type."""
         if name not in TYPE_IDENTIFIERS:
             raise Mistake(f"undeclared reference to '{name}' (in container '')", node.span.at)
         self.checked.type_values[node] = name
         return type_of(TYPE_IDENTIFIERS[name])
 
     def select(self, node: Select, scope: Scope) -> Type:
+        """Return the type of a selection."""
         name = None if node.test else self.qualified(node, scope)
         if name in TYPE_IDENTIFIERS:
             return self.type_value(node, str(name))
@@ -122,6 +130,7 @@ class Checker:
         return None if name is None or name.split(".", 1)[0] in scope else name
 
     def field(self, operand: Type, field: str, at: int, *, optional: bool = False) -> Type:
+        """Return the type of a field of something of this type."""
         operand = self.resolve(operand)
         if operand.name == "optional":
             operand, optional = self.resolve(operand.args[0]), True
@@ -139,93 +148,20 @@ class Checker:
         return optional_of(found) if optional else found
 
     def variable_field(self, field: str, at: int) -> Type:
+        """Return the type of a field of the selector's variable."""
         environment = self.checked.environment
         if field not in environment.fields:
             known = ", ".join(environment.fields)
             raise Mistake(f"undefined field '{field}': {environment.variable} has {known}", at)
         return environment.fields[field].type
 
-    def call(self, node: Call, scope: Scope) -> Type:
-        if node.function == "_?._":
-            operand, field = node.args
-            self.check(field, scope)
-            return self.field(self.check(operand, scope), field.value, node.span.at, optional=True)  # type: ignore[union-attr]
-        exempt = node.function == "format"
-        self.in_format += exempt
-        found = self.known_call(node, scope)
-        self.in_format -= exempt
-        return found
-
-    def known_call(self, node: Call, scope: Scope) -> Type:
-        function, target = self.function(node, scope)
-        kinds = []
-        for arg in node.args:
-            kinds.append(self.check(arg, scope))  # noqa: PERF401 - a comprehension would be one more frame
-        if function in ("_&&_", "_||_"):
-            return self.logic(node, kinds)
-        if function == "_?_:_":
-            return self.choice(node, kinds)
-        if target is not None:
-            kinds.insert(0, self.check(target, scope))
-        return self.overloaded(node, function, kinds, member=target is not None)
-
-    def function(self, node: Call, scope: Scope) -> tuple[str, Node | None]:
-        """Return the function a call means: `sets.contains(...)` is one name, not a method."""
-        if node.target is not None:
-            prefix = self.qualified(node.target, scope)
-            if prefix is not None and f"{prefix}.{node.function}" in FUNCTIONS:
-                self.checked.global_calls.add(node)
-                return f"{prefix}.{node.function}", None
-        return node.function, node.target
-
-    def logic(self, node: Call, kinds: list[Type]) -> Type:
-        for arg, kind in zip(node.args, kinds, strict=True):
-            self.boolean(kind, arg)
-        return BOOL
-
     def boolean(self, kind: Type, node: Node) -> None:
+        """Refuse what cannot be a bool."""
         if not self.unify((kind, BOOL)):
             raise Mistake(f"expected type 'bool' but found '{self.final(kind)}'", node.span.at)
 
-    def choice(self, node: Call, kinds: list[Type]) -> Type:
-        result = self.substitution.variable()
-        condition, one, other = kinds
-        if not self.unify((condition, BOOL), (one, result), (other, result)):
-            raise self.mismatch("_?_:_", kinds, node, member=False)
-        return self.resolve(result)
-
-    def overloaded(self, node: Call, function: str, kinds: list[Type], *, member: bool) -> Type:
-        declared = FUNCTIONS.get(function)
-        if declared is None:
-            raise Mistake(f"undeclared reference to '{function}' (in container '')", node.span.at)
-        matching = []
-        result: Type | None = None
-        for overload in declared:
-            if overload.member != member or len(overload.parameters) != len(kinds):
-                continue
-            parameters, made = self.instance(overload)
-            if self.unify(*zip(kinds, parameters, strict=True)):
-                matching.append(overload)
-                found = self.resolve(made)
-                result = found if result is None or result == found else DYN
-        if result is None:
-            raise self.mismatch(function, kinds, node, member=member)
-        self.checked.overloads[node] = tuple(matching)
-        return result
-
-    def instance(self, overload: Overload) -> tuple[tuple[Type, ...], Type]:
-        if not overload.generic:
-            return overload.parameters, overload.result
-        *parameters, result = self.substitution.fresh((*overload.parameters, overload.result))
-        return tuple(parameters), result
-
-    def mismatch(self, function: str, kinds: list[Type], node: Call, *, member: bool) -> Mistake:
-        shown = [str(self.final(kind)) for kind in kinds]
-        receiver = f"{shown.pop(0)}." if member else ""
-        applied = f"{receiver}({', '.join(shown)})"
-        return Mistake(f"found no matching overload for '{function}' applied to '{applied}'", node.span.at)
-
     def list_literal(self, node: ListLiteral, scope: Scope) -> Type:
+        """Return the type of a list literal."""
         joined: Type | None = None
         kinds = []
         for item in node.items:
@@ -236,6 +172,7 @@ class Checker:
         return list_of(joined or self.substitution.variable())
 
     def element(self, kind: Type, node: Node, *, optional: bool) -> Type:
+        """Return the type of an element, which `?` unwraps."""
         if not optional:
             return kind
         kind = self.resolve(kind)
@@ -246,10 +183,12 @@ class Checker:
         return kind
 
     def same_types(self, kinds: list[tuple[Type, int]]) -> None:
+        """Note that these must turn out to be of one type, unless they are the arguments of format."""
         if kinds and not self.in_format:
             self.alike.append(kinds)
 
     def map_literal(self, node: MapLiteral, scope: Scope) -> Type:
+        """Return the type of a map literal."""
         key: Type | None = None
         value: Type | None = None
         keys, values = [], []
@@ -265,6 +204,7 @@ class Checker:
         return map_of(key or self.substitution.variable(), value or self.substitution.variable())
 
     def message(self, node: Message, scope: Scope) -> Type:
+        """Return the type of a message literal."""
         known = MESSAGES.get(node.name)
         if known is None:
             raise Mistake(f"undeclared reference to '{node.name}' (in container '')", node.span.at)
@@ -280,16 +220,18 @@ class Checker:
         return known.type
 
     def bind(self, node: Bind, scope: Scope) -> Type:
+        """Return the type of cel.bind."""
         kind = self.check(node.value, scope)
         slot = self.slot()
         self.checked.slots[node] = (slot,)
         return self.check(node.body, {**scope, node.name: Variable(kind, slot, lazy=True)})
 
     def optional_map(self, node: OptionalMap, scope: Scope) -> Type:
+        """Return the type of optMap or optFlatMap."""
         value = self.substitution.variable()
         given = self.check(node.optional, scope)
         if not self.unify((given, optional_of(value))):
-            raise self.mismatch("hasValue", [given], Call(node.span, "", None, ()), member=True)
+            raise mismatch(self, "hasValue", [given], node.span.at, member=True)
         slot = self.slot()
         self.checked.slots[node] = (slot,)
         body = self.check(node.body, {**scope, node.name: Variable(value, slot)})
@@ -304,7 +246,7 @@ RULES: Mapping[type, Callable[[Checker, object, Scope], Type]] = {
     Literal: Checker.literal,  # type: ignore[dict-item]
     Name: Checker.name,  # type: ignore[dict-item]
     Select: Checker.select,  # type: ignore[dict-item]
-    Call: Checker.call,  # type: ignore[dict-item]
+    Call: call_type,  # type: ignore[dict-item]
     ListLiteral: Checker.list_literal,  # type: ignore[dict-item]
     MapLiteral: Checker.map_literal,  # type: ignore[dict-item]
     Message: Checker.message,  # type: ignore[dict-item]

@@ -1,7 +1,8 @@
 """What work costs, in the units of Kubernetes: about one for each step, a tenth of the length for each text.
 
-We charge what Kubernetes charges, or less, so that all it admits passes here. The exception is work that it does
-lazily and we do at once (joining long lists, comparing deep ones): a fraction of a unit for each element.
+We charge what Kubernetes charges, or less, so that all it admits passes here. The exception is work that
+it does lazily and we do at once (joining long lists, comparing deep ones): a fraction of a unit for each
+element.
 """
 
 from __future__ import annotations
@@ -37,11 +38,6 @@ def tenth(length: int) -> int:
 def walk(_result: Value, text: Value, *_others: Value) -> int:
     """Cost of walking through the first argument."""
     return tenth(size(text))
-
-
-def walk_second(_result: Value, _text: Value, part: Value) -> int:
-    """Cost of walking through the second argument."""
-    return tenth(size(part))
 
 
 def walk_both(_result: Value, one: Value, two: Value) -> int:

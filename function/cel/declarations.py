@@ -1,7 +1,8 @@
 """How a library declares its functions: a signature in words, what runs, what it costs, since when it exists.
 
-`method("charAt", "string, int -> string", char_at)` declares `receiver.charAt(index)`. A single capital letter is
-a type parameter. A cost is a number of units, or a function of (result, arguments...) that returns it.
+`method("charAt", "string, int -> string", char_at)` declares `receiver.charAt(index)`. A single capital
+letter is a type parameter. A cost is a number of units, or a function of (result, arguments...) that
+returns it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _ABBREVIATIONS = {
     "URL": types.URL,
     "Format": types.FORMAT,
 }
-_TOKEN = re.compile(r"\s*([A-Za-z][\w.]*|[<>,]|->)")
+_SYMBOL = re.compile(r"\s*([A-Za-z][\w.]*|[<>,]|->)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +71,7 @@ def both(
     return function(name, signature, run, cost=cost), method(name, signature, run, cost=cost)
 
 
-def _overload(  # noqa: PLR0913 - the parts of a declaration
+def _overload(
     name: str, signature: str, run: Callable[..., Value], cost: Cost, since: str, *, member: bool
 ) -> Overload:
     *parameters, result = parse_signature(signature)
@@ -88,19 +89,19 @@ def parse_signature(signature: str) -> tuple[Type, ...]:
 def _types(text: str) -> list[Type]:
     stack: list[list[Type]] = [[]]
     names: list[str] = []
-    for token in _TOKEN.findall(text):
-        if token == "<":
+    for symbol in _SYMBOL.findall(text):
+        if symbol == "<":
             names.append(stack[-1].pop().name)
             stack.append([])
-        elif token == ">":
+        elif symbol == ">":
             arguments = tuple(stack.pop())
             stack[-1].append(Type(names.pop(), arguments))
-        elif token != ",":
-            stack[-1].append(_named(token))
+        elif symbol != ",":
+            stack[-1].append(_named(symbol))
     return stack[0]
 
 
-def _named(token: str) -> Type:
-    if len(token) == 1 and token.isupper():
-        return Type(f"'{token}")
-    return _ABBREVIATIONS.get(token, Type(token))
+def _named(symbol: str) -> Type:
+    if len(symbol) == 1 and symbol.isupper():
+        return Type(f"'{symbol}")
+    return _ABBREVIATIONS.get(symbol, Type(symbol))

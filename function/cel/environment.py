@@ -1,12 +1,15 @@
-"""What a selector can see: one variable with fixed fields. Device, cluster and node differ in nothing else."""
+"""What a selector can see: one variable with fixed fields. Device, cluster and node differ in no more."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from function.cel import types
 from function.cel.types import Type, map_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _BY_NAME = map_of(types.STRING, types.DYN)
 

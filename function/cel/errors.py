@@ -6,7 +6,7 @@ CARET_WINDOW = 120
 """How many characters of a long line are shown around the caret."""
 
 
-class Mistake(Exception):  # noqa: N818 - it becomes a CompileError, with a position, at the door
+class Mistake(Exception):
     """A mistake in the text of a selector, at a character offset."""
 
     def __init__(self, message: str, at: int) -> None:
@@ -39,7 +39,7 @@ class EvaluationError(Exception):
     """The expression has no value on this subject. `&&` and `||` absorb it, the ternary does not."""
 
 
-class CostExceeded(Exception):  # noqa: N818 - the name of the outcome
+class CostExceeded(Exception):
     """The evaluation did more work than Kubernetes allows. Nothing absorbs it."""
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from function.cel.code import Code, Frame, Run, constant
 from function.cel.errors import EvaluationError, Mistake
 from function.cel.library.regex import compiled
-from function.cel.nodes import Call
 from function.cel.operators import contains
 from function.cel.runtime import admission
 from function.cel.values import UInt, Value, type_name
@@ -15,8 +14,11 @@ from function.cel.values import UInt, Value, type_name
 if TYPE_CHECKING:
     from function.cel.declarations import Overload
     from function.cel.generate import Generator
+    from function.cel.nodes import Call
 
-CONVERSIONS = frozenset("bool bytes double duration dyn int string timestamp type uint".split())
+CONVERSIONS = frozenset(
+    ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"]
+)
 PATTERNS = frozenset({"matches", "find", "findAll"})
 LITERALS = frozenset({"quantity", "semver"})
 _SETTABLE = frozenset({bool, float, int, UInt, str})

@@ -1,8 +1,9 @@
 """From a checked tree to closures: one Python function for each node, built once, run on a frame.
 
-A closure takes the frame of one evaluation and returns a value or raises. It keeps nothing between calls, so any
-number of threads may run a program at once. What a node costs is known before it runs, except for texts and
-lists, so costs are summed up at compile time and charged once for each stretch that runs as a whole.
+A closure takes the frame of one evaluation and returns a value or raises. It keeps nothing between calls,
+so any number of threads may run a program at once. What a node costs is known before it runs, except for
+texts and lists, so costs are summed up at compile time and charged once for each stretch that runs as a
+whole.
 """
 
 from __future__ import annotations
@@ -64,9 +65,11 @@ class Generator:
         return run
 
     def literal(self, node: Literal) -> Code:
+        """Return the code of a literal."""
         return constant(node.value)
 
     def name(self, node: Name) -> Code:
+        """Return the code of a name: a type, or a variable's slot."""
         if node in self.checked.type_values:
             return constant(TypeValue(self.checked.type_values[node]))
         variable = self.checked.variables[node]
@@ -76,6 +79,7 @@ class Generator:
         return Code(_lazy(slot), 1)
 
     def select(self, node: Select) -> Code:
+        """Return the code of a selection, or of has()."""
         if node in self.checked.type_values:
             return constant(TypeValue(self.checked.type_values[node]))
         operand, field = self.code(node.operand), node.field
@@ -88,9 +92,11 @@ class Generator:
         return Code(lambda frame: selected(run(frame), field), units + 1)
 
     def call(self, node: Call) -> Code:
+        """Return the code of a call."""
         return call_code(self, node)
 
     def list_literal(self, node: ListLiteral) -> Code:
+        """Return the code of a list literal."""
         codes = self.codes(tuple(item.value for item in node.items))
         optional = [item.optional for item in node.items]
         if not any(optional):
@@ -110,6 +116,7 @@ class Generator:
         return Code(run, CREATE_LIST + sum(code.cost for code in codes))
 
     def map_literal(self, node: MapLiteral) -> Code:
+        """Return the code of a map literal."""
         keys = self.codes(tuple(entry.key for entry in node.entries))
         values = self.codes(tuple(entry.value for entry in node.entries))
         entries = [
@@ -122,6 +129,7 @@ class Generator:
         return Code(run, CREATE_MAP + sum(code.cost for code in keys + values))
 
     def message(self, node: Message) -> Code:
+        """Return the code of a message literal."""
         if not node.fields:
             zero = MESSAGES[node.name].zero
             return Code(lambda _frame: zero, CREATE_MESSAGE)
@@ -129,6 +137,7 @@ class Generator:
         return Code(codes[-1].run, CREATE_MESSAGE + sum(code.cost for code in codes))
 
     def bind(self, node: Bind) -> Code:
+        """Return the code of cel.bind: the value is computed when it is first needed."""
         value, body = charged(self.code(node.value)), self.code(node.body)
         (slot,) = self.checked.slots[node]
         run = body.run
@@ -140,9 +149,11 @@ class Generator:
         return Code(bind, body.cost)
 
     def loop(self, node: Loop) -> Code:
+        """Return the code of a comprehension."""
         return loop_code(self, node)
 
     def optional_map(self, node: OptionalMap) -> Code:
+        """Return the code of optMap and optFlatMap."""
         return optional_map_code(self, node)
 
 

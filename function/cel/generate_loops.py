@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from function.cel.code import Code, Frame, Run, charged
@@ -13,7 +12,7 @@ from function.cel.scope import BUDGET
 from function.cel.values import NONE, Map, Optional, Value, normal_key, type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from function.cel.generate import Generator
     from function.cel.nodes import Loop, OptionalMap

@@ -19,16 +19,20 @@ PATCHES = (
     ),
     (
         'member_index   : member "[" expr "]"',
-        'member_index   : member "[" expr "]"\n'
-        'member_optional_dot : member "." "?" IDENT\n'
-        'member_optional_index : member "[" "?" expr "]"',
+        (
+            'member_index   : member "[" expr "]"\n'
+            'member_optional_dot : member "." "?" IDENT\n'
+            'member_optional_index : member "[" "?" expr "]"'
+        ),
     ),
     (  # Trailing commas and optional elements. Left recursion keeps the comma LALR(1).
         'list_lit       : "[" [exprlist] "]"',
-        'list_lit       : "[" "]" | "[" "," "]" | "[" items "]" | "[" items "," "]"\n'
-        'items          : item | items "," item\n'
-        "item           : expr | optional_mark expr\n"
-        'optional_mark  : "?"',
+        (
+            'list_lit       : "[" "]" | "[" "," "]" | "[" items "]" | "[" items "," "]"\n'
+            'items          : item | items "," item\n'
+            "item           : expr | optional_mark expr\n"
+            'optional_mark  : "?"'
+        ),
     ),
     (
         'map_lit        : "{" [mapinits] "}"',
@@ -74,7 +78,7 @@ def packaged_grammar() -> str:
 
 
 def patched(grammar: str) -> str:
-    """Return the grammar of the dialect. Raises RuntimeError if a rule to change is not there exactly once."""
+    """Return the grammar of the dialect. Raises RuntimeError unless each rule to change is there once."""
     rules, found, _ = grammar.partition(_TERMINALS_START)
     if not found:
         raise RuntimeError("cel-python's grammar changed: its terminals are not where they were")

@@ -1,17 +1,20 @@
 """Protobuf's well-known types, the only message literals of the dialect.
 
-`google.protobuf.Int32Value{value: 1}` is 1, `google.protobuf.Value{string_value: "a"}` is "a". Any other message
-is an unknown name, as it is to the API server.
+`google.protobuf.Int32Value{value: 1}` is 1, `google.protobuf.Value{string_value: "a"}` is "a". Any other
+message is an unknown name, as it is to the API server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from function.cel import types
 from function.cel.types import Type, list_of, map_of, wrapper_of
 from function.cel.values import Map, UInt, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _OBJECT = map_of(types.STRING, types.DYN)
 _ARRAY = list_of(types.DYN)

@@ -1,6 +1,7 @@
 """The tree of an expression after the macros are resolved. `at` is where an error points, in characters.
 
-Nodes compare by identity: the checker hangs what it finds out about a node in tables keyed by the node."""
+Nodes compare by identity: the checker hangs what it finds out about a node in tables keyed by the node.
+"""
 
 from __future__ import annotations
 
@@ -134,3 +135,19 @@ class OptionalMap:
 Node: TypeAlias = (
     Literal | Name | Select | Call | ListLiteral | MapLiteral | Message | Bind | Loop | OptionalMap
 )
+
+
+def dotted(node: Node) -> str | None:
+    """Return `a.b.c` for a chain of plain selections, None for anything else."""
+    parts: list[str] = []
+    while isinstance(node, Select) and not node.test:
+        parts.append(node.field)
+        node = node.operand
+    return ".".join([node.name, *reversed(parts)]) if isinstance(node, Name) else None
+
+
+def written(node: Node) -> str:
+    """Return the text of a literal that the syntax made a field name."""
+    if not isinstance(node, Literal):
+        raise TypeError(f"a field name is a literal, not a {type(node).__name__}")
+    return str(node.value)

@@ -26,7 +26,7 @@ ORDERED = frozenset({str, bytes, bool})
 SPANS = frozenset({Duration, Timestamp})
 
 
-def equal(one: Value, two: Value) -> bool:
+def equal(one: Value, two: Value) -> bool:  # noqa: PLR0911 - one for each kind of value
     """Whether two values are equal: numbers by value across types, everything else within its type."""
     kind, other = type(one), type(two)
     if kind is str or kind is bool or kind is bytes:
@@ -103,7 +103,7 @@ def order(one: Value, two: Value) -> int:
         one, two = one.nanos, two.nanos
     elif kind is not other or kind not in ORDERED:
         raise no_overload(f"{type_name(one)} and {type_name(two)} have no order")
-    return (one > two) - (one < two)
+    return int(one > two) - int(one < two)
 
 
 def less(one: Value, two: Value) -> bool:

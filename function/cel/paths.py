@@ -36,7 +36,7 @@ def literal_path(checked: Checked, node: Node) -> tuple[str, ...] | None:
 
 
 def path_code(checked: Checked, node: Node) -> Run | None:
-    """Return what reads a single value of the variable in one step, or None if the node is not such a path."""
+    """Return what reads a single value of the variable in one step, or None if it is no such path."""
     path = literal_path(checked, node)
     if not path or len(path) != checked.environment.fields[path[0]].depth + 1:
         return None

@@ -1,8 +1,8 @@
 """Kubernetes quantities, exactly: what parses, how it rounds, and which of its two forms a number is in.
 
-A quantity is in the int64 form (a 64-bit number times a power of ten) or in the decimal form (any number). Which
-one shows: only the int64 form converts to an integer, and comparing an int64 receiver with a decimal operand
-turns the receiver decimal for the rest of the evaluation.
+A quantity is in the int64 form (a 64-bit number times a power of ten) or in the decimal form (any number).
+Which one shows: only the int64 form converts to an integer, and comparing an int64 receiver with a decimal
+operand turns the receiver decimal for the rest of the evaluation.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _EXPONENT = re.compile(r"[eE]([-+]?[0-9]+)", re.ASCII)
 class Quantity:
     """`number` times ten to `exponent`. `small` is the int64 form, `computed` a result of add or sub.
 
-    A quantity that is not `owned` belongs to a device or a program and never changes; an owned one belongs to one
-    evaluation. The decimal number sits in `cell`, because Kubernetes shares it between a sum and its receiver.
+    A quantity that is not `owned` belongs to a device or a program and never changes; an owned one belongs to
+    one evaluation. The decimal number sits in `cell`, because Kubernetes shares it between sum and receiver.
     """
 
     TYPE_NAME = "kubernetes.Quantity"
@@ -85,9 +85,12 @@ class Quantity:
             return None
         if number == 0 or power == 0:
             return number
-        if power > MAX_POWER or number == INT64_MIN or not is_int64(number * 10**power):
+        if power > MAX_POWER or number == INT64_MIN:
             return None
-        return number * 10**power
+        scaled: int = number * 10**power
+        if not is_int64(scaled):
+            return None
+        return scaled
 
     def real(self) -> float:
         """Return the nearest float, as Kubernetes approximates it."""

@@ -1,4 +1,4 @@
-"""What a selector reads of its subject: for lint, for messages, and for telling when two subjects are the same."""
+"""What a selector reads of its subject: for lint, for messages, for telling two subjects alike."""
 
 from __future__ import annotations
 

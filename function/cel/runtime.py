@@ -10,13 +10,13 @@ from function.cel.library.network import Cidr, Ip
 from function.cel.library.urls import Url
 from function.cel.quantity import Quantity
 from function.cel.semver import Semver
-from function.cel.types import Type
 from function.cel.values import Duration, Map, Optional, Timestamp, TypeValue, UInt, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from function.cel.declarations import Overload
+    from function.cel.types import Type
 
 CLASSES: dict[str, type] = {
     "bool": bool,
@@ -61,9 +61,6 @@ def admission(parameters: tuple[Type, ...]) -> Callable[[list[Value]], bool]:
     wanted = [(at, cls) for at, cls in enumerate(map(runtime_class, parameters)) if cls is not None]
 
     def admits(values: list[Value]) -> bool:
-        for at, cls in wanted:
-            if type(values[at]) is not cls:
-                return False
-        return True
+        return all(type(values[at]) is cls for at, cls in wanted)
 
     return admits

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from function.cel.types import Type
+if TYPE_CHECKING:
+    from function.cel.types import Type
 
 SUBJECT = 0
 BUDGET = 1

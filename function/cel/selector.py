@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from function.cel.check import Checked
-    from function.cel.code import Run
+    from function.cel.code import Frame, Run
     from function.cel.environment import Environment
     from function.cel.subject import Subject
 
@@ -68,7 +68,7 @@ class Program:
         """Return what the expression says about a subject. Never raises."""
         if subject.problem:
             return Outcome("error", subject.problem)
-        frame = [subject.owned() if self._forms else subject, self._budget, *self._rest]
+        frame: Frame = [subject.owned() if self._forms else subject, self._budget, *self._rest]
         try:
             value = self._run(frame)
         except CostExceeded:

@@ -18,12 +18,13 @@ Path = tuple[str, ...]
 class Subject:
     """One subject. Equal content makes equal subjects.
 
-    `fields` are the variable's fields, `values` every single value by its path, `content` the same values as they
-    were given, hashable. `problem` is set when a value cannot be converted: then every evaluation is an error.
+    `fields` are the variable's fields, `values` every single value by its path, `content` the same values
+    as they were given, hashable. `problem` is set when a value cannot be converted: then every evaluation
+    is an error.
     """
 
     TYPE_NAME = "kubernetes.DRADevice"
-    __slots__ = ("_hash", "_key", "content", "fields", "kind", "problem", "values")
+    __slots__ = ("content", "digest", "fields", "key", "kind", "problem", "values")
 
     def __init__(
         self,
@@ -38,14 +39,14 @@ class Subject:
         self.values = values
         self.content = content
         self.problem = problem
-        self._key = (kind, frozenset(content.items()), problem)
-        self._hash = hash(self._key)
+        self.key = (kind, frozenset(content.items()), problem)
+        self.digest = hash(self.key)
 
     def __hash__(self) -> int:
-        return self._hash
+        return self.digest
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Subject) and self._key == other._key
+        return isinstance(other, Subject) and self.key == other.key
 
     def same(self, other: Value) -> bool:
         """Whether `other` is this subject: within one evaluation there is only one."""
@@ -63,7 +64,7 @@ class Subject:
         """Return a copy for one evaluation whose quantities may change their form."""
         copy = Subject.__new__(Subject)
         copy.kind, copy.content, copy.problem = self.kind, self.content, self.problem
-        copy._key, copy._hash = self._key, self._hash
+        copy.key, copy.digest = self.key, self.digest
         copy.values = {path: v.own() if type(v) is Quantity else v for path, v in self.values.items()}
         copy.fields = dict(self.fields)
         if "capacity" in self.fields:
@@ -217,6 +218,6 @@ def _scalar(kind: str, value: Any) -> Value:
         raise EvaluationError(f"unsupported attribute value: {value!r} is not a {kind}")
     if kind == "version":
         return semver(value)
-    if kind == "int" and not is_int64(value):
+    if isinstance(value, int) and not is_int64(value):
         raise EvaluationError(f"unsupported attribute value: {value} does not fit in 64 bits")
     return value

@@ -1,8 +1,4 @@
-"""From text to nodes: the limits, cel-python's parser, and the walk over its tree.
-
-The walk recurses once for each level of nesting and never for a chain of `&&`, `||`, `!` or operators of one
-level, so that what compiles is far from Python's own limit wherever the caller stands.
-"""
+"""From text to nodes: the limits, cel-python's parser, and what a syntax error says."""
 
 from __future__ import annotations
 
@@ -11,58 +7,16 @@ from typing import TYPE_CHECKING
 
 import lark
 
-from function.cel import macros
 from function.cel.errors import Mistake
 from function.cel.grammar import parser
-from function.cel.literals import literal, word
-from function.cel.nodes import (
-    Call,
-    Entry,
-    Item,
-    ListLiteral,
-    Literal,
-    MapLiteral,
-    Message,
-    Name,
-    Node,
-    Select,
-    Span,
-)
-from function.cel.types import STRING
+from function.cel.walk import MAX_NESTING, TOO_DEEP, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from function.cel.nodes import Node
 
 MAX_BYTES = 10 * 1024
 """The API's limit on a selector."""
-MAX_NESTING = 250
-"""cel-go's limit on the depth of one grammar rule; parentheses, brackets and operators of one level count."""
 
-RESERVED = frozenset(
-    "as break const continue else for function if import let loop package namespace return var void while".split()
-)
-NOT_A_FIELD = frozenset({"true", "false", "null", "in"})
-CHAINS = {"conditionalor": ("_||_", "||"), "conditionaland": ("_&&_", "&&")}
-OPERATORS = {
-    "relation_lt": ("_<_", "<"),
-    "relation_le": ("_<=_", "<="),
-    "relation_gt": ("_>_", ">"),
-    "relation_ge": ("_>=_", ">="),
-    "relation_eq": ("_==_", "=="),
-    "relation_ne": ("_!=_", "!="),
-    "relation_in": ("@in", "in"),
-    "addition_add": ("_+_", "+"),
-    "addition_sub": ("_-_", "-"),
-    "multiplication_mul": ("_*_", "*"),
-    "multiplication_div": ("_/_", "/"),
-    "multiplication_mod": ("_%_", "%"),
-}
-UNARY = {"unary_not": "!_", "unary_neg": "-_"}
-WRAPPERS = frozenset(
-    {"expr", "conditionalor", "conditionaland", "relation", "addition", "multiplication", "unary", "member"}
-    | {"primary", "paren_expr"}
-)
-_DEEP = f"expression recursion limit exceeded: {MAX_NESTING}"
 _LEXEMES = re.compile(
     r"//[^\n]*|[rR]?[bB]?[rR]?(\"\"\"|''')(?:\\.|.)*?\1|[rR]\"[^\"\n]*\"|[rR]'[^'\n]*'"
     r"|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[()\[\]{}]",
@@ -79,7 +33,7 @@ def parse(source: str) -> Node:
         tree = parser().parse(source)
     except lark.exceptions.UnexpectedInput as error:
         raise _syntax_error(source, error) from None
-    return _Walk(source).node(tree)
+    return walk(source, tree)
 
 
 def refuse_deep_brackets(source: str) -> None:
@@ -90,7 +44,7 @@ def refuse_deep_brackets(source: str) -> None:
         if lexeme in "([{":
             depth += 1
             if depth >= MAX_NESTING:
-                raise Mistake(_DEEP, match.start())
+                raise Mistake(TOO_DEEP, match.start())
         elif lexeme in ")]}":
             depth -= 1
 
@@ -106,203 +60,3 @@ def _syntax_error(source: str, error: lark.exceptions.UnexpectedInput) -> Mistak
     if source[at] in "\"'":
         return Mistake("Syntax error: a string that does not end, or a bad escape in it", at)
     return Mistake(f"Syntax error: unexpected {source[at]!r}", at)
-
-
-class _Walk:
-    """One walk over one parse tree."""
-
-    def __init__(self, source: str) -> None:
-        self.source = source
-        self.depth = 0
-
-    def node(self, tree: lark.Tree) -> Node:
-        """Return the node of a tree."""
-        while len(tree.children) == 1 and tree.data in WRAPPERS and isinstance(tree.children[0], lark.Tree):
-            tree = tree.children[0]
-        self.depth += 1
-        if self.depth > MAX_NESTING:
-            raise Mistake(_DEEP, tree.meta.start_pos)
-        made = BUILDERS[tree.data](self, tree)
-        self.depth -= 1
-        return made
-
-    def span(self, tree: lark.Tree, at: int | None = None) -> Span:
-        start = tree.meta.start_pos
-        return Span(start if at is None else at, start, tree.meta.end_pos)
-
-    def after(self, tree: lark.Tree | lark.Token, symbol: str) -> int:
-        """Return where `symbol` stands after `tree`."""
-        end = tree.end_pos if isinstance(tree, lark.Token) else tree.meta.end_pos
-        return self.source.find(symbol, end or 0)
-
-    def nodes(self, trees: list[lark.Tree]) -> tuple[Node, ...]:
-        made = []
-        for tree in trees:
-            made.append(self.node(tree))  # noqa: PERF401 - a comprehension would be one more frame
-        return tuple(made)
-
-    def args(self, rest: list[lark.Tree]) -> tuple[Node, ...]:
-        return self.nodes(rest[0].children) if rest else ()
-
-    def ternary(self, tree: lark.Tree) -> Node:
-        at = self.after(tree.children[0], "?")
-        return Call(self.span(tree, at), "_?_:_", None, self.nodes(tree.children))
-
-    def chain(self, tree: lark.Tree) -> Node:
-        """Build one n-ary node of a whole chain of `&&` or `||`."""
-        rule, terms, current = tree.data, [], tree
-        while current.data == rule and len(current.children) == 2:  # noqa: PLR2004 - left and right
-            terms.append(current.children[1])
-            current = current.children[0]
-        function, symbol = CHAINS[rule]
-        terms.append(current)
-        return Call(self.span(tree, self.after(current, symbol)), function, None, self.nodes(terms[::-1]))
-
-    def operator(self, tree: lark.Tree) -> Node:
-        """Build the left-deep nodes of a chain of binary operators of one level."""
-        steps, current = [], tree
-        while current.data == tree.data and len(current.children) == 2:  # noqa: PLR2004 - left and right
-            marker, right = current.children
-            current = marker.children[0]
-            steps.append((*OPERATORS[marker.data], current, right))
-        self.depth += len(steps)
-        made = self.node(current)
-        for function, symbol, left, right in reversed(steps):
-            self.depth -= 1
-            at = self.after(left, symbol)
-            span = Span(at, tree.meta.start_pos, right.meta.end_pos)
-            made = Call(span, function, None, (made, self.node(right)))
-        return made
-
-    def unary(self, tree: lark.Tree) -> Node:
-        """Build `!` and `-`; a run of one of them counts once if odd and not at all if even, as in cel-go."""
-        runs: list[tuple[str, lark.Tree, int]] = []
-        current = tree
-        while current.data == "unary" and len(current.children) == 2:  # noqa: PLR2004 - operator and operand
-            function = UNARY[current.children[0].data]
-            if runs and runs[-1][0] == function:
-                runs[-1] = (*runs[-1][:2], runs[-1][2] + 1)
-            else:
-                runs.append((function, current, 1))
-            current = current.children[1]
-        self.depth += len(runs)
-        made = self.node(current)
-        self.depth -= len(runs)
-        for function, at, count in reversed(runs):
-            if count % 2:
-                made = Call(self.span(at), function, None, (made,))
-        return made
-
-    def field(self, token: lark.Token) -> str:
-        if token.value in NOT_A_FIELD:
-            raise Mistake(f"Syntax error: {token.value!r} cannot be a field name", token.start_pos or 0)
-        return str(token.value)
-
-    def select(self, tree: lark.Tree) -> Node:
-        operand, name = tree.children
-        return Select(self.span(tree, self.after(operand, ".")), self.node(operand), self.field(name))
-
-    def optional_select(self, tree: lark.Tree) -> Node:
-        operand, name = tree.children
-        span = self.span(tree, self.after(operand, "."))
-        return Call(span, "_?._", None, (self.node(operand), Literal(span, self.field(name), STRING)))
-
-    def index(self, tree: lark.Tree) -> Node:
-        function = "_[_]" if tree.data == "member_index" else "_[?_]"
-        return Call(
-            self.span(tree, self.after(tree.children[0], "[")), function, None, self.nodes(tree.children)
-        )
-
-    def method(self, tree: lark.Tree) -> Node:
-        target, name, *rest = tree.children
-        span = self.span(tree, self.after(name, "("))
-        function = self.field(name)
-        return macros.expand(Call(span, function, self.node(target), self.args(rest)))
-
-    def function(self, tree: lark.Tree) -> Node:
-        name, *rest = tree.children
-        self.identifier(name)
-        return macros.expand(
-            Call(self.span(tree, self.after(name, "(")), self.field(name), None, self.args(rest))
-        )
-
-    def identifier(self, token: lark.Token) -> str:
-        if token.value in RESERVED:
-            raise Mistake(f"reserved identifier: {token.value}", token.start_pos or 0)
-        return str(token.value)
-
-    def name(self, tree: lark.Tree) -> Node:
-        token, span = tree.children[0], self.span(tree)
-        return word(token.value, span) or Name(span, self.identifier(token))
-
-    def rooted_name(self, tree: lark.Tree) -> Node:
-        return Name(self.span(tree), self.field(tree.children[0]))
-
-    def literal(self, tree: lark.Tree) -> Node:
-        return literal(tree.children[0], self.span(tree))
-
-    def list_literal(self, tree: lark.Tree) -> Node:
-        items = []
-        for item in _unchained(tree.children, 2):
-            items.append(Item(self.node(item[-1].children[-1]), len(item[-1].children) == 2))  # noqa: PERF401, PLR2004
-        return ListLiteral(self.span(tree), tuple(items))
-
-    def map_literal(self, tree: lark.Tree) -> Node:
-        entries = []
-        for *_, key, value in _unchained(tree.children, 3):
-            optional = len(key.children) == 2  # noqa: PLR2004 - the mark and the key
-            entries.append(Entry(self.node(key.children[-1]), self.node(value), optional))
-        return MapLiteral(self.span(tree), tuple(entries))
-
-    def message(self, tree: lark.Tree) -> Node:
-        operand, *rest = tree.children
-        parts = rest[0].children if rest else []
-        values = self.nodes(parts[1::2])
-        name = dotted(self.node(operand))
-        span = self.span(tree, self.after(operand, "{"))
-        if name is None:
-            raise Mistake("Syntax error: a message needs a type name before its brace", span.at)
-        return Message(span, name, tuple(zip(map(str, parts[::2]), values, strict=True)))
-
-
-def dotted(node: Node) -> str | None:
-    """Return `a.b.c` for a chain of plain selections, None for anything else."""
-    parts: list[str] = []
-    while isinstance(node, Select) and not node.test:
-        parts.append(node.field)
-        node = node.operand
-    return ".".join([node.name, *reversed(parts)]) if isinstance(node, Name) else None
-
-
-def _unchained(children: list[lark.Tree], width: int) -> list[list[lark.Tree]]:
-    """Return the rows of a left-recursive list rule, first row first, without recursion."""
-    rows: list[list[lark.Tree]] = []
-    current = children[0] if children else None
-    while current is not None:
-        rows.append(current.children)
-        current = current.children[0] if len(current.children) == width else None
-    return rows[::-1]
-
-
-BUILDERS: dict[str, Callable[[_Walk, lark.Tree], Node]] = {
-    "expr": _Walk.ternary,
-    "conditionalor": _Walk.chain,
-    "conditionaland": _Walk.chain,
-    "relation": _Walk.operator,
-    "addition": _Walk.operator,
-    "multiplication": _Walk.operator,
-    "unary": _Walk.unary,
-    "member_dot": _Walk.select,
-    "member_optional_dot": _Walk.optional_select,
-    "member_index": _Walk.index,
-    "member_optional_index": _Walk.index,
-    "member_dot_arg": _Walk.method,
-    "member_object": _Walk.message,
-    "ident": _Walk.name,
-    "dot_ident": _Walk.rooted_name,
-    "ident_arg": _Walk.function,
-    "dot_ident_arg": _Walk.function,
-    "literal": _Walk.literal,
-    "list_lit": _Walk.list_literal,
-    "map_lit": _Walk.map_literal,
-}

@@ -9,6 +9,7 @@ from function.cel.errors import EvaluationError
 from function.cel.values import INT64_MAX, NANO, Duration, Timestamp
 
 DAY = 86_400
+HOURS, SIXTY = 24, 60
 _UNITS = {
     "ns": 1,
     "us": 10**3,
@@ -29,7 +30,7 @@ _LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 class Date(NamedTuple):
-    """A day and a time of day; month and day count from 1, weekday from Sunday as 0, day of the year from 0."""
+    """A day and a time of day. Month and day count from 1, weekday (Sunday) and day of the year from 0."""
 
     year: int
     month: int
@@ -80,9 +81,9 @@ def parse_timestamp(text: str) -> Timestamp:
     if match is None:
         raise EvaluationError(f"{text!r} is not an RFC 3339 timestamp")
     year, month, day, hour, minute, second = map(int, match.groups()[:6])
-    if not (
-        1 <= month <= 12 and 1 <= day <= days_in(year, month) and hour < 24 and minute < 60 and second < 60
-    ):  # noqa: PLR2004 - the calendar
+    if not 1 <= month <= len(_LENGTHS) or not 1 <= day <= days_in(year, month):
+        raise EvaluationError(f"{text!r} is not a day that exists")
+    if hour >= HOURS or minute >= SIXTY or second >= SIXTY:
         raise EvaluationError(f"{text!r} is not a time that exists")
     days = days_before(year) + sum(days_in(year, past) for past in range(1, month)) + day - 1
     seconds = days * DAY + hour * 3600 + minute * 60 + second
@@ -135,7 +136,8 @@ def format_duration(duration: Duration) -> str:
 def zone_offset(zone: str) -> int:
     """Return how many seconds a zone is east of UTC. Raises EvaluationError for names other than UTC.
 
-    A named zone needs a database of zones, which the core does not read; no device publishes a time."""
+    A named zone needs a database of zones, which the core does not read; no device publishes a time.
+    """
     if zone in ("", "UTC"):
         return 0
     match = _OFFSET.fullmatch(zone)

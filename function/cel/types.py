@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Type(NamedTuple):
-    """A type: a name and its parameters. `'A` is a parameter of a declaration, `?3` a variable of one check."""
+    """A type: a name and its parameters. `'A` is a declaration's parameter, `?3` a variable of one check."""
 
     name: str
     args: tuple[Type, ...] = ()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from function.cel.declarations import method
 from function.cel.errors import EvaluationError
 from function.cel.operators import equal
-from function.cel.values import Value
+
+if TYPE_CHECKING:
+    from function.cel.values import Value
 
 LONGEST = 48
 """Elements that a list may have; Kubernetes looks no further and fails instead."""

@@ -94,6 +94,10 @@ def flatten(values: list[Value], levels: int = 1) -> list[Value]:
     return values
 
 
+def _by_key(one: tuple[Value, Value], two: tuple[Value, Value]) -> int:
+    return order(one[0], two[0])
+
+
 def sorted_by(values: list[Value], keys: list[Value]) -> list[Value]:
     """Return the values in the order of their keys, which must be of one type that has an order."""
     kinds = {type(key) for key in keys}
@@ -101,8 +105,8 @@ def sorted_by(values: list[Value], keys: list[Value]) -> list[Value]:
         raise EvaluationError("list elements must have the same type")
     if kinds - _SORTED:
         raise EvaluationError("list elements must be comparable")
-    at = sorted(range(len(values)), key=cmp_to_key(lambda one, two: order(keys[one], keys[two])))
-    return [values[index] for index in at]
+    pairs = sorted(zip(keys, values, strict=True), key=cmp_to_key(_by_key))
+    return [value for _, value in pairs]
 
 
 def sort(values: list[Value]) -> list[Value]:

@@ -1,10 +1,10 @@
-"""Kubernetes' named formats, such as `format.dns1123Label().validate(text)`: none if it fits, else what is wrong."""
+"""Kubernetes' named formats, such as `format.dns1123Label().validate(text)`: none, or what is wrong."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from function.cel.cost import tenth
 from function.cel.declarations import Overload, function, method
@@ -12,6 +12,9 @@ from function.cel.errors import EvaluationError
 from function.cel.library.urls import is_url
 from function.cel.times import parse_timestamp
 from function.cel.values import NONE, Optional, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _NAME = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
@@ -80,7 +83,7 @@ FORMATS = {
         Format("uri", is_url, 276),
         Format("uuid", partial(_fits, r"(?i:[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12})", 36), 18),
         Format(
-            "byte", partial(_fits, r"([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", 10**7), 80
+            "byte", partial(_fits, r"([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", 10**7), 21
         ),
         Format("date", _date, 18),
         Format("datetime", _datetime, 18),

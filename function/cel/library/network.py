@@ -10,10 +10,11 @@ from function.cel import cost
 from function.cel.cost import tenth
 from function.cel.declarations import function, method
 from function.cel.errors import EvaluationError
-from function.cel.values import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from function.cel.values import Value
 
 _PREFIX = re.compile(r"0|[1-9][0-9]{0,2}", re.ASCII)
 _V4, _V6 = 4, 6

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from function.cel.cost import LAZY, deep
 from function.cel.declarations import function
 from function.cel.operators import contains
-from function.cel.values import Value
+
+if TYPE_CHECKING:
+    from function.cel.values import Value
 
 
 def contains_all(one: list[Value], two: list[Value]) -> bool:

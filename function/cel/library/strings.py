@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from function.cel import cost
 from function.cel.cost import size, tenth
 from function.cel.declarations import both, function, method
 from function.cel.errors import CostExceeded, EvaluationError, no_overload
-from function.cel.values import Map, Value
+
+if TYPE_CHECKING:
+    from function.cel.values import Map, Value
 
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
@@ -115,11 +119,9 @@ DECLARATIONS = (
         "startsWith",
         "string, string -> bool",
         lambda text, part: text.startswith(part),
-        cost=cost.walk_second,
+        cost=cost.walk,
     ),
-    method(
-        "endsWith", "string, string -> bool", lambda text, part: text.endswith(part), cost=cost.walk_second
-    ),
+    method("endsWith", "string, string -> bool", lambda text, part: text.endswith(part), cost=cost.walk),
     method("charAt", "string, int -> string", char_at),
     method("indexOf", "string, string -> int", index_of, cost=cost.elements),
     method("indexOf", "string, string, int -> int", index_of, cost=cost.elements),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from function.cel.cost import LIMIT, tenth
 from function.cel.declarations import method
@@ -12,13 +12,31 @@ from function.cel.errors import CostExceeded, EvaluationError
 from function.cel.library.conversions import to_string
 from function.cel.values import Duration, Map, Timestamp, TypeValue, UInt, Value, type_name
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
 _CLAUSE = re.compile(r"%(?:(%)|(?:\.(\d+))?(.)?)", re.DOTALL)
 _SUPERSCRIPT = str.maketrans(
     "-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 )
 PRECISION, MAX_PRECISION = 6, 1000
 VERBS: dict[str, frozenset[str]] = {
-    "s": frozenset("list map int uint double bool string bytes timestamp duration null type".split()),
+    "s": frozenset(
+        [
+            "list",
+            "map",
+            "int",
+            "uint",
+            "double",
+            "bool",
+            "string",
+            "bytes",
+            "timestamp",
+            "duration",
+            "null",
+            "type",
+        ]
+    ),
     "d": frozenset({"int", "uint"}),
     "f": frozenset({"double"}),
     "e": frozenset({"double"}),
@@ -69,8 +87,7 @@ def clauses(template: str) -> Iterator[tuple[str, str, int]]:
 def format_text(template: str, values: list[Value]) -> str:
     """Return the template with its clauses filled in."""
     made = []
-    used = 0
-    for literal, verb, precision in clauses(template):
+    for used, (literal, verb, precision) in enumerate(clauses(template)):
         made.append(literal)
         if not verb:
             break
@@ -79,7 +96,6 @@ def format_text(template: str, values: list[Value]) -> str:
         if precision > MAX_PRECISION:
             raise CostExceeded
         made.append(_clause(verb, values[used], precision))
-        used += 1
     return "".join(made)
 
 

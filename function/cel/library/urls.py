@@ -38,9 +38,10 @@ class Url:
 
     def same(self, other: Value) -> bool:
         """Whether `other` is written alike."""
-        return type(other) is Url and self._parts() == other._parts()
+        return type(other) is Url and self.parts() == other.parts()
 
-    def _parts(self) -> tuple[str, ...]:
+    def parts(self) -> tuple[str, ...]:
+        """Return all that is written."""
         return (self.scheme, self.user, self.host, self.path, self.query, self.fragment)
 
     @property
@@ -102,7 +103,7 @@ def is_url(text: str) -> bool:
 
 
 def query(made: Url) -> Map:
-    """Return the parameters of the query, each with its values; badly written ones are left out, as Go does."""
+    """Return the parameters of the query, each with its values; Go leaves out badly written ones."""
     found: dict[str, list[str]] = {}
     for part in made.query.split("&"):
         name, _, value = part.partition("=")

@@ -1,0 +1,102 @@
+"""The static check of calls: which function a name means, which overloads the arguments allow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.cel.errors import Mistake
+from function.cel.library import FUNCTIONS
+from function.cel.nodes import written
+from function.cel.types import BOOL, DYN, Type
+
+if TYPE_CHECKING:
+    from function.cel.check import Checker
+    from function.cel.declarations import Overload
+    from function.cel.nodes import Call, Node
+    from function.cel.scope import Scope
+
+
+def call_type(checker: Checker, node: Call, scope: Scope) -> Type:
+    """Return the type of a call. Raises Mistake."""
+    if node.function == "_?._":
+        operand, field = node.args
+        checker.check(field, scope)
+        return checker.field(checker.check(operand, scope), written(field), node.span.at, optional=True)
+    exempt = node.function == "format"
+    checker.in_format += exempt
+    found = _known_call(checker, node, scope)
+    checker.in_format -= exempt
+    return found
+
+
+def _known_call(checker: Checker, node: Call, scope: Scope) -> Type:
+    function, target = _function(checker, node, scope)
+    kinds = []
+    for arg in node.args:
+        kinds.append(checker.check(arg, scope))  # noqa: PERF401 - a comprehension would be one more frame
+    if function in ("_&&_", "_||_"):
+        return _logic(checker, node, kinds)
+    if function == "_?_:_":
+        return _choice(checker, node, kinds)
+    if target is not None:
+        kinds.insert(0, checker.check(target, scope))
+    return _overloaded(checker, node, function, kinds, member=target is not None)
+
+
+def _function(checker: Checker, node: Call, scope: Scope) -> tuple[str, Node | None]:
+    """Return the function a call means: `sets.contains(...)` is one name, not a method."""
+    if node.target is not None:
+        prefix = checker.qualified(node.target, scope)
+        if prefix is not None and f"{prefix}.{node.function}" in FUNCTIONS:
+            checker.checked.global_calls.add(node)
+            return f"{prefix}.{node.function}", None
+    return node.function, node.target
+
+
+def _logic(checker: Checker, node: Call, kinds: list[Type]) -> Type:
+    for arg, kind in zip(node.args, kinds, strict=True):
+        checker.boolean(kind, arg)
+    return BOOL
+
+
+def _choice(checker: Checker, node: Call, kinds: list[Type]) -> Type:
+    result = checker.substitution.variable()
+    condition, one, other = kinds
+    if not checker.unify((condition, BOOL), (one, result), (other, result)):
+        raise mismatch(checker, "_?_:_", kinds, node.span.at, member=False)
+    return checker.resolve(result)
+
+
+def _overloaded(checker: Checker, node: Call, function: str, kinds: list[Type], *, member: bool) -> Type:
+    declared = FUNCTIONS.get(function)
+    if declared is None:
+        raise Mistake(f"undeclared reference to '{function}' (in container '')", node.span.at)
+    matching = []
+    result: Type | None = None
+    for overload in declared:
+        if overload.member != member or len(overload.parameters) != len(kinds):
+            continue
+        parameters, made = _instance(checker, overload)
+        if checker.unify(*zip(kinds, parameters, strict=True)):
+            matching.append(overload)
+            found = checker.resolve(made)
+            result = found if result is None or result == found else DYN
+    if result is None:
+        raise mismatch(checker, function, kinds, node.span.at, member=member)
+    checker.checked.overloads[node] = tuple(matching)
+    return result
+
+
+def _instance(checker: Checker, overload: Overload) -> tuple[tuple[Type, ...], Type]:
+    if not overload.generic:
+        return overload.parameters, overload.result
+    *parameters, result = checker.substitution.fresh((*overload.parameters, overload.result))
+    return tuple(parameters), result
+
+
+def mismatch(checker: Checker, function: str, kinds: list[Type], at: int, *, member: bool) -> Mistake:
+    """Return the mistake of calling a function with what it does not take."""
+    shown = [str(checker.final(kind)) for kind in kinds]
+    receiver = f"{shown.pop(0)}." if member else ""
+    applied = f"{receiver}({', '.join(shown)})"
+    return Mistake(f"found no matching overload for '{function}' applied to '{applied}'", at)
