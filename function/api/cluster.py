@@ -142,7 +142,7 @@ class Pool(Model):
 
     name: str
     nodes: int
-    devices: tuple[Device, ...] | None
+    devices: tuple[Device, ...] | None = None
     """None: not told which devices; empty: told that there are none."""
     class_name: str = ""
     attributes: dict[str, Any] = {}

@@ -74,12 +74,15 @@ _EXPECTED = {
 
 
 def faults_of(error: ValidationError) -> tuple[Fault, ...]:
-    """Turn pydantic's findings into faults, one per field."""
+    """Turn pydantic's findings into faults, one per field, without those that follow from one below."""
+    errors = error.errors(include_url=False, include_context=False)
+    above = {found["loc"][:length] for found in errors for length in range(len(found["loc"]))}
     return tuple(
         Fault(
             path=path_of(found["loc"]),
             message=_EXPECTED.get(found["type"], found["msg"].removeprefix("Value error, ")),
             value="" if found["type"] in {"missing", "extra_forbidden"} else shown(found["input"]),
         )
-        for found in error.errors(include_url=False, include_context=False)
+        for found in errors
+        if found["loc"] not in above
     )
