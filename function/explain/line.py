@@ -5,35 +5,67 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from function.scheduler.decision import Placed
+    from function.scheduler.decision import Dropped, Kept, Placed
     from function.scheduler.reason import Rejection
+
+LAST_RESORT = "first by name"
+"""The score that always applies: it is worth a word only where nothing else decided."""
 
 
 def rejection_line(rejection: Rejection) -> str:
-    """`main on frontier: needs 2, 1 free of 4 nodes`."""
+    """`main on frontier: needs 2, 1 free of 4`."""
     where = " on ".join(part for part in (rejection.engine, rejection.pool) if part)
+    return ": ".join(part for part in (where, particular_line(rejection)) if part)
+
+
+def particular_line(rejection: Rejection) -> str:
+    """`gpu: memory 40Gi (selector 2)`: the particulars without the place."""
     what = rejection.detail
     if rejection.request:
-        what = f"{rejection.request}: {what}" if what else rejection.request
-    if rejection.selector is not None and rejection.request:
+        role = f"{rejection.member}, " if rejection.member not in ("", "Standalone") else ""
+        what = f"{role}{rejection.request}: {what}" if what else f"{role}{rejection.request}"
+    if rejection.selector is not None:
         what += f" (selector {rejection.selector})"
-    if rejection.needs is not None:
-        total = f" of {rejection.total}" if rejection.total is not None else ""
-        free = f", {max(0, rejection.free)} free{total}" if rejection.free is not None else total
-        what = f"{what + ', ' if what else ''}needs {rejection.needs}{free}"
-    return ": ".join(part for part in (where, what) if part)
+    return f"{what}{', ' if what else ''}{numbers(rejection)}" if numbers(rejection) else what
+
+
+def numbers(rejection: Rejection) -> str:
+    """`needs 2, 1 free of 4`; empty without numbers."""
+    if rejection.needs is None:
+        return ""
+    total = f" of {rejection.total}" if rejection.total is not None else ""
+    if rejection.request:
+        return f"needs {rejection.needs}, the device entry {rejection.device} has {rejection.free}"
+    if rejection.free is None:
+        return f"would be {rejection.needs}, allowed {rejection.total}"
+    return f"needs {rejection.needs}, {max(0, rejection.free)} free{total}"
 
 
 def because_line(placed: Placed) -> str:
     """`fewest replicas of this deployment (0), before use2`."""
-    decisive = [(text, value) for text, value in placed.because if text != "first by name"]
-    text = "; ".join(f"{text} ({_value(value)})" for text, value in decisive[:2])
+    decisive = [(text, value) for text, value in placed.because if text != LAST_RESORT]
+    text = "; ".join(f"{text} ({_value(value)})" for text, value in decisive[:2]) or LAST_RESORT
     after = f", before {placed.runner_up}" if placed.runner_up else ", the only place"
     replaced = f"; replaces {placed.replaces.replica.name}" if placed.replaces else ""
     return f"{text}{after}{replaced}"
 
 
+def kept_line(kept: Kept) -> str:
+    """Why an existing replica stays as it is."""
+    if kept.mismatch:
+        particular = f" ({kept.detail})" if kept.detail else ""
+        return f"no place for its replacement: {kept.mismatch.value}{particular}"
+    return f"kept in doubt: {kept.doubt}" if kept.doubt else "a running replica is never moved"
+
+
+def dropped_line(dropped: Dropped) -> str:
+    """Why a replica leaves."""
+    return f"{dropped.cause.value}: {dropped.detail}" if dropped.detail else dropped.cause.value
+
+
 def _value(value: object) -> str:
     if isinstance(value, bytes):
         return value.hex()[:8]
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
     return str(abs(value)) if isinstance(value, int) else str(value)

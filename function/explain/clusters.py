@@ -1,0 +1,196 @@
+"""The verdict on every cluster, as plain data: what its pools need, have and hold, what is in the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from function.explain.line import particular_line, rejection_line
+from function.scheduler.reason import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from function.api import InferenceCluster
+    from function.scheduler.decision import Decision
+    from function.scheduler.ledger import Ledger
+    from function.scheduler.reason import Rejection
+    from function.scheduler.verdict import OnPools
+
+Plain = dict[str, Any]
+
+OTHERS = 20
+"""How many clusters that host no replica are told about."""
+HOLDERS = 5
+"""How many holders of a pool are named."""
+HEADROOM = 10
+"""Up to how many more replicas are counted."""
+
+
+class Verdict(Enum):
+    """What a cluster is to a deployment."""
+
+    Chosen = "hosts replicas of this deployment"
+    Eligible = "could host another replica"
+    Full = "would do, but has no capacity left"
+    Rejected = "does not qualify"
+    Unknown = "cannot be told"
+
+
+FULL = frozenset(
+    {
+        Reason.MaxReplicasPerCluster,
+        Reason.PoolOvercommitted,
+        Reason.InsufficientNodes,
+        Reason.InsufficientDevices,
+        Reason.JointCapacity,
+    }
+)
+"""Reasons that are about capacity and nothing else."""
+
+_PASSING = frozenset({Reason.ClusterNotReady, Reason.NoGatewayAddress, Reason.TopologySpread, *FULL})
+"""Reasons that may pass while nobody edits anything: a cluster recovers, replicas leave."""
+
+
+def resolvable(rejection: Rejection) -> bool:
+    """Whether the rejection may pass by itself: as the cluster recovers or as replicas leave it."""
+    if rejection.reason not in _PASSING:
+        return False
+    short = rejection.reason in (Reason.InsufficientNodes, Reason.InsufficientDevices)
+    return not short or (rejection.needs or 0) <= (rejection.total or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """The decision seen from its clusters."""
+
+    decision: Decision
+    rejections: Mapping[str, Rejection]
+    hosting: frozenset[str]
+
+    @classmethod
+    def of(cls, decision: Decision) -> Survey:
+        """Look at every cluster once."""
+        kept = (each.own.cluster for each in decision.kept)
+        placed = (each.identity.cluster for each in decision.placed)
+        return cls(decision, decision.survey(), frozenset((*kept, *placed)))
+
+    def verdict(self, name: str) -> Verdict:
+        """What a cluster is to the deployment, after this pass."""
+        rejection = self.rejections.get(name)
+        if name in self.hosting:
+            return Verdict.Chosen
+        if name in self.decision.question.fleet.broken or self.decision.places is None:
+            return Verdict.Unknown
+        if rejection is None:
+            return Verdict.Eligible
+        return Verdict.Full if rejection.reason in FULL else Verdict.Rejected
+
+    def names(self) -> list[str]:
+        """Every cluster, those that host replicas first, then those that could, then the nearest misses."""
+        fleet = self.decision.question.fleet
+        listed = {*fleet.clusters, *fleet.broken, *self.hosting}
+        return sorted(listed, key=self._nearness)
+
+    def _nearness(self, name: str) -> tuple[bool, int, int, str]:
+        rejection = self.rejections.get(name)
+        if rejection is None:
+            return (name not in self.hosting, -len(Reason), 0, name)
+        missing = (rejection.needs or 0) - (rejection.free or 0)
+        return (name not in self.hosting, -rejection.reason.depth, missing, name)
+
+    def shown(self, others: int) -> list[str]:
+        """The clusters worth telling about, by name: the hosts and the nearest of the others."""
+        names = self.names()
+        return sorted(names[: len(self.hosting) + others])
+
+    def entry(self, name: str, *, pools: bool = True) -> Plain:
+        """One cluster as plain data."""
+        rejection, verdict = self.rejections.get(name), self.verdict(name)
+        found: Plain = {"name": name, "verdict": verdict.name}
+        if rejection is not None:
+            found |= {"reason": rejection.reason.name, "resolvable": resolvable(rejection)}
+            line = rejection_line(rejection)
+            found |= {"message": line} if line else {}
+        cluster, places = self.decision.question.fleet.clusters.get(name), self.decision.places
+        if cluster is None:
+            return found
+        if places is not None and verdict is not Verdict.Unknown:
+            found["headroom"] = 0 if rejection else places.headroom(cluster, HEADROOM)
+        if pools:
+            found["pools"] = pools_of(self.decision, cluster, below_gates=_below_gates(rejection))
+        return found
+
+
+def _below_gates(rejection: Rejection | None) -> bool:
+    return rejection is None or rejection.reason.depth > Reason.NoPoolsPublished.depth
+
+
+def pools_of(decision: Decision, cluster: InferenceCluster, *, below_gates: bool = True) -> list[Plain]:
+    """The pools of a cluster, in the order they are published: what is free, who holds the rest, who fits."""
+    fitted = list(decision.places.on_pools(cluster)) if decision.places and below_gates else []
+    entries = []
+    for pool in cluster.pools:
+        found: Plain = {
+            "name": pool.name,
+            "free": max(0, decision.ledger.free(cluster.name, pool.name)),
+            "total": pool.nodes,
+        }
+        holders = held_by(decision, decision.ledger, cluster.name, pool.name)
+        if holders:
+            found["heldBy"] = holders
+        engines = [
+            _engine(each, alternative=shape.name) for shape, each in fitted if each.pools == (pool.name,)
+        ]
+        entries.append(found | ({"engines": engines} if engines else {}))
+    return entries
+
+
+def held_by(decision: Decision, ledger: Ledger, cluster: str, pool: str) -> list[Plain]:
+    """Who holds the nodes of a pool, most first: what exists, and what this pass places."""
+    held = dict(ledger.holders(cluster, pool))
+    metadata = decision.question.deployment.metadata
+    own = f"{metadata.namespace}/{metadata.name}"
+    for placed in decision.placed:
+        if placed.identity.cluster == cluster and pool in placed.candidate.nodes:
+            held[own] = held.get(own, 0) + placed.candidate.nodes[pool]
+    ordered = sorted(held.items(), key=lambda item: (-item[1], item[0]))
+    named = [{"deployment": name, "nodes": nodes} for name, nodes in ordered[:HOLDERS]]
+    others = sum(nodes for _, nodes in ordered[HOLDERS:])
+    return [*named, {"deployment": f"{len(ordered) - HOLDERS} others", "nodes": others}] if others else named
+
+
+def _engine(each: OnPools, *, alternative: str) -> Plain:
+    """One engine on one pool: the nodes it needs, or everything that keeps it off."""
+    found: Plain = {"engine": each.engine, **({"alternative": alternative} if alternative else {})}
+    if each.nodes is not None:
+        found["needs"] = each.nodes
+    if each.rejection is None:
+        return found | {"fits": True}
+    found |= {"fits": False, "reason": each.rejection.reason.name}
+    leaves = each.rejection.leaves
+    if each.nodes is None:
+        found["rejections"] = [leaf_of(leaf) for leaf in leaves]
+    return found
+
+
+def leaf_of(rejection: Rejection) -> Plain:
+    """One rejection at the bottom of the tree; what does not apply is left out."""
+    told = {
+        "reason": rejection.reason.name,
+        "member": rejection.member,
+        "request": rejection.request,
+        "selector": rejection.selector,
+        "device": rejection.device,
+        "needs": rejection.needs,
+        "has": rejection.free,
+        "actual": rejection.detail,
+        "message": particular_line(rejection),
+    }
+    return {key: value for key, value in told.items() if value not in ("", None)}
+
+
+def entries(survey: Survey, names: Iterable[str], *, pools: bool = True) -> list[Plain]:
+    """Several clusters as plain data."""
+    return [survey.entry(name, pools=pools) for name in names]

@@ -1,0 +1,163 @@
+"""Lint: what a deployment asks that nobody in the fleet could ever give, however idle the fleet were.
+
+It never changes a decision. Every finding holds for the fleet as it is published now.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from function.cel.errors import EvaluationError
+from function.cel.quantity import quantity
+from function.explain.asked import asked
+from function.explain.catalogue import Catalogue, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from function.api import Device
+    from function.cel import Conjunct, Selector
+    from function.cel.quantity import Quantity
+    from function.explain.asked import Asked
+    from function.scheduler.question import Question
+
+SHOWN = 20
+"""How many findings are told."""
+BOX = 0.9
+"""A device of at least this share of what is asked is taken to be the one that was meant."""
+
+_DRIVER = re.compile(r"""device\.driver\s*==\s*(?:"([^"]*)"|'([^']*)')""")
+_AT_LEAST = re.compile(r"""quantity\(\s*["']([^"']+)["']\s*\)\s*\)\s*(?:>=|>)\s*(?:0|-1)\s*$""")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """One thing that is asked and that the fleet does not have."""
+
+    path: str
+    code: str
+    message: str
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The finding as plain data."""
+        return {"path": self.path, "code": self.code, "message": self.message}
+
+
+def lint(question: Question) -> list[Finding]:
+    """Every finding, once per text: a second place that asks the same is not told again."""
+    catalogue = Catalogue.of(question.fleet)
+    found = list(_labels(question))
+    if catalogue.devices and not question.selectors.invalid:
+        for each in asked(question.deployment):
+            found.extend(_request(question, catalogue, each))
+    first: dict[tuple[str, str], Finding] = {}
+    for finding in found:
+        first.setdefault((finding.code, finding.message), finding)
+    return list(first.values())[:SHOWN]
+
+
+def _request(question: Question, catalogue: Catalogue, each: Asked) -> Iterator[Finding]:
+    """The findings on one request: its selectors one by one, then all of them together."""
+    selectors = [question.selectors.device[selector.cel] for selector in each.sub.selectors]
+    before = 0
+    for index, selector in enumerate(selectors):
+        for finding in _selector(catalogue, f"{each.path}.selectors[{index}]", selector):
+            before += 1
+            yield finding
+    outcomes = question.selectors.evaluations
+    matching = [
+        device
+        for device in catalogue.devices
+        if all(outcomes.outcome(selector, device.subject).kind == "match" for selector in selectors)
+    ]
+    if matching:
+        yield from _count(each, matching)
+    elif not before:
+        yield Finding(each.path, "NeverSatisfied", f"no device of the fleet satisfies request {each.request}")
+
+
+def _count(each: Asked, matching: list[Device]) -> Iterator[Finding]:
+    most = max(matching, key=lambda device: device.count)
+    if most.count < each.sub.count:
+        yield Finding(
+            each.path,
+            "CountNeverCovered",
+            f"request {each.request} asks for {each.sub.count} devices of one node, but no matching "
+            f"device entry of the fleet has more than {most.count}",
+        )
+
+
+def _selector(catalogue: Catalogue, path: str, selector: Selector) -> Iterator[Finding]:
+    for term in selector.conjuncts():
+        missing = [read for read in sorted(term.reads, key=str) if not catalogue.publishes(read)]
+        for read in missing:
+            instead = catalogue.instead_of(read)
+            told = f"; the nearest is {instead}" if instead else ""
+            code = f"Unknown{read.kind.capitalize()}"
+            yield Finding(path, code, f"no device of the fleet publishes the {read.kind} {read}{told}")
+        yield from _driver(catalogue, path, term)
+        if not missing:
+            yield from _below_the_box(catalogue, path, term)
+
+
+def _driver(catalogue: Catalogue, path: str, term: Conjunct) -> Iterator[Finding]:
+    for found in _DRIVER.finditer(term.source):
+        name = found[1] or found[2] or ""
+        if name not in catalogue.drivers:
+            like = nearest(name, catalogue.drivers)
+            told = f"; the nearest is {like}" if like else ""
+            yield Finding(path, "UnknownDriver", f'no device of the fleet has the driver "{name}"{told}')
+
+
+def _below_the_box(catalogue: Catalogue, path: str, term: Conjunct) -> Iterator[Finding]:
+    """A capacity asked by the number on the box, where drivers report a little less."""
+    said, reads = _AT_LEAST.search(term.source), tuple(term.reads)
+    if said is None or len(reads) != 1 or reads[0].kind != "capacity":
+        return
+    wanted = _quantity(said[1])
+    published = {
+        text
+        for device in catalogue.devices
+        for text in [device.subject.content.get(("capacity", reads[0].domain or "", reads[0].id or ""))]
+        if isinstance(text, str) and wanted and _just_below(text, wanted)
+    }
+    if published:
+        most = max(published, key=lambda text: (quantity(text).real(), text))
+        yield Finding(
+            path,
+            "BelowTheBox",
+            f"asks for {reads[0].id} {said[1]} and leaves out devices that publish {most}: drivers report a "
+            f"little less than the number on the box",
+        )
+
+
+def _quantity(text: str) -> Quantity | None:
+    try:
+        return quantity(text)
+    except EvaluationError:
+        return None
+
+
+def _just_below(text: str, wanted: Quantity) -> bool:
+    found = _quantity(text)
+    return found is not None and BOX * wanted.real() <= found.real() < wanted.real()
+
+
+def _labels(question: Question) -> Iterator[Finding]:
+    """Labels that clusterSelector asks for and no cluster carries."""
+    clusters = question.fleet.clusters.values()
+    for key, value in sorted(question.deployment.template.cluster_selector.match_labels.items()):
+        values = {each.labels[key] for each in clusters if key in each.labels}
+        if not clusters or value in values:
+            continue
+        path = f'clusterSelector.matchLabels["{key}"]'
+        if values:
+            carried = ", ".join(sorted(values)[:5])
+            yield Finding(path, "UnknownLabel", f"no cluster has {key}={value}; its values are {carried}")
+        else:
+            like = nearest(key, {name for each in clusters for name in each.labels})
+            told = f"; the nearest is {like}" if like else ""
+            yield Finding(path, "UnknownLabel", f"no cluster has the label {key}{told}")

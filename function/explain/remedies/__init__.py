@@ -1,0 +1,41 @@
+"""Remedies: changes that might let one more replica fit, read off the recorded rejections.
+
+None is proved yet. Each proposer looks at one kind of rejection and gives its most promising changes first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.explain.remedies.capacity import holders, nodes
+from function.explain.remedies.clusters import labels, readiness, taints
+from function.explain.remedies.limits import limits
+from function.explain.remedies.requests import counts, selectors
+from function.explain.remedies.seen import Seen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from function.explain.change import Change
+    from function.scheduler.decision import Decision
+    from function.scheduler.reason import Rejection
+
+PROPOSERS: tuple[Callable[[Seen], Iterator[Change]], ...] = (
+    nodes,
+    limits,
+    taints,
+    selectors,
+    counts,
+    labels,
+    readiness,
+    holders,
+)
+"""In the order in which their changes are tried."""
+
+
+def proposals(decision: Decision, rejections: Mapping[str, Rejection]) -> Iterable[Change]:
+    """Every proposal: the best of each kind first, then the second best of each."""
+    seen = Seen(decision, rejections)
+    columns = [list(proposer(seen)) for proposer in PROPOSERS]
+    for row in range(max(map(len, columns), default=0)):
+        yield from (column[row] for column in columns if row < len(column))

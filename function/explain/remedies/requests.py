@@ -1,0 +1,94 @@
+"""Remedies for device requests that nothing matches: relax one selector, or ask for fewer devices."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from function.explain.change import Change, Plain, edited, requests_in
+from function.explain.relax import relaxed
+from function.explain.remedies.seen import EACH, Seen
+from function.scheduler.reason import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from function.api import Device, InferenceCluster
+    from function.scheduler.question import Question
+    from function.scheduler.reason import Rejection
+
+
+def selectors(seen: Seen) -> Iterator[Change]:
+    """Relax one device selector to a value that a device really has; the one that opens most clusters."""
+    wider: Counter[tuple[str, str]] = Counter()
+    for cluster, found in seen.headed(Reason.NoMatchingDevice):
+        leaves = [leaf for leaf in found.leaves if leaf.reason is Reason.NoMatchingDevice]
+        wider.update({pair for leaf in leaves if (pair := _relaxed(seen.question, cluster, leaf))})
+    for (old, new), _ in sorted(wider.items(), key=lambda item: (-item[1], item[0]))[:EACH]:
+        yield _rewritten(old, new)
+
+
+def _relaxed(question: Question, cluster: InferenceCluster, leaf: Rejection) -> tuple[str, str] | None:
+    source = source_of(question, leaf)
+    device = _device(cluster, leaf)
+    if device is None or not source:
+        return None
+    new = relaxed(question.selectors.device[source], device.subject)
+    return (source, new) if new else None
+
+
+def source_of(question: Question, leaf: Rejection) -> str:
+    """The text of the selector that a rejection is about; empty when it is about none."""
+    if leaf.selector is None:
+        return ""
+    for shape in question.deployment.shapes:
+        for engine in shape.engines:
+            for member in engine.members if engine.name == leaf.engine else ():
+                for request in member.requests if member.role == leaf.member else ():
+                    if request.name == leaf.request:
+                        return request.ranked[leaf.rank].selectors[leaf.selector].cel
+    return ""
+
+
+def _device(cluster: InferenceCluster, leaf: Rejection) -> Device | None:
+    pool = cluster.by_name.get(leaf.pool)
+    named = [each for each in (pool.devices or ()) if leaf.device in (each.name, each.driver)] if pool else []
+    return named[0] if named else None
+
+
+def _rewritten(old: str, new: str) -> Change:
+    def edit(plain: Plain) -> None:
+        for each in requests_in(plain):
+            for selector in each.get("selectors", ()):
+                selector["cel"] = new if selector["cel"] == old else selector["cel"]
+
+    facts = {"selector": old, "instead": new}
+    text = f"relax the selector {old} to {new}"
+    return Change("RelaxSelector", text, lambda question: edited(question, edit), facts, group=f"relax {old}")
+
+
+def counts(seen: Seen) -> Iterator[Change]:
+    """Ask for as many devices per node as there are."""
+    found = Counter(
+        (leaf.request, leaf.needs, leaf.free)
+        for _, each in seen.headed(Reason.DeviceCountShort)
+        for leaf in each.leaves
+        if leaf.reason is Reason.DeviceCountShort and leaf.free
+    )
+    for (request, asked, most), _ in sorted(found.items(), key=lambda item: (-(item[0][2] or 0), item[0]))[
+        :1
+    ]:
+        yield _lowered(request, asked or 0, most or 0)
+
+
+def _lowered(request: str, asked: int, most: int) -> Change:
+    def edit(plain: Plain) -> None:
+        for each in requests_in(plain):
+            if each.get("name") == request and each.get("count", 1) == asked:
+                each["count"] = most
+
+    text = f"ask for {most} instead of {asked} devices in request {request}"
+    facts = {"request": request, "from": asked, "to": most}
+    return Change(
+        "LowerCount", text, lambda question: edited(question, edit), facts, group=f"count {request}"
+    )
