@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.api.names import endpoint_key, replica_key
-from function.compose.conditions import PROBLEMS, conditions
+from function.compose.conditions import PROBLEMS, SCHEDULED, conditions
 from function.compose.endpoints import endpoints
 from function.compose.replicas import kept_replica, placed_replica
 from function.compose.results import results
 from function.exchange import Condition, Desired, Requirement, Response, Result
 from function.explain.message import histogram, one_line
+from function.explain.report import report
 from function.fleet import CACHE, CLUSTERS, REPLICAS
 
 if TYPE_CHECKING:
@@ -76,11 +77,14 @@ def answer(decision: Decision, composite: Mapping[str, Plain]) -> Response:
         each.reason in PROBLEMS and not each.status for each in told if each.reason != "PartiallyScheduled"
     )
     invalid = bool(question.selectors.invalid or question.config_fault) or not question.fleet.inputs_told
-    ttl = question.config.ttl
+    ttl, counts = question.config.ttl, _counts(decision)
+    status: dict[str, Plain] = {"replicas": {"total": decision.total, "ready": routable}}
+    if question.config.explain == "Status":
+        status["placement"] = report(decision, _summary(told))
     return Response(
         requirements=requirements(deployment.cache, deployment.namespace),
         desired=found,
-        status={"replicas": {"total": decision.total, "ready": routable}},
+        status=status,
         unready=decision.total < deployment.required or invalid or _cache_unknown(decision),
         conditions=told,
         results=results(decision, told, composite),
@@ -89,10 +93,14 @@ def answer(decision: Decision, composite: Mapping[str, Plain]) -> Response:
         and decision.total >= decision.wanted
         and routable >= decision.total,
         ttl=(ttl.pending, ttl.settled),
-        counts=_counts(decision),
+        counts=counts,
         rejections={reason.name: count for reason, count in histogram(decision.rejections).items()},
         decision=decision,
     )
+
+
+def _summary(told: tuple[Condition, ...]) -> str:
+    return next(each.message for each in told if each.type == SCHEDULED)
 
 
 def _cache_unknown(decision: Decision) -> bool:
