@@ -28,7 +28,7 @@ def version() -> str:
 
 def configuration(registry: str, out: Path) -> Path:
     """Build the Configuration package, which depends on the Function in the given registry."""
-    staged = ROOT / "build" / "configuration"
+    staged = out / "configuration"
     shutil.rmtree(staged, ignore_errors=True)
     shutil.copytree(ROOT / "apis", staged / "apis")
     meta = (ROOT / "crossplane.yaml").read_text()
@@ -40,7 +40,7 @@ def configuration(registry: str, out: Path) -> Path:
 
 def function(runtime: Path, architecture: str, out: Path) -> Path:
     """Build the Function package around a runtime image: a tarball as `docker save` makes it."""
-    staged = ROOT / "build" / "function"
+    staged = out / "function"
     shutil.rmtree(staged, ignore_errors=True)
     shutil.copytree(ROOT / "package" / "input", staged / "input")
     shutil.copy(ROOT / "package" / "crossplane.yaml", staged)

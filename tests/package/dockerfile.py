@@ -20,7 +20,7 @@ class Stage:
     def debian(self) -> str:
         """The Debian release of the base image, by its number."""
         names = {"bookworm": "12", "trixie": "13"}
-        found = re.search(r"debian(\d+)|(bookworm|trixie)", self.image)
+        found = re.search(r"debian:?(\d+)|(bookworm|trixie)", self.image)
         assert found, f"{self.image} does not say its Debian release"
         return found[1] or names[found[2]]
 
