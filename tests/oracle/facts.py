@@ -37,6 +37,12 @@ class Cluster:
     declared: frozenset[str] | None
     """The pools of its spec; None when the spec tells of none."""
 
+    @property
+    def usable(self) -> tuple[Pool, ...]:
+        """The published pools that a new replica may use: those the spec still has."""
+        pools = self.pools.values()
+        return tuple(each for each in pools if self.declared is None or each.name in self.declared)
+
 
 @dataclass(frozen=True)
 class Replica:

@@ -95,9 +95,7 @@ def about(request: Plain, pool: Pool) -> tuple[Plain, ...]:
 
 def claimable(member: Plain, cluster: Cluster) -> bool:
     """Say whether the member could claim a device on some pool of the cluster, capacity aside."""
-    return any(
-        claims(member, chosen) for pool in cluster.pools.values() for chosen in assignments(member, pool)
-    )
+    return any(claims(member, chosen) for pool in cluster.usable for chosen in assignments(member, pool))
 
 
 def pods(engine: Plain, member: Plain) -> int:

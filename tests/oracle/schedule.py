@@ -24,7 +24,9 @@ function decides otherwise, one of the two is to be corrected:
 12. An empty list of clusters allows a scale down; a missing one allows nothing.
 13. A replica whose cluster cannot be found in an empty fleet counts as on a cluster that is not Ready.
 14. Two listed objects with one identity: the first by name is ours.
-15. The cluster a replica is on is the one of its key, and its `spec.clusterName` says the same.
+15. A pool that is published but that the cluster's spec no longer has takes nothing new: a replica placed
+    there would be mismatched at once.
+16. The cluster a replica is on is the one of its key, and its `spec.clusterName` says the same.
 """
 
 from __future__ import annotations
@@ -340,7 +342,7 @@ class Scheduler:
         """
         must = [matching.claimable(member, cluster) for member in engine["members"]]
         found: dict[tuple[str, int], tuple[matching.Assignment, ...]] = {}
-        for pool in cluster.pools.values():
+        for pool in cluster.usable:
             each = [list(matching.assignments(member, pool)) for member in engine["members"]]
             for taken in itertools.product(*each):
                 claimed = [

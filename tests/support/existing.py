@@ -50,7 +50,7 @@ class Store:
 
 def own(draw: Source, parent: Plain, clusters: list[Plain], store: Store, taste: Taste) -> None:
     """Add replicas of the deployment, some observed, some only listed, some stamped from an older version."""
-    older = edited(draw, parent) if draw.odds(0.35) else parent
+    older = edited(draw, parent) if draw.odds(taste.edits) else parent
     for _ in range(draw.choice((1, 2, 2, 3, 4, 5))):
         on = draw.choice(clusters)
         where = "gone" if draw.odds(taste.oddity / 2) else on["metadata"]["name"]

@@ -26,6 +26,8 @@ class Taste:
     """Per object: something unusual about it."""
     own: float = 0.75
     """The deployment has replicas already."""
+    edits: float = 0.35
+    """The deployment was edited since they were stamped."""
 
 
 TASTE = Taste()
