@@ -17,7 +17,7 @@ from function.api import replica as replica_api
 from function.api.names import Identity, read_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from function.exchange import Document, Request, Reuse
 
@@ -104,7 +104,8 @@ class Fleet:
         return self.told_clusters is Told.DELIVERED and not self.nameless and not listed
 
 
-def _told(request: Request, name: str) -> Told:
+def told(request: Request, name: str) -> Told:
+    """Whether a requirement was delivered, and with anything in it."""
     items = request.required.get(name)
     if items is None:
         return Told.UNRESOLVED
@@ -260,6 +261,16 @@ class _Sorting:
         return own
 
 
+def listed_own(
+    deployment: ModelDeployment, listed: Iterable[tuple[ModelReplica, Document]]
+) -> tuple[Own, ...]:
+    """A deployment's own replicas as far as they are listed, in their order."""
+    sorting = _Sorting(deployment, {}, set())
+    for replica, document in listed:
+        sorting.add(replica, document)
+    return tuple(sorted(sorting.finish(), key=_order))
+
+
 def _endpoint_identities(endpoints: Mapping[str, Document]) -> set[Identity]:
     return {read[1] for key in endpoints if (read := read_key(key)) is not None}
 
@@ -272,11 +283,11 @@ def _cache(request: Request, deployment: ModelDeployment) -> tuple[Told | None, 
     """What is told about the referenced cache. One that cannot be read is not known yet."""
     if not deployment.cache:
         return None, None
-    told = _told(request, CACHE)
-    if told is not Told.DELIVERED:
-        return told, None
+    state = told(request, CACHE)
+    if state is not Told.DELIVERED:
+        return state, None
     try:
-        return told, ModelCache.parse(request.required[CACHE][0].plain())
+        return state, ModelCache.parse(request.required[CACHE][0].plain())
     except ValueError:
         return Told.UNRESOLVED, None
 
@@ -308,8 +319,8 @@ def read_fleet(
         clusters=clusters,
         broken=broken,
         nameless=nameless,
-        told_clusters=_told(request, CLUSTERS),
-        told_replicas=_told(request, REPLICAS),
+        told_clusters=told(request, CLUSTERS),
+        told_replicas=told(request, REPLICAS),
         told_cache=told_cache,
         cache=cache,
         own=tuple(own),

@@ -13,7 +13,8 @@ from function.compose.size import room_for
 from function.compose.untouched import untouched
 from function.exchange import NoReuse
 from function.fleet import CLUSTERS, REPLICAS, read_fleet
-from function.scheduler.question import ask
+from function.peers import read_peers
+from function.scheduler.question import NOBODY, ask
 from function.scheduler.schedule import schedule
 
 if TYPE_CHECKING:
@@ -31,7 +32,10 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
         told = CLUSTERS in request.required and REPLICAS in request.required
         return unreadable(str(error), untouched(request), "", told=told)
     config, fault = _config(request)
-    question = ask(deployment, read_fleet(request, deployment, reuse), config, fault)
+    coordinated = config.coordination == "GlobalOrder"
+    fleet = read_fleet(request, deployment, reuse, thorough=coordinated or config.overcommit == "Yield")
+    peers = read_peers(request, deployment, fleet, reuse) if coordinated else NOBODY
+    question = ask(deployment, fleet, config, fault, peers)
     decision = schedule(question, room=room_for(deployment, question.fleet))
     return answer(decision, composite)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from function.api.model import Model, Whole
 from function.api.placement import PlacementPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 API_VERSION: Literal["fleet-scheduler.fn.modelplane.ai/v1alpha1"] = (
     "fleet-scheduler.fn.modelplane.ai/v1alpha1"
@@ -41,10 +44,39 @@ class Ttl(_Strict):
     settled: Seconds | None = None
 
 
+def _no_unknown(model: type[BaseModel], plain: object, path: str) -> None:
+    """Refuse fields that a model does not have, at any depth. Raises ValueError naming the first."""
+    if isinstance(plain, list):
+        for number, each in enumerate(plain):
+            _no_unknown(model, each, f"{path.removesuffix('.')}[{number}].")
+    if not isinstance(plain, dict):
+        return
+    fields = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+    for key in sorted(plain):
+        if key not in fields:
+            raise ValueError(f"{path}{key}: no such field")
+        for inner in _models_in(fields[key]):
+            _no_unknown(inner, plain[key], f"{path}{key}.")
+
+
+def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
+    """The models an annotation speaks of: of an optional field, of a list."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for each in get_args(annotation):
+        yield from _models_in(each)
+
+
+def _known(plain: object) -> object:
+    """A deployment may come from a newer API; the input belongs to this build, and a typo is an error."""
+    _no_unknown(PlacementPolicy, plain, "")
+    return plain
+
+
 class Defaults(_Strict):
     """What applies where a deployment sets nothing."""
 
-    placement: PlacementPolicy = PlacementPolicy()
+    placement: Annotated[PlacementPolicy, BeforeValidator(_known)] = PlacementPolicy()
 
 
 class SchedulerConfig(_Strict):

@@ -206,7 +206,13 @@ class ModelDeployment(Model):
     @property
     def required(self) -> int:
         """How many must be placed for the deployment to count as placed."""
-        return self.spec.replicas if self.spec.min_replicas is None else self.spec.min_replicas
+        return self.spec.replicas if self.least is None else self.least
+
+    @property
+    def least(self) -> int | None:
+        """minReplicas, never more than are wanted; None when not set."""
+        least = self.spec.min_replicas
+        return None if least is None else min(least, self.spec.replicas)
 
     @property
     def template(self) -> ReplicaSpec:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.compose.notes import noted
 from function.exchange import Condition
 from function.explain.message import around, one_line, placed_of
 from function.fleet import CACHE, CLUSTERS, REPLICAS, Told
@@ -34,6 +35,7 @@ PROBLEMS = frozenset(
 def _unresolved(decision: Decision) -> list[str]:
     fleet = decision.question.fleet
     told = {CLUSTERS: fleet.told_clusters, REPLICAS: fleet.told_replicas, CACHE: fleet.told_cache}
+    told |= decision.question.peers.told
     return [name for name, state in told.items() if state is Told.UNRESOLVED]
 
 
@@ -47,7 +49,7 @@ def _invalid_selectors(decision: Decision) -> Iterator[tuple[str, str]]:
 
 
 def _held(decision: Decision) -> Iterator[tuple[str, str]]:
-    held = decision.held
+    held = [each for each in decision.held if not each.waits]
     if held:
         first = held[0]
         why = (
@@ -61,7 +63,7 @@ def _held(decision: Decision) -> Iterator[tuple[str, str]]:
 
 
 def _shortfall(decision: Decision) -> Iterator[tuple[str, str]]:
-    total, least = decision.total, decision.question.deployment.spec.min_replicas
+    total, least = decision.total, decision.question.deployment.least
     if total >= decision.wanted:
         return
     if least is not None and total < least:
@@ -112,11 +114,12 @@ def scheduled(decision: Decision) -> Condition:
     found = next(_problems(decision), None)
     if found is not None:
         reason, text = found
-        met = reason == "PartiallyScheduled" and decision.question.deployment.spec.min_replicas is not None
-        return Condition(SCHEDULED, status=met, reason=reason, message=one_line(text))
+        met = reason == "PartiallyScheduled" and decision.question.deployment.least is not None
+        return Condition(SCHEDULED, status=met, reason=reason, message=noted(decision, text))
+    text = noted(decision, placed_of(decision))
     if decision.total and not any(kept.own.observed for kept in decision.kept):
-        return Condition(SCHEDULED, status=False, reason="Scheduling", message=placed_of(decision))
-    return Condition(SCHEDULED, status=True, reason="ReplicasCreated", message=placed_of(decision))
+        return Condition(SCHEDULED, status=False, reason="Scheduling", message=text)
+    return Condition(SCHEDULED, status=True, reason="ReplicasCreated", message=text)
 
 
 def ready(decision: Decision, routable: int) -> Condition:

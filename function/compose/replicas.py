@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from function.api.replica import WAS_READY_ANNOTATION
 from function.compose.objects import as_observed, composed, labels
 from function.exchange import Desired
 
@@ -19,11 +20,15 @@ if TYPE_CHECKING:
 KIND = "ModelReplica"
 
 
-def _member(member: Member, pool: str, requests: list[dict[str, Any]]) -> dict[str, Any]:
-    """One member: only the fields that are set, and never an empty list of requests."""
+def _member(
+    member: Member, pool: str, requests: list[dict[str, Any]], constraints: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """One member: only the fields that are set, and never an empty list."""
     emitted: dict[str, Any] = {"role": member.role, "nodePoolName": pool}
     if requests:
         emitted["deviceRequests"] = requests
+    if constraints:
+        emitted["deviceConstraints"] = constraints
     if member.worker is not None and member.worker.nodes is not None:
         emitted["worker"] = {"nodes": member.worker.nodes}
     if member.template is not None:
@@ -51,6 +56,19 @@ def _requests(match: Match) -> list[dict[str, Any]]:
     ]
 
 
+def _constraints(member: Member, match: Match) -> list[dict[str, Any]]:
+    """The member's constraints on what its claim holds; one about nothing claimed is left out."""
+    claimed = {each.request for each in match.claimed}
+    found = []
+    for each in member.node_selector.constraints if member.node_selector else ():
+        named = [name for name in each.requests if name in claimed]
+        if named:
+            found.append({"requests": named, "matchAttribute": each.match_attribute})
+        elif claimed and not each.requests:
+            found.append({"matchAttribute": each.match_attribute})
+    return found
+
+
 def _spec(deployment: ModelDeployment, cluster: str, engines: list[dict[str, Any]]) -> dict[str, Any]:
     spec: dict[str, Any] = {"clusterName": cluster, "engines": engines}
     if deployment.cache:
@@ -62,7 +80,12 @@ def _spec(deployment: ModelDeployment, cluster: str, engines: list[dict[str, Any
 
 def _placed_engine(candidate: Candidate, engine: Engine, option: EngineOption) -> dict[str, Any]:
     members = [
-        _member(member, candidate.pool(option, at), _requests(option.matches[at]))
+        _member(
+            member,
+            candidate.pool(option, at),
+            _requests(option.matches[at]),
+            _constraints(member, option.matches[at]),
+        )
         for at, member in enumerate(engine.members)
     ]
     return _engine(engine, members)
@@ -82,7 +105,10 @@ def _updated_engine(engine: Engine, observed: Mapping[str, Any]) -> dict[str, An
     by_role = {str(member.role): member for member in engine.members}
     members = [
         _member(
-            by_role[each.get("role") or "Standalone"], each["nodePoolName"], each.get("deviceRequests") or []
+            by_role[each.get("role") or "Standalone"],
+            each["nodePoolName"],
+            each.get("deviceRequests") or [],
+            each.get("deviceConstraints") or [],
         )
         for each in observed["members"]
     ]
@@ -103,10 +129,15 @@ def _updated(deployment: ModelDeployment, kept: Kept) -> dict[str, Any]:
     )
 
 
-def kept_replica(deployment: ModelDeployment, kept: Kept) -> Desired:
-    """A replica that stays: updated in place, or exactly as observed."""
+def kept_replica(deployment: ModelDeployment, kept: Kept, *, remember: bool = False) -> Desired:
+    """A replica that stays: updated in place, or exactly as observed.
+
+    With `remember` it is noted on it that it was Ready once; the note is carried on ever after.
+    """
     if kept.shape is None:
         resource = as_observed(kept.own.document, kind=KIND, namespace=deployment.namespace)
     else:
         resource = _updated(deployment, kept)
+    if kept.own.replica.was_ready or (remember and kept.own.replica.ready is True):
+        resource["metadata"]["annotations"] = {WAS_READY_ANNOTATION: "true"}
     return Desired(resource, ready=kept.own.observed and kept.own.replica.ready is True)

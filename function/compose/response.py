@@ -13,6 +13,7 @@ from function.exchange import Condition, Desired, Requirement, Response, Result
 from function.explain.message import histogram, one_line
 from function.explain.report import report
 from function.fleet import CACHE, CLUSTERS, REPLICAS
+from function.peers import CACHES, DEPLOYMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,12 +24,15 @@ if TYPE_CHECKING:
 API_VERSION = "modelplane.ai/v1alpha1"
 
 
-def requirements(cache: str, namespace: str) -> tuple[Requirement, ...]:
+def requirements(cache: str, namespace: str, *, coordinated: bool = False) -> tuple[Requirement, ...]:
     """What Crossplane must fetch: the same on every call."""
-    needed = (
+    needed: tuple[Requirement, ...] = (
         Requirement(CLUSTERS, API_VERSION, "InferenceCluster"),
         Requirement(REPLICAS, API_VERSION, "ModelReplica"),
     )
+    if coordinated:
+        deployments = Requirement(DEPLOYMENTS, API_VERSION, "ModelDeployment")
+        needed = (*needed, deployments, Requirement(CACHES, API_VERSION, "ModelCache"))
     if not cache:
         return needed
     return (*needed, Requirement(CACHE, API_VERSION, "ModelCache", match_name=cache, namespace=namespace))
@@ -37,7 +41,8 @@ def requirements(cache: str, namespace: str) -> tuple[Requirement, ...]:
 def desired(decision: Decision) -> dict[str, Desired]:
     """Everything desired: kept and new replicas, and the endpoints of those that are ready for traffic."""
     deployment = decision.question.deployment
-    found = {kept.own.key: kept_replica(deployment, kept) for kept in decision.kept}
+    remember = decision.question.config.overcommit == "Yield"
+    found = {kept.own.key: kept_replica(deployment, kept, remember=remember) for kept in decision.kept}
     found |= {replica_key(placed.identity): placed_replica(deployment, placed) for placed in decision.placed}
     found |= endpoints(decision)
     return dict(sorted(found.items()))
@@ -76,13 +81,18 @@ def answer(decision: Decision, composite: Mapping[str, Plain]) -> Response:
     broken = any(
         each.reason in PROBLEMS and not each.status for each in told if each.reason != "PartiallyScheduled"
     )
-    invalid = bool(question.selectors.invalid or question.config_fault) or not question.fleet.inputs_told
+    invalid = bool(question.selectors.invalid or question.config_fault)
+    invalid = invalid or not (question.fleet.inputs_told and question.peers.resolved)
     ttl, counts = question.config.ttl, _counts(decision)
     status: dict[str, Plain] = {"replicas": {"total": decision.total, "ready": routable}}
     if question.config.explain == "Status":
         status["placement"] = report(decision, _summary(told))
     return Response(
-        requirements=requirements(deployment.cache, deployment.namespace),
+        requirements=requirements(
+            deployment.cache,
+            deployment.namespace,
+            coordinated=question.config.coordination == "GlobalOrder",
+        ),
         desired=found,
         status=status,
         unready=decision.total < deployment.required or invalid or _cache_unknown(decision),

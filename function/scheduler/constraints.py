@@ -23,6 +23,8 @@ def values_of(device: Device, name: str) -> Values:
 
     A name without a domain is in the domain of the driver, on either side.
     """
+    if not name:
+        return frozenset()
     qualified = name if "/" in name else f"{device.driver}/{name}"
     for published, holder in device.attributes.items():
         if (published if "/" in published else f"{device.driver}/{published}") == qualified:
@@ -43,16 +45,20 @@ class Constraints:
 
     @classmethod
     def of(cls, member: Member) -> Constraints:
-        """Read the constraints of a member. No request named means all of them."""
+        """Read the constraints of a member. No request named means all of them.
+
+        One that names a request the member does not have can never hold: no claim could carry it.
+        """
         stated = member.node_selector.constraints if member.node_selector else ()
         names = [request.name for request in member.requests]
         return cls(
             [
                 (
-                    each.match_attribute,
+                    each.match_attribute if set(each.requests) <= set(names) else "",
                     frozenset(
                         at for at, name in enumerate(names) if not each.requests or name in each.requests
-                    ),
+                    )
+                    or frozenset(range(len(names))),
                 )
                 for each in stated
             ]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from function.scheduler.accounting import Gangs
     from function.scheduler.candidate import Candidate
     from function.scheduler.ledger import Ledger
+    from function.scheduler.overcommit import Overcommitted
     from function.scheduler.places import Places
     from function.scheduler.question import Question
     from function.scheduler.reason import Rejection
@@ -58,6 +59,8 @@ class Kept:
     grown_gangs: Mapping[str, Gangs] = field(default_factory=dict)
     """Pods charged on top of the stamped ones, by pool, where devices are charged."""
     detail: str = ""
+    waits: str = ""
+    """What it would leave for now, were it not for the disruption budget: a drain, a replacement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,8 @@ class Decision:
     """Why filling stopped early, when it was not for want of a place."""
     withheld: int = 0
     """Replicas that had a place and were not placed, because minReplicas was out of reach."""
+    overcommitted: tuple[Overcommitted, ...] = ()
+    """Pools of its replicas that hold more than they have, as observed."""
     matched: int = 0
     """Work: (member, pool shape) pairs matched."""
     places: Places | None = field(default=None, repr=False, compare=False)

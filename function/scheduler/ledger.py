@@ -91,14 +91,23 @@ class Ledger:
             held[f"{replica.namespace}/{replica.deployment or replica.name}"] += replica.nodes[pool]
         return dict(sorted(held.items(), key=lambda item: (-item[1], item[0])))
 
+    def size(self, cluster: str, pool: str) -> int:
+        """Nodes a pool has."""
+        return self._sizes.get((cluster, pool), 0)
+
+    def living_nodes(self, cluster: str, pool: str) -> int:
+        """Nodes of a pool that existing replicas hold, those that are being deleted aside."""
+        return sum(each.nodes[pool] for each in self.holding(cluster, pool) if not each.deleting)
+
     def overcommitted(self, cluster: str, pool: str) -> bool:
         """Whether the living replicas that exist hold more than the pool has, whatever is decided now."""
-        living = [each for each in self.holding(cluster, pool) if not each.deleting]
-        empty = self._kinds.get((cluster, pool))
-        if empty is None:
-            held = sum(each.nodes[pool] for each in living)
-            return held > self._sizes.get((cluster, pool), held)
-        packed = empty
-        for each in living:
-            packed = packed.plus(stamped_gangs(each.engines).get(pool, ()))
+        key = (cluster, pool)
+        if key not in self._sizes:
+            return False
+        if key not in self._kinds:
+            return self.living_nodes(cluster, pool) > self._sizes[key]
+        packed = self._kinds[key]
+        for each in self.holding(cluster, pool):
+            if not each.deleting:
+                packed = packed.plus(stamped_gangs(each.engines).get(pool, ()))
         return packed.shortage is not None

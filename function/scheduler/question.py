@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from function.api.placement import PlacementPolicy
+from function.peers import Peers
 from function.scheduler.selectors import Selectors, compile_selectors
 
 if TYPE_CHECKING:
     from function.api import ModelDeployment, SchedulerConfig
     from function.fleet import Fleet
+
+NOBODY = Peers()
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,8 @@ class Question:
     fleet: Fleet
     config_fault: str = ""
     """What is wrong with the function's input; then the defaults apply and nothing new is placed."""
+    peers: Peers = NOBODY
+    """The deployments that place before this one, where placing is coordinated."""
 
     @property
     def reads_nodes(self) -> bool:
@@ -32,8 +37,13 @@ class Question:
 
 
 def ask(
-    deployment: ModelDeployment, fleet: Fleet, config: SchedulerConfig, config_fault: str = ""
+    deployment: ModelDeployment,
+    fleet: Fleet,
+    config: SchedulerConfig,
+    config_fault: str = "",
+    peers: Peers = NOBODY,
 ) -> Question:
     """Put the question together; selectors are compiled here."""
     policy = (deployment.spec.placement or PlacementPolicy()).over(config.defaults.placement)
-    return Question(deployment, policy, compile_selectors(deployment, policy), config, fleet, config_fault)
+    selectors = compile_selectors(deployment, policy)
+    return Question(deployment, policy, selectors, config, fleet, config_fault, peers)

@@ -5,12 +5,14 @@ Doubt never removes a running replica. Everything that can make one leave in thi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from function.api.taints import untolerated
 from function.scheduler.decision import Cause, Dropped, Kept
+from function.scheduler.disruption import leaving_now
 from function.scheduler.mismatch import examine
+from function.scheduler.overcommit import overcommitted_pools, yielding
 
 if TYPE_CHECKING:
     from function.fleet import Own
@@ -59,14 +61,34 @@ def _stays(question: Question, fits: Fits, ledger: Ledger, own: Own) -> Kept:
     return examine(question, fits, ledger, own, question.fleet.clusters.get(own.cluster))
 
 
+def _yields(question: Question, ledger: Ledger) -> dict[str, Dropped]:
+    """Own replicas that give way in an overcommitted pool, by key; nobody does unless asked to."""
+    if question.config.overcommit != "Yield" or not question.fleet.inputs_told:
+        return {}
+    asked = yielding(ledger, overcommitted_pools(question.fleet.own, ledger))
+    return {
+        own.key: Dropped(own, Cause.Yielded, f"pool {pool.pool}")
+        for replica, pool in asked
+        for own in question.fleet.own
+        if own.replica == replica and own.identity is not None
+    }
+
+
 def retain(question: Question, fits: Fits, ledger: Ledger) -> Retained:
     """Go through the existing replicas in the order of cluster and index."""
+    yields = _yields(question, ledger)
+    leaving = {own.key: _leaves(question, own) or yields.get(own.key) for own in question.fleet.own}
+    drains = {key: each for key, each in leaving.items() if each and each.cause is Cause.Drained}
+    staying = [own for own in question.fleet.own if leaving[own.key] is None or own.key in drains]
+    now = leaving_now(question, staying, [each.own for each in drains.values()])
     kept: list[Kept] = []
     dropped: list[Dropped] = []
     for own in question.fleet.own:
-        leaving = _leaves(question, own)
-        if leaving is not None:
-            dropped.append(leaving)
-        else:
+        gone = leaving[own.key]
+        if gone is None:
             kept.append(_stays(question, fits, ledger, own))
+        elif own.key in drains and own.key not in now:
+            kept.append(replace(_stays(question, fits, ledger, own), waits=f"drain ({gone.detail})"))
+        else:
+            dropped.append(gone)
     return Retained(tuple(kept), tuple(dropped))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 from function.fleet import Told
+from function.scheduler.coordination import reserve
 from function.scheduler.decision import Decision
 from function.scheduler.fill import Placing, fill
 from function.scheduler.fit import Fits
 from function.scheduler.indices import Indices
 from function.scheduler.ledger import Ledger
+from function.scheduler.overcommit import overcommitted_pools
 from function.scheduler.places import Places
 from function.scheduler.replace import replace
 from function.scheduler.retain import retain
@@ -17,6 +20,8 @@ from function.scheduler.scale_down import scale_down
 from function.scheduler.tally import Tally
 
 if TYPE_CHECKING:
+    from function.api import ModelReplica
+    from function.fleet import Own
     from function.scheduler.decision import Dropped, Kept, Placed
     from function.scheduler.question import Question
     from function.scheduler.reason import Rejection
@@ -29,8 +34,14 @@ def open_ledger(question: Question) -> Ledger:
     for replica in fleet.charged:
         ledger.open(replica, replica.cluster)
     for own in fleet.own:
-        ledger.open(own.replica, own.holds)
+        ledger.open(_known_to_leave(own), own.holds)
     return ledger
+
+
+def _known_to_leave(own: Own) -> ModelReplica:
+    """The replica, marked as being deleted where only the list knows that."""
+    stale = own.terminating and not own.replica.deleting
+    return dataclasses.replace(own.replica, deleting=True) if stale else own.replica
 
 
 def may_place(question: Question) -> bool:
@@ -38,12 +49,22 @@ def may_place(question: Question) -> bool:
     fleet = question.fleet
     fleet_known = fleet.inputs_told and fleet.told_clusters is Told.DELIVERED
     cache_known = fleet.told_cache in (None, Told.DELIVERED)
-    return fleet_known and cache_known and not question.selectors.invalid and not question.config_fault
+    known = fleet_known and cache_known and question.peers.resolved
+    return known and not question.selectors.invalid and not question.config_fault
 
 
 def schedule(question: Question, *, room: int | None = None) -> Decision:
     """Decide. `room` caps how many new replicas the answer can carry; None is no cap."""
-    ledger, fits = open_ledger(question), Fits(question)
+    ledger = open_ledger(question)
+    if may_place(question):
+        reserve(question, ledger, run_pass)
+    decision = run_pass(question, ledger, room=room)
+    return dataclasses.replace(decision, overcommitted=overcommitted_pools(question.fleet.own, ledger))
+
+
+def run_pass(question: Question, ledger: Ledger, *, room: int | None = None) -> Decision:
+    """Take one deployment through its pass, on a ledger that may hold what others would take."""
+    fits = Fits(question)
     retained = retain(question, fits, ledger)
     kept, scaled = scale_down(question, ledger, retained.kept)
     dropped = [*retained.dropped, *scaled]
@@ -70,8 +91,7 @@ def _place(
     placed: list[Placed] = fill(placing, allowed)
     withheld, full = _withhold(question, placing, len(kept), placed)
     if not withheld:
-        done, given_up = replace(question, placing, kept)
-        kept = tuple(each for each in kept if each.own.key not in given_up)
+        done, kept = replace(question, placing, kept)
         placed.extend(each.placed for each in done)
         dropped.extend(each.dropped for each in done)
     looking = len(kept) + len(placed) < question.deployment.wanted or any(each.mismatch for each in kept)
@@ -96,7 +116,7 @@ def _withhold(
 
     Returns how many had a place, and why no cluster took one more than those.
     """
-    least = question.deployment.spec.min_replicas
+    least = question.deployment.least
     if least is None or not placed or kept + len(placed) >= least:
         return 0, {}
     withheld, full = len(placed), placing.places.rejections()

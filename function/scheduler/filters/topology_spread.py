@@ -2,7 +2,8 @@
 
 Domains are the values of a label over the clusters that pass selectors and taints; the skew of a placement
 is the domain's count + 1 - the least count of any domain, where the least counts as 0 while there are fewer
-domains than minDomains. Clusters without the label are excluded. It binds new placements only.
+domains than minDomains. Clusters that lack the label of any binding constraint are excluded, from the counts
+of all of them too: no replica can go there. It binds new placements only.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ class Domains:
         self.constraint = constraint
         self._clusters: dict[str, list[str]] = defaultdict(list)
         gates = [each.of(question) for each in (ClusterSelectorFilter, CacheFootprint, Taints)]
+        keys = {constraint.topology_key, *_binding_keys(question)}
         for cluster in question.fleet.clusters.values():
-            value = cluster.labels.get(constraint.topology_key)
-            if value is not None and not any(gate and gate.reject(cluster) for gate in gates):
-                self._clusters[value].append(cluster.name)
+            open_to = keys <= cluster.labels.keys()
+            if open_to and not any(gate and gate.reject(cluster) for gate in gates):
+                self._clusters[cluster.labels[constraint.topology_key]].append(cluster.name)
 
     def skew(self, cluster: InferenceCluster, tally: Tally) -> int | None:
         """The skew after one more replica on the cluster; None when it is in no domain."""
@@ -44,6 +46,11 @@ class Domains:
         enough = len(counts) >= (self.constraint.min_domains or 1)
         least = min(counts.values(), default=0) if enough else 0
         return counts.get(value, 0) + 1 - least
+
+
+def _binding_keys(question: Question) -> set[str]:
+    stated = question.policy.topology_spread or ()
+    return {each.topology_key for each in stated if each.when_unsatisfiable == "DoNotSchedule"}
 
 
 def domains(question: Question, mode: str) -> tuple[Domains, ...]:

@@ -24,5 +24,18 @@ class Ranks:
         return cls() if any(request.first_available for m in members for request in m.requests) else None
 
     def value(self, candidate: Candidate, _tally: Tally) -> tuple[int, ...]:
-        """The ranks chosen, in the order of the requests."""
-        return candidate.ranks
+        """The ranks chosen for prioritized lists, in the order of the requests.
+
+        Zeros at the end are left out: they say nothing, and shapes of different length must compare.
+        """
+        listed = (
+            resolved.rank
+            for engine, option in candidate.engines
+            for member, match in zip(engine.members, option.matches, strict=True)
+            for request, resolved in zip(member.requests, match.resolved, strict=True)
+            if request.first_available
+        )
+        ranks = list(listed)
+        while ranks and not ranks[-1]:
+            ranks.pop()
+        return tuple(ranks)

@@ -1,4 +1,4 @@
-"""topologySpread with ScheduleAnyway: the least skew first."""
+"""topologySpread with ScheduleAnyway: the least skew beyond maxSkew first."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ FAR = 1_000_000
 
 
 class SoftSpread:
-    """Prefers clusters in domains that have fewer replicas."""
+    """Prefers clusters where one more replica would not exceed maxSkew, or exceed it least."""
 
-    description = "least topology skew"
+    description = "least topology skew beyond maxSkew"
 
     def __init__(self, constraints: tuple[Domains, ...]) -> None:
         """Take the constraints that do not bind."""
