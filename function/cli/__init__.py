@@ -11,6 +11,7 @@ from function.cli.headroom import headroom
 from function.cli.plan import plan
 from function.cli.snapshot import snapshot
 from function.cli.whatif import whatif
+from function.cli.why import why
 
 
 def _version() -> str:
@@ -33,5 +34,5 @@ def main() -> None:
     """
 
 
-for command in (plan, whatif, headroom, snapshot):
+for command in (plan, why, whatif, headroom, snapshot):
     main.add_command(command)

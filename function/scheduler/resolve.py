@@ -295,11 +295,11 @@ def errs(selectors: Selectors, member: Member, devices: Sequence[Device]) -> boo
 
 def _why_none(selectors: Selectors, request: DeviceRequest, devices: Sequence[Device]) -> Rejection:
     """Say why no device entry covers a request, by the entry that came closest."""
-    closest: tuple[tuple[int, int], Rejection] | None = None
+    closest: tuple[tuple[int, int, bool], Rejection] | None = None
     for rank, sub in enumerate(request.ranked):
         for device in meant(selectors, sub, devices):
             said = probe(selectors, sub, device)
-            depth = (_DEEPEST_LAST.index(said.kind), said.selector)
+            depth = (_DEEPEST_LAST.index(said.kind), said.selector, device.name == request.name)
             if closest is None or depth > closest[0]:
                 found = _one_entry(selectors, request, sub, device, said)
                 closest = (depth, replace(found, rank=rank))
