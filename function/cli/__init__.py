@@ -10,6 +10,7 @@ from function.cli.common import Group
 from function.cli.headroom import headroom
 from function.cli.plan import plan
 from function.cli.snapshot import snapshot
+from function.cli.verify import verify
 from function.cli.whatif import whatif
 from function.cli.why import why
 
@@ -34,5 +35,5 @@ def main() -> None:
     """
 
 
-for command in (plan, why, whatif, headroom, snapshot):
+for command in (plan, why, whatif, headroom, verify, snapshot):
     main.add_command(command)

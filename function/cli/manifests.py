@@ -33,7 +33,10 @@ class BadInput(Exception):
     """Something in the files that cannot be read: the message names file, object, field and value."""
 
 
-class _Loader(yaml.SafeLoader):
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # Written in C where PyYAML has it.
+
+
+class _Loader(_Base):  # type: ignore[misc]
     """YAML as Kubernetes reads it: times stay text, and a key given twice is an error, not a surprise."""
 
 

@@ -1,0 +1,12 @@
+"""An independent checker of decisions. It shares no code with the scheduler, on purpose.
+
+It reads the same objects (`function.api`) and asks the same selectors (`function.cel`), but it decides
+nothing: it takes a decision and looks for a rule that it breaks. Every check is the rule as it is written in
+docs/how-it-schedules.md, tried out on all possibilities where that is what the rule says.
+"""
+
+from function.verify.decided import Decided, check
+from function.verify.finding import Finding
+from function.verify.state import State, check_state
+
+__all__ = ["Decided", "Finding", "State", "check", "check_state"]

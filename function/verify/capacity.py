@@ -1,0 +1,146 @@
+"""Capacity: nothing is overcommitted by a decision, and nothing is left undone that there is room for."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING
+
+from function.verify.finding import Finding
+from function.verify.gates import closed, compiles
+from function.verify.matching import LIMIT, TooMany
+from function.verify.state import Held, beyond, held_by, pools, total_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from function.api import Engine, InferenceCluster, ModelReplica
+    from function.verify.decided import Decided
+    from function.verify.matching import Matching
+    from function.verify.state import State
+
+
+def _existing(state: State, decisions: Sequence[Decided], *, replaced: bool) -> Iterator[ModelReplica]:
+    """Everything that exists, as it will be charged: an updated replica by the larger of its two forms.
+
+    `replaced`: leave out replicas that are given up for a replacement; its nodes may be their nodes.
+    """
+    kept = {
+        (each.deployment.namespace, before.name): after for each in decisions for before, after in each.kept
+    }
+    given_up = {
+        (each.deployment.namespace, lost.name) for each in decisions if each.new for lost in each.lost
+    }
+    for replica in state.replicas:
+        key = (replica.namespace, replica.name)
+        if replaced and key in given_up:
+            continue
+        after = kept.get(key, replica)
+        yield after if sum(held_by(after).values()) > sum(held_by(replica).values()) else replica
+
+
+def check_capacity(state: State, decisions: Sequence[Decided]) -> Iterator[Finding]:
+    """No pool that a decision adds to holds more than it has."""
+    new = [each for decided in decisions for each in decided.new]
+    added = {where for where, nodes in total_of(new).items() if nodes}
+    for where, text in beyond(state, [*_existing(state, decisions, replaced=True), *new]):
+        if where in added:
+            names = sorted(f"{each.namespace}/{each.name}" for each in new if held_by(each).get(where))
+            yield Finding("Overcommit", f"{where[0]}/{where[1]}", f"{text}, new there: {', '.join(names)}")
+
+
+def _simple(decided: Decided) -> bool:
+    """Whether nothing but room decides: no policy that may leave a replica out, none replaced."""
+    policy = decided.deployment.spec.placement
+    limited = policy is not None and (
+        policy.topology_spread or policy.max_replicas_per_cluster or policy.disruption
+    )
+    return not limited and not (decided.new and decided.lost)
+
+
+def check_completeness(
+    state: State, decisions: Sequence[Decided], decided: Decided, matching: Matching
+) -> Iterator[Finding]:
+    """A replica is left out only where no cluster has room; new ones are spread before they are packed."""
+    deployment = decided.deployment
+    cached = not deployment.cache or (deployment.namespace, deployment.cache) in state.caches
+    if not (_simple(decided) and cached and state.clusters and compiles(deployment)):
+        return
+    new = [each for one in decisions for each in one.new]
+    held = total_of([*_existing(state, decisions, replaced=False), *new])
+    free = {where: pool.nodes - held.get(where, 0) for where, pool in pools(state).items()}
+    open_to = [
+        cluster
+        for cluster in state.clusters.values()
+        if not any(closed(state, deployment, cluster)) and _has_room(decided, cluster, free, matching)
+    ]
+    least, total = deployment.spec.min_replicas, len(decided.desired)
+    enough = least is None or total + 1 >= least
+    if total < deployment.wanted and open_to and enough:
+        names = ", ".join(each.name for each in open_to)
+        yield Finding(
+            "LeftOut", decided.title, f"{total} of {deployment.wanted} placed, and {names} has room"
+        )
+    if deployment.spec.placement is None and not deployment.template.alternatives:
+        yield from _spread(decided, {each.name for each in open_to})
+
+
+def _spread(decided: Decided, open_to: set[str]) -> Iterator[Finding]:
+    """Each new replica went to the open cluster with the fewest, ties by name."""
+    if any(
+        request.first_available
+        for e in decided.deployment.template.engines
+        for m in e.members
+        for request in m.requests
+    ):
+        return
+    counts = Counter(each.cluster for each in decided.desired)
+    for cluster in sorted({each.cluster for each in decided.new}):
+        for other in sorted(open_to - {cluster}):
+            if (counts[other], other) < (counts[cluster] - 1, cluster):
+                text = f"{counts[cluster]} on {cluster} but {counts[other]} on {other}, which has room"
+                yield Finding("Spread", decided.title, text)
+
+
+def _has_room(decided: Decided, cluster: InferenceCluster, free: Held, matching: Matching) -> bool:
+    """Whether some shape of the deployment fits: every choice of a pool per engine is tried."""
+    try:
+        return any(_fits(shape.engines, cluster, free, matching) for shape in decided.deployment.shapes)
+    except TooMany:
+        return False
+
+
+def _fits(engines: Sequence[Engine], cluster: InferenceCluster, free: Held, matching: Matching) -> bool:
+    options = [_costs(engine, cluster, matching) for engine in engines]
+    if prod(map(len, options)) > LIMIT:
+        raise TooMany
+    for chosen in product(*options):
+        needed: dict[str, int] = defaultdict(int)
+        for pool, nodes in chosen:
+            needed[pool] += nodes
+        if all(nodes <= free[cluster.name, pool] for pool, nodes in needed.items()):
+            return True
+    return False
+
+
+def _costs(engine: Engine, cluster: InferenceCluster, matching: Matching) -> list[tuple[str, int]]:
+    """The pools of the cluster the engine fits, capacity aside, with the nodes it takes there.
+
+    Pools accounted by devices are left out: whether they have room is not counted in nodes.
+    """
+    found = []
+    for pool in (each for each in cluster.pools if each.accounting == "Node"):
+        if not all(matching.claims(member, pool) for member in engine.members):
+            continue
+        binding = [member for member in engine.members if matching.claimable(member, pool)]
+        stranded = [
+            member
+            for member in engine.members
+            if member.requests
+            and member not in binding
+            and any(matching.claimable(member, each) for each in cluster.pools)
+        ]
+        if binding and not stranded:
+            found.append((pool.name, engine.copies * sum(member.pods for member in binding)))
+    return found

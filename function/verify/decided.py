@@ -1,0 +1,134 @@
+"""One decision, and every rule it must keep."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from function.verify.capacity import check_capacity, check_completeness
+from function.verify.finding import Finding
+from function.verify.gates import closed, compiles, drained
+from function.verify.matching import Matching, TooMany
+from function.verify.placing import check_names, check_pools, mismatched
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from function.api import ModelDeployment, ModelReplica
+    from function.verify.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What was decided for one deployment."""
+
+    deployment: ModelDeployment
+    existing: tuple[ModelReplica, ...]
+    """Its own replicas as they are observed, without those being deleted."""
+    desired: tuple[ModelReplica, ...]
+    """Its replicas as they are desired."""
+
+    @property
+    def title(self) -> str:
+        """`namespace/name`."""
+        return f"{self.deployment.namespace}/{self.deployment.name}"
+
+    @property
+    def new(self) -> tuple[ModelReplica, ...]:
+        """Desired replicas that do not exist."""
+        names = {each.name for each in self.existing}
+        return tuple(each for each in self.desired if each.name not in names)
+
+    @property
+    def lost(self) -> tuple[ModelReplica, ...]:
+        """Existing replicas that are not desired."""
+        names = {each.name for each in self.desired}
+        return tuple(each for each in self.existing if each.name not in names)
+
+    @property
+    def kept(self) -> tuple[tuple[ModelReplica, ModelReplica], ...]:
+        """Replicas that stay: as observed and as desired."""
+        desired = {each.name: each for each in self.desired}
+        return tuple((each, desired[each.name]) for each in self.existing if each.name in desired)
+
+
+def check(state: State, decisions: Sequence[Decided]) -> list[Finding]:
+    """Check decisions that were made one after the other on one state. No finding: they keep every rule."""
+    matching = Matching()
+    found = [finding for each in decisions for finding in _one(state, each, matching)]
+    found.extend(check_capacity(state, decisions))
+    for each in decisions:
+        found.extend(check_completeness(state, decisions, each, matching))
+    return sorted(set(found))
+
+
+def _one(state: State, decided: Decided, matching: Matching) -> Iterator[Finding]:
+    yield from _counts(decided)
+    yield from _lost(state, decided, matching)
+    yield from _moved(decided)
+    for replica in decided.new:
+        where = f"{decided.deployment.namespace}/{replica.name}"
+        cluster = state.clusters.get(replica.cluster)
+        if cluster is None:
+            yield Finding("Gate", where, f"placed on {replica.cluster}, which cannot be read or is not there")
+            continue
+        for why in closed(state, decided.deployment, cluster):
+            yield Finding("Gate", where, f"placed on {replica.cluster}, but {why}")
+        try:
+            yield from check_pools(where, decided.deployment, cluster, replica, matching)
+        except TooMany:
+            yield Finding("Unchecked", where, "there are too many assignments of devices to try them all")
+        yield from check_names(where, decided, replica)
+
+
+def _counts(decided: Decided) -> Iterator[Finding]:
+    deployment, total, new = decided.deployment, len(decided.desired), decided.new
+    least = deployment.spec.min_replicas
+    if new and total > deployment.wanted:
+        yield Finding(
+            "TooMany", decided.title, f"{total} desired, {deployment.wanted} wanted, {len(new)} new"
+        )
+    if new and least is not None and total < least:
+        yield Finding("MinReplicas", decided.title, f"{len(new)} new below minReplicas {least}")
+    if new and not compiles(deployment):
+        yield Finding("InvalidInput", decided.title, f"{len(new)} new though a selector does not compile")
+    limit = deployment.spec.placement.max_replicas_per_cluster if deployment.spec.placement else None
+    for cluster, count in sorted(Counter(each.cluster for each in decided.desired).items()):
+        if limit is not None and count > limit and any(each.cluster == cluster for each in new):
+            yield Finding("MaxReplicasPerCluster", decided.title, f"{count} on {cluster}, {limit} allowed")
+
+
+def _lost(state: State, decided: Decided, matching: Matching) -> Iterator[Finding]:
+    """A replica leaves for a reason on the list, or not at all."""
+    replaceable = len(decided.new)
+    surplus = max(0, len(decided.existing) - decided.deployment.wanted)
+    for replica in decided.lost:
+        cluster = state.clusters.get(replica.cluster)
+        readable = replica.cluster not in state.unreadable
+        if cluster is None and readable and state.clusters:
+            continue
+        if cluster is not None and drained(decided.deployment, cluster):
+            continue
+        if surplus and len(decided.desired) >= decided.deployment.wanted:
+            surplus -= 1
+            continue
+        if cluster and replaceable and mismatched(decided.deployment, cluster, replica, matching):
+            replaceable -= 1
+            continue
+        where = f"{decided.deployment.namespace}/{replica.name}"
+        yield Finding("Lost", where, f"leaves {replica.cluster} for no reason that allows it")
+
+
+def _moved(decided: Decided) -> Iterator[Finding]:
+    """A replica never changes its cluster or its pools."""
+    for before, after in decided.kept:
+        where = f"{decided.deployment.namespace}/{before.name}"
+        if before.cluster != after.cluster:
+            yield Finding("Moved", where, f"from {before.cluster} to {after.cluster}")
+        elif before.whole and _pinned(before) != _pinned(after):
+            yield Finding("Moved", where, "to other pools of its cluster")
+
+
+def _pinned(replica: ModelReplica) -> set[tuple[str, str, str]]:
+    return {(engine.name, each.role, each.pool) for engine in replica.engines for each in engine.members}

@@ -1,0 +1,84 @@
+"""Gates: what a cluster must be like before a new replica may go there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.cel import CompileError, bind_cluster, compile_cluster, compile_device, compile_node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from function.api import InferenceCluster, ModelDeployment, Taint
+    from function.verify.state import State
+
+
+def tolerated(deployment: ModelDeployment, taint: Taint) -> bool:
+    """The Kubernetes rule of taints and tolerations."""
+    for each in deployment.template.tolerations:
+        if each.effect is not None and each.effect != taint.effect:
+            continue
+        if each.operator == "Exists" and each.key in ("", taint.key):
+            return True
+        if each.operator == "Equal" and (each.key, each.value) == (taint.key, taint.value):
+            return True
+    return False
+
+
+def drained(deployment: ModelDeployment, cluster: InferenceCluster) -> bool:
+    """Whether everything of the deployment must leave the cluster."""
+    return any(each.effect == "NoExecute" and not tolerated(deployment, each) for each in cluster.spec.taints)
+
+
+def _selected(deployment: ModelDeployment, cluster: InferenceCluster) -> bool:
+    selector, labels = deployment.template.cluster_selector, cluster.labels
+    if any(labels.get(key) != value for key, value in selector.match_labels.items()):
+        return False
+    for each in selector.match_expressions:
+        present, among = each.key in labels, labels.get(each.key) in each.values
+        holds = {"In": among, "NotIn": not among, "Exists": present, "DoesNotExist": not present}
+        if not holds[each.operator]:
+            return False
+    subject = bind_cluster(name=cluster.name, labels=labels, attributes=cluster.attributes)
+    try:
+        return all(compile_cluster(each).evaluate(subject).kind == "match" for each in selector.cel)
+    except CompileError:
+        return False
+
+
+def closed(state: State, deployment: ModelDeployment, cluster: InferenceCluster) -> Iterator[str]:
+    """Every reason why the cluster takes no new replica of the deployment, capacity aside."""
+    if cluster.deleting:
+        yield "it is being deleted"
+    if not _selected(deployment, cluster):
+        yield "the clusterSelector does not match it"
+    for taint in cluster.spec.taints:
+        if not tolerated(deployment, taint):
+            yield f"its taint {taint} is not tolerated"
+    if cluster.ready is not True:
+        yield "it is not Ready"
+    if not cluster.gateway:
+        yield "it has no gateway address"
+    if deployment.cache:
+        cache = state.caches.get((deployment.namespace, deployment.cache))
+        footprint = cache.spec.cluster_selector.match_labels if cache else None
+        if footprint is None or any(cluster.labels.get(key) != value for key, value in footprint.items()):
+            yield f"ModelCache {deployment.cache} is not staged there"
+
+
+def compiles(deployment: ModelDeployment) -> bool:
+    """Whether every selector of the deployment compiles."""
+    members = [m for shape in deployment.shapes for engine in shape.engines for m in engine.members]
+    selectors = [m.node_selector for m in members if m.node_selector]
+    try:
+        for source in deployment.template.cluster_selector.cel:
+            compile_cluster(source)
+        for selector in selectors:
+            for each in selector.selectors:
+                compile_node(each.cel)
+        for sub in (sub for s in selectors for request in s.devices for sub in request.ranked):
+            for each in sub.selectors:
+                compile_device(each.cel)
+    except CompileError:
+        return False
+    return True

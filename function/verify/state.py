@@ -1,0 +1,117 @@
+"""The state of a fleet, and what is wrong with it before anybody decides anything."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from function.verify.finding import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from function.api import InferenceCluster, ModelCache, ModelReplica, Pool
+
+Held = dict[tuple[str, str], int]
+"""Nodes by (cluster, pool)."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What exists."""
+
+    clusters: Mapping[str, InferenceCluster]
+    replicas: tuple[ModelReplica, ...]
+    caches: Mapping[tuple[str, str], ModelCache] = field(default_factory=dict)
+    """By namespace and name."""
+    unreadable: frozenset[str] = frozenset()
+    """Names of clusters that are there and cannot be read."""
+
+
+def held_by(replica: ModelReplica) -> Held:
+    """Nodes a replica holds: one per pod of a member that claims devices, times the engine's copies."""
+    held: Held = defaultdict(int)
+    for engine in replica.engines:
+        for member in engine.members:
+            if member.requests:
+                held[replica.cluster, member.pool] += engine.copies * member.pods
+    return held
+
+
+def total_of(replicas: Iterable[ModelReplica]) -> Held:
+    """Nodes that replicas hold together."""
+    held: Held = defaultdict(int)
+    for replica in replicas:
+        for where, nodes in held_by(replica).items():
+            held[where] += nodes
+    return held
+
+
+def devices_of(replicas: Iterable[ModelReplica]) -> dict[tuple[str, str, str], int]:
+    """Devices that replicas hold together, by (cluster, pool, device class)."""
+    held: dict[tuple[str, str, str], int] = defaultdict(int)
+    for replica in replicas:
+        for engine in replica.engines:
+            for member in engine.members:
+                for each in member.requests:
+                    where = (replica.cluster, member.pool, each.device_class)
+                    held[where] += engine.copies * member.pods * each.count
+    return held
+
+
+def pools(state: State) -> dict[tuple[str, str], Pool]:
+    """Every published pool by (cluster, pool)."""
+    return {(name, pool.name): pool for name, cluster in state.clusters.items() for pool in cluster.pools}
+
+
+def beyond(state: State, replicas: Iterable[ModelReplica]) -> Iterator[tuple[tuple[str, str], str]]:
+    """Pools that hold more than they have, each with the numbers.
+
+    A pool accounted by devices is held to what is certain: no more devices of a class than it has.
+    """
+    listed, published = tuple(replicas), pools(state)
+    for where, nodes in sorted(total_of(listed).items()):
+        pool = published.get(where)
+        if pool is not None and pool.accounting == "Node" and nodes > pool.nodes:
+            yield where, f"{nodes} nodes held, {pool.nodes} published"
+    for (cluster, name, kind), devices in sorted(devices_of(listed).items()):
+        pool = published.get((cluster, name))
+        if pool is None or pool.accounting == "Node" or pool.devices is None:
+            continue
+        there = pool.nodes * sum(each.count for each in pool.devices if each.device_class_name == kind)
+        if devices > there:
+            yield (cluster, name), f"{devices} devices of {kind} held, {there} published"
+
+
+def _who(replicas: Iterable[ModelReplica], where: tuple[str, str]) -> str:
+    found = ((held_by(each).get(where, 0), f"{each.namespace}/{each.name}") for each in replicas)
+    return ", ".join(f"{name} ({nodes})" for nodes, name in sorted(found, reverse=True) if nodes)
+
+
+def check_state(state: State) -> list[Finding]:
+    """Say what is wrong with a fleet as it stands: overcommitted pools, replicas pinned to nothing."""
+    living = [each for each in state.replicas if not each.deleting]
+    found = [
+        Finding("Overcommitted", f"{where[0]}/{where[1]}", f"{text}, by {_who(living, where)}")
+        for where, text in beyond(state, living)
+    ]
+    for replica in living:
+        found.extend(_misplaced(state, replica))
+    return sorted(found)
+
+
+def _misplaced(state: State, replica: ModelReplica) -> Iterator[Finding]:
+    name = f"{replica.namespace}/{replica.name}"
+    if not replica.whole:
+        yield Finding("Unreadable", name, "some field of it has the wrong type")
+    if not state.clusters or replica.cluster in state.unreadable:
+        return
+    cluster = state.clusters.get(replica.cluster)
+    if cluster is None:
+        yield Finding("NoSuchCluster", name, f"runs on {replica.cluster}, which is not in the fleet")
+        return
+    known = {pool.name for pool in cluster.pools}
+    pinned = {member.pool for engine in replica.engines for member in engine.members}
+    for pool in sorted(pinned - known):
+        yield Finding("NoSuchPool", name, f"is pinned to {replica.cluster}/{pool}, which is not published")

@@ -1,0 +1,200 @@
+"""`verify` certifies what `plan` decides, and finds every rule that a tampered decision breaks."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.cli.command import run, write
+from tests.cli.fleets import SEEDS, fleet
+from tests.support import build
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Plain = dict[str, Any]
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("seed", range(len(SEEDS) * 3))
+def test_every_plan_is_certified(seed: int, tmp_path: Path) -> None:
+    ran = run("verify", write(tmp_path / "f.yaml", fleet(seed)), "-o", "json")
+    assert ran.data["decision"] == [], seed
+
+
+def test_the_example_is_certified() -> None:
+    ran = run("verify", ROOT / "example")
+    assert ran.code == 0
+    assert "every placement follows the rules" in ran.out
+
+
+def test_it_shares_no_code_with_the_scheduler() -> None:
+    allowed = ("function.verify", "function.api", "function.cel")
+    for file in sorted((ROOT / "function" / "verify").glob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            name = node.module if isinstance(node, ast.ImportFrom) else ""
+            assert not (name or "").startswith("function.") or (name or "").startswith(allowed), (
+                file.name,
+                name,
+            )
+
+
+def _fleet() -> list[Plain]:
+    """Return two clusters and four replicas wanted, one of which runs already."""
+    mixed = [build.pool("h100", 3), build.pool("l4", 2, [build.gpu(architecture="Ada")])]
+    closed = build.cluster("closed", [build.pool("h100", 9)], taints=[build.taint("maintenance")])
+    engine = build.engine(members=[build.member(devices=[build.request("gpu", 8, build.HOPPER)])])
+    parent = build.deployment("chat", 4, [engine])
+    running = build.replica(parent, "west", 0, ready=True)
+    return [
+        build.cluster("east", mixed),
+        build.cluster("west", [build.pool("h100", 2)]),
+        closed,
+        parent,
+        running,
+    ]
+
+
+def _new(decision: list[Plain]) -> Plain:
+    return next(each for each in decision if each["spec"]["clusterName"] == "east")
+
+
+def _member(each: Plain) -> Plain:
+    found: Plain = each["spec"]["engines"][0]["members"][0]
+    return found
+
+
+def _called(decision: list[Plain], cluster: str, index: int) -> Plain:
+    name = build.composed_name("chat", cluster, index)
+    return next(each for each in decision if each["metadata"]["name"] == name)
+
+
+def _lose(decision: list[Plain]) -> None:
+    decision.remove(_called(decision, "west", 0))
+
+
+def _on(pool: str) -> Callable[[list[Plain]], None]:
+    def change(decision: list[Plain]) -> None:
+        _member(_new(decision))["nodePoolName"] = pool
+
+    return change
+
+
+def _claim(**fields: Any) -> Callable[[list[Plain]], None]:
+    def change(decision: list[Plain]) -> None:
+        _member(_new(decision))["deviceRequests"][0].update(fields)
+
+    return change
+
+
+def _unclaim(decision: list[Plain]) -> None:
+    del _member(_new(decision))["deviceRequests"]
+
+
+def _move(decision: list[Plain]) -> None:
+    _called(decision, "west", 0)["spec"]["clusterName"] = "east"
+
+
+def _send(cluster: str) -> Callable[[list[Plain]], None]:
+    def change(decision: list[Plain]) -> None:
+        _new(decision)["spec"]["clusterName"] = cluster
+
+    return change
+
+
+def _rename(decision: list[Plain]) -> None:
+    _new(decision)["metadata"]["name"] = "chat-00000"
+
+
+def _pack(decision: list[Plain]) -> None:
+    """Put two more on east instead of one on west, which came next."""
+    decision.remove(_called(decision, "west", 1))
+    for index in (2, 3):
+        extra = copy.deepcopy(_new(decision))
+        extra["metadata"]["name"] = build.composed_name("chat", "east", index)
+        extra["metadata"]["labels"]["modelplane.ai/replica-index"] = str(index)
+        decision.append(extra)
+
+
+def _leave_out(decision: list[Plain]) -> None:
+    decision.remove(_new(decision))
+
+
+def _same_index(decision: list[Plain]) -> None:
+    _called(decision, "west", 1)["metadata"]["labels"]["modelplane.ai/replica-index"] = "0"
+
+
+def _copies(decision: list[Plain]) -> None:
+    _new(decision)["spec"]["engines"][0]["copies"] = 5
+
+
+@pytest.mark.parametrize(
+    ("tamper", "rule", "reason"),
+    [
+        (_lose, "Lost", "a running replica leaves for no reason"),
+        (_leave_out, "LeftOut", "a replica is missing while a cluster has room"),
+        (_on("l4"), "NoMatch", "the pool's devices do not satisfy the selector"),
+        (_on("none"), "Pool", "the cluster has no such pool"),
+        (_claim(count=4), "Claim", "another count than is asked for"),
+        (_claim(deviceClassName="other"), "Claim", "another device class than the pool publishes"),
+        (_unclaim, "NothingClaimed", "its pods would bind no device"),
+        (_unclaim, "Stranded", "a member that could bind a device binds none"),
+        (_move, "Moved", "a replica never changes its cluster"),
+        (_send("closed"), "Gate", "the cluster's taint is not tolerated"),
+        (_send("nowhere"), "Gate", "there is no such cluster"),
+        (_rename, "Name", "the name is not the digest's"),
+        (_pack, "Spread", "the other cluster had fewer and room"),
+        (_pack, "TooMany", "more are desired than wanted"),
+        (_pack, "Overcommit", "four nodes of a pool that has three"),
+        (_same_index, "Identity", "an identity is never used twice"),
+        (_copies, "Shape", "another number of copies than is wanted"),
+        (_copies, "Overcommit", "five nodes of a pool that has three"),
+    ],
+)
+def test_a_tampered_decision_is_found_out(
+    tamper: Callable[[list[Plain]], None], rule: str, reason: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "f.yaml", _fleet())
+    desired = yaml.safe_load_all(run("plan", path, "-o", "yaml").out)
+    decision = [each for each in desired if each["kind"] == "ModelReplica"]
+    fair = write(tmp_path / "fair.yaml", decision)
+    assert run("verify", path, "--decision", fair).code == 0
+    tamper(decision)
+    ran = run("verify", path, "--decision", write(tmp_path / "tampered.yaml", decision), "-o", "json")
+    assert ran.code == 2, reason
+    assert rule in {each["rule"] for each in ran.data["decision"]}, (reason, ran.data)
+
+
+def test_an_overcommitted_fleet_is_named_with_who_holds_it(tmp_path: Path) -> None:
+    parent = build.deployment("chat", 3)
+    running = [build.replica(parent, "east", index, ready=True) for index in range(3)]
+    path = write(tmp_path / "f.yaml", [build.cluster("east", [build.pool("h100", 2)]), parent, *running])
+    ran = run("verify", path, "--live")
+    assert ran.code == 2
+    assert "Overcommitted east/h100: 3 nodes held, 2 published, by ml-team/chat-" in ran.out
+    assert "The decision" not in ran.out
+
+
+def test_replicas_of_nowhere_are_named(tmp_path: Path) -> None:
+    parent = build.deployment("chat", 2)
+    gone, lost = build.replica(parent, "gone", 0), build.replica(parent, "east", 0, pools="old")
+    path = write(tmp_path / "f.yaml", [build.cluster("east", [build.pool("h100", 2)]), parent, gone, lost])
+    rules = {each["rule"] for each in run("verify", path, "--live", "-o", "json").data["state"]}
+    assert rules == {"NoSuchCluster", "NoSuchPool"}
+
+
+def test_terminating_replicas_overcommit_nothing(tmp_path: Path) -> None:
+    parent = build.deployment("chat", 1)
+    running = [build.replica(parent, "east", index, terminating=index > 0) for index in range(3)]
+    path = write(tmp_path / "f.yaml", [build.cluster("east", [build.pool("h100", 1)]), parent, *running])
+    assert run("verify", path, "--live").code == 0
+
+
+def test_live_and_decision_exclude_each_other(tmp_path: Path) -> None:
+    path = write(tmp_path / "f.yaml", _fleet())
+    assert run("verify", path, "--live", "--decision", path).code == 1
