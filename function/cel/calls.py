@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.cel.code import Code, Frame, Run, relative
+from function.cel.code import Code, CodeSteps, Frame, Run, relative
 from function.cel.cost import dispatched, spend
+from function.cel.descent import each
 from function.cel.errors import EvaluationError, Mistake, no_overload
 from function.cel.folding import folded
 from function.cel.library import operators
-from function.cel.nodes import Call, Name, Node, Select, written
+from function.cel.nodes import Call, Name, Node, Select, operands, written
 from function.cel.operators import equal
 from function.cel.paths import optional_selected, path_code
 from function.cel.runtime import admission, direct
@@ -29,26 +30,32 @@ OPERATORS = frozenset(overload.name for overload in operators.DECLARATIONS)
 """Functions whose overloads all run the same: they tell the types apart themselves."""
 
 
-def call_code(generator: Generator, node: Call) -> Code:
+def call_code(generator: Generator, node: Call) -> CodeSteps:
     """Return the code of a call."""
     if node.function in ("_&&_", "_||_"):
-        return _logic(generator, node)
+        return _logic(node)
     if node.function == "_?_:_":
-        return _choice(generator, node)
+        return _choice(node)
     if node.function == "_?._":
-        return _optional_select(generator, node)
+        return _optional_select(node)
     if node.function == "_[_]":
         fused = path_code(generator.checked, node)
         if fused is not None:
-            return Code(fused, generator.codes(node.args[:1])[0].cost + 1)
+            return _fused(node, fused)
     if node.function in LAZY and node.target is not None:
-        return _alternative(generator, node)
+        return _alternative(node)
     return _eager(generator, node)
 
 
-def _logic(generator: Generator, node: Call) -> Code:
+def _fused(node: Call, run: Run) -> CodeSteps:
+    """Charge for each step of a path that is read in one."""
+    operand = yield node.args[0]
+    return Code(run, operand.cost + 1)
+
+
+def _logic(node: Call) -> CodeSteps:
     """Build `&&` or `||`: the first decisive term wins, an error loses against it wherever it stands."""
-    first, *rest = generator.codes(node.args)
+    first, *rest = yield from each(node.args)
     decisive = node.function == "_||_"
     terms = [(first.run, 0), *((code.run, code.cost) for code in rest)]
 
@@ -72,8 +79,8 @@ def _logic(generator: Generator, node: Call) -> Code:
     return Code(run, first.cost)
 
 
-def _choice(generator: Generator, node: Call) -> Code:
-    condition, one, other = generator.codes(node.args)
+def _choice(node: Call) -> CodeSteps:
+    condition, one, other = yield from each(node.args)
     test, yes, no = condition.run, one.run, other.run
     yes_cost, no_cost = _branch_cost(one, node.args[1]), _branch_cost(other, node.args[2])
 
@@ -96,9 +103,9 @@ def _branch_cost(code: Code, node: Node) -> int:
     return max(code.cost - 1, 0) if path else code.cost
 
 
-def _optional_select(generator: Generator, node: Call) -> Code:
+def _optional_select(node: Call) -> CodeSteps:
     operand, field = node.args
-    code = generator.code(operand)
+    code = yield operand
     run, name = code.run, written(field)
 
     def select(frame: Frame) -> Value:
@@ -110,9 +117,9 @@ def _optional_select(generator: Generator, node: Call) -> Code:
     return Code(select, code.cost + relative(operand))
 
 
-def _alternative(generator: Generator, node: Call) -> Code:
+def _alternative(node: Call) -> CodeSteps:
     """Build `or` and `orValue`: the alternative runs only if the optional is empty."""
-    optional, alternative = generator.codes((node.target, *node.args))  # type: ignore[arg-type]
+    optional, alternative = yield from each(operands(node))
     first, second, units = optional.run, alternative.run, alternative.cost
     whole = node.function == "or"
 
@@ -131,11 +138,9 @@ def _alternative(generator: Generator, node: Call) -> Code:
     return Code(run, optional.cost)
 
 
-def _eager(generator: Generator, node: Call) -> Code:
-    nodes = node.args
-    if node.target is not None and node not in generator.checked.global_calls:
-        nodes = (node.target, *nodes)
-    codes = generator.codes(nodes)
+def _eager(generator: Generator, node: Call) -> CodeSteps:
+    nodes = node.args if node in generator.checked.global_calls else operands(node)
+    codes = yield from each(nodes)
     overloads = generator.checked.overloads[node]
     known = folded(generator, node, overloads, codes)
     if known is not None:

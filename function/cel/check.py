@@ -6,11 +6,13 @@ slots of the variables. One instance checks one expression.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from function.cel.check_calls import call_type, mismatch
 from function.cel.check_loops import loop_type
+from function.cel.descent import descend
 from function.cel.environment import TYPE_IDENTIFIERS
 from function.cel.errors import Mistake
 from function.cel.messages import MESSAGES
@@ -28,7 +30,7 @@ from function.cel.nodes import (
     Select,
     dotted,
 )
-from function.cel.scope import FIRST_SLOT, SUBJECT, Scope, Variable
+from function.cel.scope import FIRST_SLOT, SUBJECT, Place, Scope, TypeSteps, Variable
 from function.cel.types import BOOL, DYN, Substitution, Type, list_of, map_of, optional_of, type_of
 
 if TYPE_CHECKING:
@@ -56,7 +58,8 @@ class Checked:
 def check(root: Node, environment: Environment) -> Checked:
     """Check an expression whose result must be a bool. Raises Mistake."""
     checker = Checker(root, environment)
-    result = checker.final(checker.check(root, {environment.variable: Variable(environment.type, SUBJECT)}))
+    scope = {environment.variable: Variable(environment.type, SUBJECT)}
+    result = checker.final(descend(checker.note, (root, scope)))
     checker.finish()
     if result not in (BOOL, DYN):
         raise Mistake(f"must evaluate to bool or the unknown type, not {result}", root.span.start)
@@ -75,22 +78,29 @@ class Checker:
         self.alike: list[list[tuple[Type, int]]] = []
         self.in_format = 0
 
-    def check(self, node: Node, scope: Scope) -> Type:
+    def rule(self, wanted: Place) -> Type | TypeSteps:
+        """Return the type of a node, or the steps to it."""
+        node, scope = wanted
+        return RULES[type(node)](self, node, scope)
+
+    def note(self, wanted: Place) -> TypeSteps:
         """Return the type of a node and note it. Raises Mistake."""
-        found = RULES[type(node)](self, node, scope)
-        self.checked.types[node] = found
-        return found
+        found = self.rule(wanted)
+        kind: Type = (yield from found) if isinstance(found, Generator) else found
+        self.checked.types[wanted[0]] = kind
+        return kind
 
     def finish(self) -> None:
         """Settle all types, then refuse literals of mixed types."""
+        settled: dict[int, Type] = {}
         kinds = self.checked.types
         for node, kind in kinds.items():
-            kinds[node] = self.final(kind)
-        for elements in self.alike:
-            first = self.final(elements[0][0])
-            for kind, at in elements[1:]:
-                if self.final(kind) != first:
-                    raise Mistake(f"expected type '{first}' but found '{self.final(kind)}'", at)
+            kinds[node] = self.final(kind, settled)
+        for (first, _), *others in self.alike:
+            wanted = self.final(first, settled)
+            for kind, at in others:
+                if self.final(kind, settled) != wanted:
+                    raise Mistake(f"expected type '{wanted}' but found '{self.final(kind)}'", at)
 
     def slot(self) -> int:
         """Return a slot for a new name."""
@@ -116,12 +126,12 @@ class Checker:
         self.checked.type_values[node] = name
         return type_of(TYPE_IDENTIFIERS[name])
 
-    def select(self, node: Select, scope: Scope) -> Type:
+    def select(self, node: Select, scope: Scope) -> TypeSteps:
         """Return the type of a selection."""
         name = None if node.test else self.qualified(node, scope)
         if name in TYPE_IDENTIFIERS:
             return self.type_value(node, str(name))
-        found = self.field(self.check(node.operand, scope), node.field, node.span.at)
+        found = self.field((yield node.operand, scope), node.field, node.span.at)
         return BOOL if node.test else found
 
     def qualified(self, node: Node, scope: Scope) -> str | None:
@@ -160,12 +170,12 @@ class Checker:
         if not self.unify((kind, BOOL)):
             raise Mistake(f"expected type 'bool' but found '{self.final(kind)}'", node.span.at)
 
-    def list_literal(self, node: ListLiteral, scope: Scope) -> Type:
+    def list_literal(self, node: ListLiteral, scope: Scope) -> TypeSteps:
         """Return the type of a list literal."""
         joined: Type | None = None
         kinds = []
         for item in node.items:
-            kind = self.element(self.check(item.value, scope), item.value, optional=item.optional)
+            kind = self.element((yield item.value, scope), item.value, optional=item.optional)
             joined = self.substitution.join(joined, kind)
             kinds.append((kind, item.value.span.at))
         self.same_types(kinds)
@@ -187,29 +197,29 @@ class Checker:
         if kinds and not self.in_format:
             self.alike.append(kinds)
 
-    def map_literal(self, node: MapLiteral, scope: Scope) -> Type:
+    def map_literal(self, node: MapLiteral, scope: Scope) -> TypeSteps:
         """Return the type of a map literal."""
         key: Type | None = None
         value: Type | None = None
         keys, values = [], []
         for entry in node.entries:
-            found = self.check(entry.key, scope)
+            found = yield entry.key, scope
             key = self.substitution.join(key, found)
             keys.append((found, entry.key.span.at))
-            found = self.element(self.check(entry.value, scope), entry.value, optional=entry.optional)
+            found = self.element((yield entry.value, scope), entry.value, optional=entry.optional)
             value = self.substitution.join(value, found)
             values.append((found, entry.value.span.at))
         self.same_types(keys)
         self.same_types(values)
         return map_of(key or self.substitution.variable(), value or self.substitution.variable())
 
-    def message(self, node: Message, scope: Scope) -> Type:
+    def message(self, node: Message, scope: Scope) -> TypeSteps:
         """Return the type of a message literal."""
         known = MESSAGES.get(node.name)
         if known is None:
             raise Mistake(f"undeclared reference to '{node.name}' (in container '')", node.span.at)
         for field, value in node.fields:
-            kind = self.check(value, scope)
+            kind = yield value, scope
             if field not in known.fields:
                 raise Mistake(f"undefined field '{field}'", value.span.at)
             expected = known.fields[field]
@@ -219,22 +229,22 @@ class Checker:
                 )
         return known.type
 
-    def bind(self, node: Bind, scope: Scope) -> Type:
+    def bind(self, node: Bind, scope: Scope) -> TypeSteps:
         """Return the type of cel.bind."""
-        kind = self.check(node.value, scope)
+        kind = yield node.value, scope
         slot = self.slot()
         self.checked.slots[node] = (slot,)
-        return self.check(node.body, {**scope, node.name: Variable(kind, slot, lazy=True)})
+        return (yield node.body, {**scope, node.name: Variable(kind, slot, lazy=True)})
 
-    def optional_map(self, node: OptionalMap, scope: Scope) -> Type:
+    def optional_map(self, node: OptionalMap, scope: Scope) -> TypeSteps:
         """Return the type of optMap or optFlatMap."""
         value = self.substitution.variable()
-        given = self.check(node.optional, scope)
+        given = yield node.optional, scope
         if not self.unify((given, optional_of(value))):
             raise mismatch(self, "hasValue", [given], node.span.at, member=True)
         slot = self.slot()
         self.checked.slots[node] = (slot,)
-        body = self.check(node.body, {**scope, node.name: Variable(value, slot)})
+        body = yield node.body, {**scope, node.name: Variable(value, slot)}
         if not node.flat:
             return optional_of(body)
         if not self.unify((body, optional_of(self.substitution.variable()))):
@@ -242,15 +252,15 @@ class Checker:
         return body
 
 
-RULES: Mapping[type, Callable[[Checker, object, Scope], Type]] = {
-    Literal: Checker.literal,  # type: ignore[dict-item]
-    Name: Checker.name,  # type: ignore[dict-item]
-    Select: Checker.select,  # type: ignore[dict-item]
-    Call: call_type,  # type: ignore[dict-item]
-    ListLiteral: Checker.list_literal,  # type: ignore[dict-item]
-    MapLiteral: Checker.map_literal,  # type: ignore[dict-item]
-    Message: Checker.message,  # type: ignore[dict-item]
-    Bind: Checker.bind,  # type: ignore[dict-item]
-    OptionalMap: Checker.optional_map,  # type: ignore[dict-item]
-    Loop: loop_type,  # type: ignore[dict-item]
+RULES: Mapping[type, Callable[[Checker, Any, Scope], Type | TypeSteps]] = {
+    Literal: Checker.literal,
+    Name: Checker.name,
+    Select: Checker.select,
+    Call: call_type,
+    ListLiteral: Checker.list_literal,
+    MapLiteral: Checker.map_literal,
+    Message: Checker.message,
+    Bind: Checker.bind,
+    OptionalMap: Checker.optional_map,
+    Loop: loop_type,
 }

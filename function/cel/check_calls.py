@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.cel.descent import each
 from function.cel.errors import Mistake
 from function.cel.library import FUNCTIONS
 from function.cel.nodes import written
@@ -13,33 +14,31 @@ if TYPE_CHECKING:
     from function.cel.check import Checker
     from function.cel.declarations import Overload
     from function.cel.nodes import Call, Node
-    from function.cel.scope import Scope
+    from function.cel.scope import Scope, TypeSteps
 
 
-def call_type(checker: Checker, node: Call, scope: Scope) -> Type:
+def call_type(checker: Checker, node: Call, scope: Scope) -> TypeSteps:
     """Return the type of a call. Raises Mistake."""
     if node.function == "_?._":
         operand, field = node.args
-        checker.check(field, scope)
-        return checker.field(checker.check(operand, scope), written(field), node.span.at, optional=True)
+        yield field, scope
+        return checker.field((yield operand, scope), written(field), node.span.at, optional=True)
     exempt = node.function == "format"
     checker.in_format += exempt
-    found = _known_call(checker, node, scope)
+    found = yield from _known_call(checker, node, scope)
     checker.in_format -= exempt
     return found
 
 
-def _known_call(checker: Checker, node: Call, scope: Scope) -> Type:
+def _known_call(checker: Checker, node: Call, scope: Scope) -> TypeSteps:
     function, target = _function(checker, node, scope)
-    kinds = []
-    for arg in node.args:
-        kinds.append(checker.check(arg, scope))  # noqa: PERF401 - a comprehension would be one more frame
+    kinds = yield from each((arg, scope) for arg in node.args)
     if function in ("_&&_", "_||_"):
         return _logic(checker, node, kinds)
     if function == "_?_:_":
         return _choice(checker, node, kinds)
     if target is not None:
-        kinds.insert(0, checker.check(target, scope))
+        kinds.insert(0, (yield target, scope))
     return _overloaded(checker, node, function, kinds, member=target is not None)
 
 

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.cel.descent import each
 from function.cel.errors import Mistake
-from function.cel.scope import Scope, Variable
+from function.cel.scope import Variable
 from function.cel.types import BOOL, DYN, INT, Type, list_of, map_of
 
 if TYPE_CHECKING:
     from function.cel.check import Checker
     from function.cel.nodes import Loop
+    from function.cel.scope import Scope, TypeSteps
 
 PREDICATES = frozenset({"all", "exists", "exists_one"})
 SORTABLE = frozenset({"int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes", "dyn"})
 
 
-def loop_type(checker: Checker, node: Loop, scope: Scope) -> Type:
+def loop_type(checker: Checker, node: Loop, scope: Scope) -> TypeSteps:
     """Return the type of a comprehension. Raises Mistake."""
-    over = checker.resolve(checker.check(node.range, scope))
+    over = checker.resolve((yield node.range, scope))
     kinds = _names(checker, node, over)
     slots = tuple(checker.slot() for _ in node.names)
     checker.checked.slots[node] = slots
     inner = dict(scope)
     for name, kind, slot in zip(node.names, kinds, slots, strict=True):
         inner[name] = Variable(kind, slot)
-    steps = []
-    for step in node.steps:
-        steps.append(checker.check(step, inner))  # noqa: PERF401 - a comprehension would be one more frame
+    steps = yield from each((step, inner) for step in node.steps)
     return _result(checker, node, over, kinds, steps)
 
 

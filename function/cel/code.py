@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, TypeAlias
 
 from function.cel.nodes import Call, Name, Node, Select
-from function.cel.scope import BUDGET
 from function.cel.values import Value
 
 Frame: TypeAlias = list[Value]
@@ -28,22 +27,12 @@ class Code(NamedTuple):
         return self.constant is not UNKNOWN
 
 
+CodeSteps: TypeAlias = Generator[Node, Code, Code]
+
+
 def constant(value: Value) -> Code:
     """Return the code of a known value."""
     return Code(lambda _frame: value, 0, value)
-
-
-def charged(code: Code) -> Run:
-    """Return what runs the code and charges for it."""
-    run, units = code.run, code.cost
-    if not units:
-        return run
-
-    def charge(frame: Frame) -> Value:
-        frame[BUDGET] -= units
-        return run(frame)
-
-    return charge
 
 
 def relative(operand: Node) -> int:

@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.cel.calls import call_code
-from function.cel.code import Code, Frame, Run, charged, constant, relative
+from function.cel.code import Code, CodeSteps, Frame, Run, constant, relative
 from function.cel.cost import CREATE_LIST, CREATE_MAP, CREATE_MESSAGE
+from function.cel.descent import descend, each
 from function.cel.errors import EvaluationError, no_overload
 from function.cel.generate_loops import loop_code, optional_map_code
 from function.cel.messages import MESSAGES
@@ -30,6 +31,7 @@ from function.cel.nodes import (
     Select,
 )
 from function.cel.paths import path_code, present, selected
+from function.cel.scope import BUDGET
 from function.cel.values import Map, Optional, TypeValue, Value, normal_key
 
 if TYPE_CHECKING:
@@ -46,16 +48,14 @@ class Generator:
         self.checked = checked
         self.forms = forms
 
-    def code(self, node: Node) -> Code:
-        """Return the code of a node."""
-        return RULES[type(node)](self, node)
+    def program(self, node: Node) -> Code:
+        """Return the code of a node and all below it."""
+        code: Code = descend(self.rule, node)
+        return code
 
-    def codes(self, nodes: tuple[Node, ...]) -> list[Code]:
-        """Return the codes of nodes."""
-        made = []
-        for node in nodes:
-            made.append(self.code(node))  # noqa: PERF401 - a comprehension would be one more frame
-        return made
+    def rule(self, node: Node) -> Code | CodeSteps:
+        """Return the code of a node, or the steps to it."""
+        return RULES[type(node)](self, node)
 
     def owning(self, overload: Overload) -> Callable[..., Value]:
         """Return what runs an overload; where forms matter a parsed quantity is the evaluation's own."""
@@ -78,11 +78,11 @@ class Generator:
             return Code(lambda frame: frame[slot], 1)
         return Code(_lazy(slot), 1)
 
-    def select(self, node: Select) -> Code:
+    def select(self, node: Select) -> CodeSteps:
         """Return the code of a selection, or of has()."""
         if node in self.checked.type_values:
             return constant(TypeValue(self.checked.type_values[node]))
-        operand, field = self.code(node.operand), node.field
+        operand, field = (yield node.operand), node.field
         run, units = operand.run, operand.cost + relative(node.operand)
         if node.test:
             return Code(lambda frame: present(run(frame), field), units)
@@ -91,13 +91,13 @@ class Generator:
             return Code(fused, units + 1)
         return Code(lambda frame: selected(run(frame), field), units + 1)
 
-    def call(self, node: Call) -> Code:
+    def call(self, node: Call) -> Code | CodeSteps:
         """Return the code of a call."""
         return call_code(self, node)
 
-    def list_literal(self, node: ListLiteral) -> Code:
+    def list_literal(self, node: ListLiteral) -> CodeSteps:
         """Return the code of a list literal."""
-        codes = self.codes(tuple(item.value for item in node.items))
+        codes = yield from each(item.value for item in node.items)
         optional = [item.optional for item in node.items]
         if not any(optional):
             return _plain_list(codes)
@@ -115,10 +115,10 @@ class Generator:
 
         return Code(run, CREATE_LIST + sum(code.cost for code in codes))
 
-    def map_literal(self, node: MapLiteral) -> Code:
+    def map_literal(self, node: MapLiteral) -> CodeSteps:
         """Return the code of a map literal."""
-        keys = self.codes(tuple(entry.key for entry in node.entries))
-        values = self.codes(tuple(entry.value for entry in node.entries))
+        keys = yield from each(entry.key for entry in node.entries)
+        values = yield from each(entry.value for entry in node.entries)
         entries = [
             (key.run, value.run, entry.optional)
             for key, value, entry in zip(keys, values, node.entries, strict=True)
@@ -128,31 +128,31 @@ class Generator:
             return _constant_map(run)
         return Code(run, CREATE_MAP + sum(code.cost for code in keys + values))
 
-    def message(self, node: Message) -> Code:
+    def message(self, node: Message) -> CodeSteps:
         """Return the code of a message literal."""
         if not node.fields:
             zero = MESSAGES[node.name].zero
             return Code(lambda _frame: zero, CREATE_MESSAGE)
-        codes = self.codes(tuple(value for _, value in node.fields))
+        codes = yield from each(value for _, value in node.fields)
         return Code(codes[-1].run, CREATE_MESSAGE + sum(code.cost for code in codes))
 
-    def bind(self, node: Bind) -> Code:
+    def bind(self, node: Bind) -> CodeSteps:
         """Return the code of cel.bind: the value is computed when it is first needed."""
-        value, body = charged(self.code(node.value)), self.code(node.body)
+        value, body = yield from each((node.value, node.body))
         (slot,) = self.checked.slots[node]
-        run = body.run
+        run, pending = body.run, _Pending(value)
 
         def bind(frame: Frame) -> Value:
-            frame[slot] = _Pending(value)
+            frame[slot] = pending
             return run(frame)
 
         return Code(bind, body.cost)
 
-    def loop(self, node: Loop) -> Code:
+    def loop(self, node: Loop) -> CodeSteps:
         """Return the code of a comprehension."""
         return loop_code(self, node)
 
-    def optional_map(self, node: OptionalMap) -> Code:
+    def optional_map(self, node: OptionalMap) -> CodeSteps:
         """Return the code of optMap and optFlatMap."""
         return optional_map_code(self, node)
 
@@ -160,10 +160,11 @@ class Generator:
 class _Pending:
     """A bound value that nobody has asked for yet."""
 
-    __slots__ = ("run",)
+    __slots__ = ("cost", "run")
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
+    def __init__(self, code: Code) -> None:
+        self.run = code.run
+        self.cost = code.cost
 
 
 def _lazy(slot: int) -> Run:
@@ -172,13 +173,14 @@ def _lazy(slot: int) -> Run:
     def run(frame: Frame) -> Value:
         value = frame[slot]
         if type(value) is _Pending:
+            frame[BUDGET] -= value.cost
             try:
                 value = value.run(frame)
             except EvaluationError as error:
                 value = error
             frame[slot] = value
         if isinstance(value, EvaluationError):
-            raise value
+            raise EvaluationError(*value.args)
         return value
 
     return run
@@ -235,7 +237,7 @@ def _map_of(entries: list[tuple[Run, Run, bool]]) -> Run:
     return run
 
 
-RULES: dict[type, Callable[[Generator, Any], Code]] = {
+RULES: dict[type, Callable[[Generator, Any], Code | CodeSteps]] = {
     Literal: Generator.literal,
     Name: Generator.name,
     Select: Generator.select,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from function.cel.code import Code, Frame, Run, charged
+from function.cel.code import Code, CodeSteps, Frame, Run
 from function.cel.cost import CREATE_LIST, sorting, spend
+from function.cel.descent import each
 from function.cel.errors import CostExceeded, EvaluationError, no_overload
 from function.cel.library.lists import sorted_by
 from function.cel.scope import BUDGET
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from function.cel.generate import Generator
     from function.cel.nodes import Loop, OptionalMap
 
-Each: TypeAlias = "Callable[[Frame], Iterable[Value]]"
+Walker: TypeAlias = "Callable[[Frame], Iterable[Value]]"
 
 COUNT, RESULT = 2, 1
 ALL_STEP, EXISTS_STEP = 3, 4
@@ -26,16 +27,14 @@ MAP_STEP, ENTRY_STEP = 3, 2
 """What it charges for a step besides what stands in it: the accumulator, the new element, joining them."""
 
 
-def loop_code(generator: Generator, node: Loop) -> Code:
+def loop_code(generator: Generator, node: Loop) -> CodeSteps:
     """Return the code of a comprehension."""
-    over = generator.code(node.range)
-    steps = generator.codes(node.steps)
-    slots = generator.checked.slots[node]
-    each = _walker(over.run, slots)
-    return Code(BUILDERS[node.kind](each, steps), over.cost)
+    over, *steps = yield from each((node.range, *node.steps))
+    walker = _walker(over.run, generator.checked.slots[node])
+    return Code(BUILDERS[node.kind](walker, steps), over.cost)
 
 
-def _walker(over: Run, slots: tuple[int, ...]) -> Each:
+def _walker(over: Run, slots: tuple[int, ...]) -> Walker:
     """Return what puts each element into the loop's slots, one after the other, and yields it."""
     first = slots[0]
 
@@ -78,14 +77,14 @@ def _bool(value: Value) -> bool:
     return value
 
 
-def _quantifier(each: Each, step: Code, *, decisive: bool) -> Run:
+def _quantifier(walker: Walker, step: Code, *, decisive: bool) -> Run:
     """Build `all` or `exists`: the first decisive element settles it, errors lose against it."""
     test = step.run
     units = (EXISTS_STEP if decisive else ALL_STEP) + step.cost
 
     def run(frame: Frame) -> Value:
         error: EvaluationError | None = None
-        for _ in each(frame):
+        for _ in walker(frame):
             frame[BUDGET] -= units
             try:
                 value = test(frame)
@@ -105,20 +104,21 @@ def _quantifier(each: Each, step: Code, *, decisive: bool) -> Run:
     return run
 
 
-def _all(each: Each, steps: list[Code]) -> Run:
-    return _quantifier(each, steps[0], decisive=False)
+def _all(walker: Walker, steps: list[Code]) -> Run:
+    return _quantifier(walker, steps[0], decisive=False)
 
 
-def _exists(each: Each, steps: list[Code]) -> Run:
-    return _quantifier(each, steps[0], decisive=True)
+def _exists(walker: Walker, steps: list[Code]) -> Run:
+    return _quantifier(walker, steps[0], decisive=True)
 
 
-def _exists_one(each: Each, steps: list[Code]) -> Run:
-    test = charged(steps[0])
+def _exists_one(walker: Walker, steps: list[Code]) -> Run:
+    test, asking = steps[0].run, steps[0].cost
 
     def run(frame: Frame) -> Value:
         found = 0
-        for _ in each(frame):
+        for _ in walker(frame):
+            frame[BUDGET] -= asking
             if _bool(test(frame)):
                 frame[BUDGET] -= COUNT
                 found += 1
@@ -128,12 +128,13 @@ def _exists_one(each: Each, steps: list[Code]) -> Run:
     return run
 
 
-def _filter(each: Each, steps: list[Code]) -> Run:
-    test = charged(steps[0])
+def _filter(walker: Walker, steps: list[Code]) -> Run:
+    test, asking = steps[0].run, steps[0].cost
 
     def run(frame: Frame) -> Value:
         kept = []
-        for value in each(frame):
+        for value in walker(frame):
+            frame[BUDGET] -= asking
             if _bool(test(frame)):
                 frame[BUDGET] -= LIST_STEP + 1
                 kept.append(value)
@@ -143,14 +144,15 @@ def _filter(each: Each, steps: list[Code]) -> Run:
     return run
 
 
-def _map(each: Each, steps: list[Code]) -> Run:
+def _map(walker: Walker, steps: list[Code]) -> Run:
     """Build `map` and `transformList`, with or without a predicate."""
-    test = charged(steps[0]) if len(steps) > 1 else None
+    test, asking = (steps[0].run, steps[0].cost) if len(steps) > 1 else (None, 0)
     make, units = steps[-1].run, LIST_STEP + steps[-1].cost
 
     def run(frame: Frame) -> Value:
         made = []
-        for _ in each(frame):
+        for _ in walker(frame):
+            frame[BUDGET] -= asking
             if test is None or _bool(test(frame)):
                 frame[BUDGET] -= units
                 made.append(make(frame))
@@ -160,13 +162,14 @@ def _map(each: Each, steps: list[Code]) -> Run:
     return run
 
 
-def _transform_map(each: Each, steps: list[Code]) -> Run:
-    test = charged(steps[0]) if len(steps) > 1 else None
+def _transform_map(walker: Walker, steps: list[Code]) -> Run:
+    test, asking = (steps[0].run, steps[0].cost) if len(steps) > 1 else (None, 0)
     make, units = steps[-1].run, MAP_STEP + steps[-1].cost
 
     def run(frame: Frame) -> Value:
         made: dict[Value, tuple[Value, Value]] = {}
-        for key, _ in each(frame):
+        for key, _ in walker(frame):
+            frame[BUDGET] -= asking
             if test is None or _bool(test(frame)):
                 frame[BUDGET] -= units
                 made[normal_key(key)] = (key, make(frame))
@@ -176,13 +179,14 @@ def _transform_map(each: Each, steps: list[Code]) -> Run:
     return run
 
 
-def _transform_entries(each: Each, steps: list[Code]) -> Run:
-    test = charged(steps[0]) if len(steps) > 1 else None
+def _transform_entries(walker: Walker, steps: list[Code]) -> Run:
+    test, asking = (steps[0].run, steps[0].cost) if len(steps) > 1 else (None, 0)
     make, units = steps[-1].run, ENTRY_STEP + steps[-1].cost
 
     def run(frame: Frame) -> Value:
         made: dict[Value, tuple[Value, Value]] = {}
-        for _ in each(frame):
+        for _ in walker(frame):
+            frame[BUDGET] -= asking
             if test is None or _bool(test(frame)):
                 frame[BUDGET] -= units
                 _insert(made, make(frame))
@@ -201,12 +205,12 @@ def _insert(made: dict[Value, tuple[Value, Value]], entries: Value) -> None:
         made[normal] = entry
 
 
-def _sort_by(each: Each, steps: list[Code]) -> Run:
+def _sort_by(walker: Walker, steps: list[Code]) -> Run:
     key, units = steps[0].run, LIST_STEP + steps[0].cost
 
     def run(frame: Frame) -> Value:
         values, keys = [], []
-        for value in each(frame):
+        for value in walker(frame):
             frame[BUDGET] -= units
             values.append(value)
             keys.append(key(frame))
@@ -217,7 +221,7 @@ def _sort_by(each: Each, steps: list[Code]) -> Run:
     return run
 
 
-BUILDERS: dict[str, Callable[[Each, list[Code]], Run]] = {
+BUILDERS: dict[str, Callable[[Walker, list[Code]], Run]] = {
     "all": _all,
     "exists": _exists,
     "exists_one": _exists_one,
@@ -230,10 +234,10 @@ BUILDERS: dict[str, Callable[[Each, list[Code]], Run]] = {
 }
 
 
-def optional_map_code(generator: Generator, node: OptionalMap) -> Code:
+def optional_map_code(generator: Generator, node: OptionalMap) -> CodeSteps:
     """Return the code of `optMap` or `optFlatMap`."""
-    optional, body = generator.code(node.optional), generator.code(node.body)
-    given, make = optional.run, charged(body)
+    optional, body = yield from each((node.optional, node.body))
+    given, make, units = optional.run, body.run, body.cost
     (slot,) = generator.checked.slots[node]
     flat = node.flat
 
@@ -244,6 +248,7 @@ def optional_map_code(generator: Generator, node: OptionalMap) -> Code:
         if not value.present:
             return NONE
         frame[slot] = value.value
+        frame[BUDGET] -= units
         made = make(frame)
         if not flat:
             return Optional(made)

@@ -151,3 +151,8 @@ def written(node: Node) -> str:
     if not isinstance(node, Literal):
         raise TypeError(f"a field name is a literal, not a {type(node).__name__}")
     return str(node.value)
+
+
+def operands(call: Call) -> tuple[Node, ...]:
+    """Return the receiver, if there is one, and the arguments."""
+    return call.args if call.target is None else (call.target, *call.args)

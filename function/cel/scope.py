@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Generator
+from typing import NamedTuple, TypeAlias
 
-if TYPE_CHECKING:
-    from function.cel.types import Type
+from function.cel.nodes import Node
+from function.cel.types import Type
 
 SUBJECT = 0
 BUDGET = 1
@@ -21,3 +22,6 @@ class Variable(NamedTuple):
 
 
 Scope: TypeAlias = dict[str, Variable]
+Place: TypeAlias = tuple[Node, Scope]
+"""A node and the names it sees."""
+TypeSteps: TypeAlias = Generator[Place, Type, Type]

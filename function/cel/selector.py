@@ -56,7 +56,7 @@ class Program:
         self._checked = checked
         self._root = root
         self._forms = _forms_matter(root)
-        code = Generator(checked, forms=self._forms).code(root)
+        code = Generator(checked, forms=self._forms).program(root)
         self._run: Run = code.run
         self._budget = LIMIT - code.cost
         self._rest = [None] * (checked.size - 2)

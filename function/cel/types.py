@@ -91,20 +91,23 @@ class Substitution:
         return Type(f"?{self._count}")
 
     def resolve(self, kind: Type) -> Type:
-        """Replace the variables that are known."""
+        """Return what a variable stands for, as far as is known; its parameters stay as they are."""
         while kind.name[0] == "?":
             known = self._bound.get(kind)
             if known is None:
                 return kind
             kind = known
-        return Type(kind.name, tuple(map(self.resolve, kind.args))) if kind.args else kind
+        return kind
 
-    def final(self, kind: Type) -> Type:
-        """Replace all variables; what nobody constrained is dyn."""
-        kind = self.resolve(kind)
-        if kind.name[0] == "?":
-            return DYN
-        return Type(kind.name, tuple(map(self.final, kind.args))) if kind.args else kind
+    def final(self, kind: Type, settled: dict[int, Type] | None = None) -> Type:
+        """Replace all variables; what nobody constrained is dyn. `settled` remembers by identity."""
+        settled = {} if settled is None else settled
+        known = settled.get(id(kind))
+        if known is None:
+            head = self.resolve(kind)
+            args = tuple(self.final(arg, settled) for arg in head.args)
+            known = settled[id(kind)] = DYN if head.name[0] == "?" else Type(head.name, args)
+        return known
 
     def fresh(self, types: tuple[Type, ...]) -> tuple[Type, ...]:
         """Return `types` with each parameter replaced by a variable of this check."""

@@ -1,16 +1,17 @@
 """The walk over the parse tree: from the parser's rules to nodes.
 
-The walk recurses once for each level of nesting and never for a chain of `&&`, `||`, `!` or operators of one
-level, so that what compiles is far from Python's own limit wherever the caller stands.
+It does not recurse, so no nesting is too deep for it; what is too deep for cel-go is refused here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import lark
 
 from function.cel import macros
+from function.cel.descent import descend, each
 from function.cel.errors import Mistake
 from function.cel.literals import literal, word
 from function.cel.nodes import (
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
 Tree: TypeAlias = Any
 """A `lark.Tree`; what its children are depends on its rule."""
+
+Place: TypeAlias = tuple[Tree, int]
+"""A tree and how deep it stands."""
+NodeSteps: TypeAlias = Generator[Place, Node, Node]
 
 MAX_NESTING = 250
 """cel-go's limit on the depth of one grammar rule; parentheses, brackets and operators of one level count."""
@@ -85,7 +90,8 @@ WRAPPERS = frozenset(
 
 def walk(source: str, tree: Tree) -> Node:
     """Return the node of a whole parse tree. Raises Mistake."""
-    return _Walk(source).node(tree)
+    root: Node = descend(_Walk(source).rule, (tree, 1))
+    return root
 
 
 class _Walk:
@@ -93,18 +99,15 @@ class _Walk:
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.depth = 0
 
-    def node(self, tree: Tree) -> Node:
-        """Return the node of a tree."""
+    def rule(self, wanted: Place) -> Node | NodeSteps:
+        """Return the node of a tree, or the steps to it."""
+        tree, depth = wanted
         while len(tree.children) == 1 and tree.data in WRAPPERS and isinstance(tree.children[0], lark.Tree):
             tree = tree.children[0]
-        self.depth += 1
-        if self.depth > MAX_NESTING:
+        if depth > MAX_NESTING:
             raise Mistake(TOO_DEEP, tree.meta.start_pos)
-        made = BUILDERS[tree.data](self, tree)
-        self.depth -= 1
-        return made
+        return BUILDERS[tree.data](self, tree, depth + 1)
 
     def span(self, tree: Tree, at: int | None = None) -> Span:
         start = tree.meta.start_pos
@@ -115,20 +118,11 @@ class _Walk:
         end = tree.end_pos if isinstance(tree, lark.Token) else tree.meta.end_pos
         return self.source.find(symbol, end or 0)
 
-    def nodes(self, trees: list[Tree]) -> tuple[Node, ...]:
-        made = []
-        for tree in trees:
-            made.append(self.node(tree))  # noqa: PERF401 - a comprehension would be one more frame
-        return tuple(made)
-
-    def args(self, rest: list[Tree]) -> tuple[Node, ...]:
-        return self.nodes(rest[0].children) if rest else ()
-
-    def ternary(self, tree: Tree) -> Node:
+    def ternary(self, tree: Tree, depth: int) -> NodeSteps:
         at = self.after(tree.children[0], "?")
-        return Call(self.span(tree, at), "_?_:_", None, self.nodes(tree.children))
+        return Call(self.span(tree, at), "_?_:_", None, (yield from _nodes(tree.children, depth)))
 
-    def chain(self, tree: Tree) -> Node:
+    def chain(self, tree: Tree, depth: int) -> NodeSteps:
         """Build one n-ary node of a whole chain of `&&` or `||`."""
         rule, terms, current = tree.data, [], tree
         while current.data == rule and len(current.children) == 2:  # noqa: PLR2004 - left and right
@@ -136,25 +130,30 @@ class _Walk:
             current = current.children[0]
         function, symbol = CHAINS[rule]
         terms.append(current)
-        return Call(self.span(tree, self.after(current, symbol)), function, None, self.nodes(terms[::-1]))
+        return Call(
+            self.span(tree, self.after(current, symbol)),
+            function,
+            None,
+            (yield from _nodes(terms[::-1], depth)),
+        )
 
-    def operator(self, tree: Tree) -> Node:
+    def operator(self, tree: Tree, depth: int) -> NodeSteps:
         """Build the left-deep nodes of a chain of binary operators of one level."""
         steps, current = [], tree
         while current.data == tree.data and len(current.children) == 2:  # noqa: PLR2004 - left and right
             marker, right = current.children
             current = marker.children[0]
             steps.append((*OPERATORS[marker.data], current, right))
-        self.depth += len(steps)
-        made = self.node(current)
+        depth += len(steps) - 1
+        made = yield current, depth
         for function, symbol, left, right in reversed(steps):
-            self.depth -= 1
             at = self.after(left, symbol)
             span = Span(at, tree.meta.start_pos, right.meta.end_pos)
-            made = Call(span, function, None, (made, self.node(right)))
+            made = Call(span, function, None, (made, (yield right, depth)))
+            depth -= 1
         return made
 
-    def unary(self, tree: Tree) -> Node:
+    def unary(self, tree: Tree, depth: int) -> NodeSteps:
         """Build `!` and `-`; a run of one of them counts once if odd and not at all if even, as in cel-go."""
         runs: list[tuple[str, Tree, int]] = []
         current = tree
@@ -165,9 +164,7 @@ class _Walk:
             else:
                 runs.append((function, current, 1))
             current = current.children[1]
-        self.depth += len(runs)
-        made = self.node(current)
-        self.depth -= len(runs)
+        made = yield current, depth + len(runs) - 1
         for function, at, count in reversed(runs):
             if count % 2:
                 made = Call(self.span(at), function, None, (made,))
@@ -178,32 +175,47 @@ class _Walk:
             raise Mistake(f"Syntax error: {token.value!r} cannot be a field name", token.start_pos or 0)
         return str(token.value)
 
-    def select(self, tree: Tree) -> Node:
+    def select(self, tree: Tree, depth: int) -> NodeSteps:
         operand, name = tree.children
-        return Select(self.span(tree, self.after(operand, ".")), self.node(operand), self.field(name))
+        return Select(self.span(tree, self.after(operand, ".")), (yield operand, depth), self.field(name))
 
-    def optional_select(self, tree: Tree) -> Node:
+    def optional_select(self, tree: Tree, depth: int) -> NodeSteps:
         operand, name = tree.children
         span = self.span(tree, self.after(operand, "."))
-        return Call(span, "_?._", None, (self.node(operand), Literal(span, self.field(name), STRING)))
+        return Call(span, "_?._", None, ((yield operand, depth), Literal(span, self.field(name), STRING)))
 
-    def index(self, tree: Tree) -> Node:
+    def index(self, tree: Tree, depth: int) -> NodeSteps:
         function = "_[_]" if tree.data == "member_index" else "_[?_]"
         return Call(
-            self.span(tree, self.after(tree.children[0], "[")), function, None, self.nodes(tree.children)
+            self.span(tree, self.after(tree.children[0], "[")),
+            function,
+            None,
+            (yield from _nodes(tree.children, depth)),
         )
 
-    def method(self, tree: Tree) -> Node:
+    def method(self, tree: Tree, depth: int) -> NodeSteps:
         target, name, *rest = tree.children
         span = self.span(tree, self.after(name, "("))
         function = self.field(name)
-        return macros.expand(Call(span, function, self.node(target), self.args(rest)))
+        return macros.expand(
+            Call(
+                span,
+                function,
+                (yield target, depth),
+                (yield from _nodes(rest[0].children if rest else [], depth)),
+            )
+        )
 
-    def function(self, tree: Tree) -> Node:
+    def function(self, tree: Tree, depth: int) -> NodeSteps:
         name, *rest = tree.children
         self.identifier(name)
         return macros.expand(
-            Call(self.span(tree, self.after(name, "(")), self.field(name), None, self.args(rest))
+            Call(
+                self.span(tree, self.after(name, "(")),
+                self.field(name),
+                None,
+                (yield from _nodes(rest[0].children if rest else [], depth)),
+            )
         )
 
     def identifier(self, token: lark.Token) -> str:
@@ -211,38 +223,42 @@ class _Walk:
             raise Mistake(f"reserved identifier: {token.value}", token.start_pos or 0)
         return str(token.value)
 
-    def name(self, tree: Tree) -> Node:
+    def name(self, tree: Tree, _depth: int) -> Node:
         token, span = tree.children[0], self.span(tree)
         return word(token.value, span) or Name(span, self.identifier(token))
 
-    def rooted_name(self, tree: Tree) -> Node:
+    def rooted_name(self, tree: Tree, _depth: int) -> Node:
         return Name(self.span(tree), self.field(tree.children[0]))
 
-    def literal(self, tree: Tree) -> Node:
+    def literal(self, tree: Tree, _depth: int) -> Node:
         return literal(tree.children[0], self.span(tree))
 
-    def list_literal(self, tree: Tree) -> Node:
-        items = []
-        for item in _unchained(tree.children, 2):
-            items.append(Item(self.node(item[-1].children[-1]), len(item[-1].children) == 2))  # noqa: PERF401, PLR2004
-        return ListLiteral(self.span(tree), tuple(items))
+    def list_literal(self, tree: Tree, depth: int) -> NodeSteps:
+        parts = [row[-1] for row in _unchained(tree.children, 2)]
+        values = yield from _nodes([part.children[-1] for part in parts], depth)
+        items = zip(values, (len(part.children) > 1 for part in parts), strict=True)
+        return ListLiteral(self.span(tree), tuple(Item(value, optional) for value, optional in items))
 
-    def map_literal(self, tree: Tree) -> Node:
+    def map_literal(self, tree: Tree, depth: int) -> NodeSteps:
         entries = []
         for *_, key, value in _unchained(tree.children, 3):
             optional = len(key.children) == 2  # noqa: PLR2004 - the mark and the key
-            entries.append(Entry(self.node(key.children[-1]), self.node(value), optional))
+            entries.append(Entry((yield key.children[-1], depth), (yield value, depth), optional))
         return MapLiteral(self.span(tree), tuple(entries))
 
-    def message(self, tree: Tree) -> Node:
+    def message(self, tree: Tree, depth: int) -> NodeSteps:
         operand, *rest = tree.children
         parts = rest[0].children if rest else []
-        values = self.nodes(parts[1::2])
-        name = dotted(self.node(operand))
+        values = yield from _nodes(parts[1::2], depth)
+        name = dotted((yield operand, depth))
         span = self.span(tree, self.after(operand, "{"))
         if name is None:
             raise Mistake("Syntax error: a message needs a type name before its brace", span.at)
         return Message(span, name, tuple(zip(map(str, parts[::2]), values, strict=True)))
+
+
+def _nodes(trees: list[Tree], depth: int) -> Generator[Place, Node, tuple[Node, ...]]:
+    return tuple((yield from each((tree, depth) for tree in trees)))
 
 
 def _unchained(children: list[Tree], width: int) -> list[list[Tree]]:
@@ -255,7 +271,7 @@ def _unchained(children: list[Tree], width: int) -> list[list[Tree]]:
     return rows[::-1]
 
 
-BUILDERS: dict[str, Callable[[_Walk, Tree], Node]] = {
+BUILDERS: dict[str, Callable[[_Walk, Tree, int], Node | NodeSteps]] = {
     "expr": _Walk.ternary,
     "conditionalor": _Walk.chain,
     "conditionaland": _Walk.chain,
