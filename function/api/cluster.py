@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BeforeValidator, model_validator
 
+from function.api.canonical import canonical
 from function.api.fault import Malformed
 from function.api.model import Claim, ConditionStatus, Metadata, Model, Name, Nodes, condition, whole
 from function.api.taints import Taint
@@ -268,6 +269,11 @@ class InferenceCluster(Model):
         declared = {pool.name: pool for pool in self.spec.node_pools or ()}
         published = (self.status.gpu_pools or ()) if self.status else ()
         return tuple(_pool(pool, declared.get(pool.name)) for pool in published)
+
+    @cached_property
+    def canonical(self) -> str:
+        """What scheduling reads of it, as a text: equal texts decide alike."""
+        return canonical(self)
 
     @cached_property
     def by_name(self) -> dict[str, Pool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -225,7 +226,7 @@ class ModelDeployment(Model):
         reference = self.template.model_cache_ref
         return reference.name if reference else ""
 
-    @property
+    @cached_property
     def shapes(self) -> tuple[Shape, ...]:
         """The shapes a replica may take, best first."""
         primary = Shape(name="", engines=self.template.engines)

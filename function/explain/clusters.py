@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from function.explain.line import particular_line, rejection_line
+from function.explain.line import rejection_line
 from function.scheduler.reason import Reason
 
 if TYPE_CHECKING:
@@ -167,11 +167,10 @@ def _engine(each: OnPools, *, alternative: str) -> Plain:
     if each.nodes is not None:
         found["needs"] = each.nodes
     if each.rejection is None:
-        return found | {"fits": True}
-    found |= {"fits": False, "reason": each.rejection.reason.name}
-    leaves = each.rejection.leaves
+        return found
+    found["reason"] = each.rejection.reason.name
     if each.nodes is None:
-        found["rejections"] = [leaf_of(leaf) for leaf in leaves]
+        found["rejections"] = [leaf_of(leaf) for leaf in each.rejection.leaves]
     return found
 
 
@@ -186,7 +185,6 @@ def leaf_of(rejection: Rejection) -> Plain:
         "needs": rejection.needs,
         "has": rejection.free,
         "actual": rejection.detail,
-        "message": particular_line(rejection),
     }
     return {key: value for key, value in told.items() if value not in ("", None)}
 

@@ -6,14 +6,13 @@ nor a resource version, a condition's time or the status this function writes ch
 
 from __future__ import annotations
 
-import json
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from function.api import Device, InferenceCluster, ModelReplica, Pool
+    from function.api import ModelReplica
     from function.scheduler.decision import Decision
     from function.scheduler.question import Question
 
@@ -32,7 +31,7 @@ def digest(parts: Iterable[str]) -> str:
 
 def input_digest(question: Question) -> str:
     """Digest of everything a decision depends on."""
-    fleet, devices = question.fleet, dict[int, str]()
+    fleet = question.fleet
     return digest(
         (
             question.deployment.model_dump_json(by_alias=True),
@@ -40,33 +39,12 @@ def input_digest(question: Question) -> str:
             question.config_fault,
             f"{fleet.told_clusters} {fleet.told_replicas} {fleet.told_cache}",
             fleet.cache.model_dump_json(by_alias=True) if fleet.cache else "",
-            *(_cluster(each, devices) for _, each in sorted(fleet.clusters.items())),
+            *(fleet.clusters[name].canonical for name in sorted(fleet.clusters)),
             *(f"{each.name}: {each.fault}" for _, each in sorted(fleet.broken.items())),
             *sorted(_charge(each) for each in fleet.charged),
             *(f"{each.key} {each.terminating} {_replica(each.replica)}" for each in fleet.own),
         )
     )
-
-
-def _cluster(cluster: InferenceCluster, devices: dict[int, str]) -> str:
-    declared = [pool.name for pool in cluster.spec.node_pools or ()]
-    taints = [str(taint) for taint in cluster.spec.taints]
-    head = [cluster.name, sorted(cluster.labels.items()), cluster.deleting, cluster.ready, cluster.gateway]
-    return _text(
-        [*head, taints, cluster.attributes, declared, [_pool(each, devices) for each in cluster.pools]]
-    )
-
-
-def _pool(pool: Pool, devices: dict[int, str]) -> list[Any]:
-    published = None if pool.devices is None else [_device(each, devices) for each in pool.devices]
-    return [pool.name, pool.nodes, pool.class_name, pool.attributes, pool.accounting, pool.fabrics, published]
-
-
-def _device(device: Device, known: dict[int, str]) -> str:
-    """A device's text, made once for each distinct entry: most entries of a fleet are one object."""
-    if id(device) not in known:
-        known[id(device)] = device.model_dump_json(by_alias=True)
-    return known[id(device)]
 
 
 def _charge(replica: ModelReplica) -> str:
@@ -78,10 +56,6 @@ def _charge(replica: ModelReplica) -> str:
 def _replica(replica: ModelReplica) -> str:
     stamped = [(each.name, each.copies, each.members) for each in replica.engines]
     return f"{_charge(replica)} {replica.ready} {replica.alternative} {replica.cache} {stamped}"
-
-
-def _text(value: object) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def decision_digest(decision: Decision) -> str:

@@ -1,0 +1,33 @@
+"""The canonical text of a cluster: what scheduling reads of it, in an order of its own.
+
+Equal texts decide alike. Resource versions, times and conditions other than Ready are not in it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from function.api.cluster import Device, InferenceCluster, Pool
+
+
+def canonical(cluster: InferenceCluster) -> str:
+    """Write a cluster down."""
+    declared = [pool.name for pool in cluster.spec.node_pools or ()]
+    taints = [str(taint) for taint in cluster.spec.taints]
+    told = [
+        *(cluster.name, sorted(cluster.labels.items()), cluster.deleting, cluster.ready, cluster.gateway),
+        *(taints, cluster.attributes, declared, [_pool(each) for each in cluster.pools]),
+    ]
+    return json.dumps(told, sort_keys=True, separators=(",", ":"))
+
+
+def _pool(pool: Pool) -> list[Any]:
+    published = None if pool.devices is None else [_device(each) for each in pool.devices]
+    return [pool.name, pool.nodes, pool.class_name, pool.attributes, pool.accounting, pool.fabrics, published]
+
+
+def _device(device: Device) -> list[Any]:
+    what = [device.driver, device.attributes, device.capacity, device.allow_multiple_allocations]
+    return [device.name, device.claim, device.device_class_name, device.count, *what]
