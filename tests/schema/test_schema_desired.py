@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -62,3 +63,19 @@ def test_desired_resources_and_status_are_accepted(name: str) -> None:
     for desired in response.desired.values():
         assert refusals(desired.resource, schema_of(desired.resource["kind"])) == []
     assert refusals(deployment | {"status": dict(response.status)}, schema_of("ModelDeployment")) == []
+
+
+def test_constraints_of_a_claim_are_accepted() -> None:
+    """The one field of a replica that only an opt-in field of the deployment brings."""
+    deployment = next(each for each in FROM_DOCS.values() if "matchAttribute" in str(each))
+    deployment["metadata"] |= {"namespace": "docs", "uid": "d0c5"}
+    fleet = deepcopy(
+        [each for each in caller.objects(caller.FLEET) if each["metadata"]["name"] == "aks-eastus"]
+    )
+    for device in fleet[0]["status"]["gpuPools"][0]["devices"]:
+        device |= {"claim": "DRA", "deviceClassName": device["driver"]}
+        device["attributes"]["resource.kubernetes.io/pcieRoot"] = {"string": "pci0000:01"}
+    desired = decide(deployment, {}, fleet).desired["replica-aks-eastus-0"].resource
+    (constraint,) = desired["spec"]["engines"][0]["members"][0]["deviceConstraints"]
+    assert constraint == {"requests": ["gpu", "nic"], "matchAttribute": "resource.kubernetes.io/pcieRoot"}
+    assert refusals(desired, schema_of("ModelReplica")) == []
