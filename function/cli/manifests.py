@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import defaultdict
 from contextlib import suppress
@@ -27,6 +28,12 @@ KINDS = (
     "SchedulerConfig",
 )
 SUFFIXES = {".yaml", ".yml", ".json"}
+
+
+DEEPEST = 500
+"""Levels of nesting a file may have; Kubernetes objects stay below 30."""
+_BRACKETS = re.compile(r"[\[\]{}]")
+_COMPACT = re.compile(r"(?:[-?][ \t]+){%d}" % DEEPEST)
 
 
 class BadInput(Exception):
@@ -145,8 +152,20 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _refuse_depth(text: str) -> None:
+    """Refuse absurd nesting before the parser recurses into it: the one in C has no limit of its own."""
+    depth = 0
+    for bracket in _BRACKETS.finditer(text):
+        depth += 1 if bracket[0] in "[{" else -1
+        if depth > DEEPEST:
+            raise BadInput("nested too deeply")
+    if _COMPACT.search(text):
+        raise BadInput("nested too deeply")
+
+
 def _documents(name: str, text: str) -> Iterator[object]:
     try:
+        _refuse_depth(text)
         if text.lstrip().startswith("{"):  # JSON is YAML, but is read thirty times as fast.
             with suppress(json.JSONDecodeError):
                 yield json.loads(text, object_pairs_hook=_unique)

@@ -81,6 +81,8 @@ def test_a_wrong_value_is_named_by_file_object_field_and_value(
         ("metadata: {name: x}\n", "kind: required, but missing", "an object without a kind"),
         ("a: &a [*a]\n", "recursive node", "an alias of itself"),
         ("[" * 3_000, "nested too deeply", "absurd nesting"),
+        ("a: " + "[" * 300_000 + "]" * 300_000, "nested too deeply", "however deep and well formed"),
+        ("- " * 300_000 + "x", "nested too deeply", "or without a bracket"),
         (
             "apiVersion: modelplane.ai/v1alpha1\nkind: InferenceCluster\n",
             "metadata.name: required, but missing",
