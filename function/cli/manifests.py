@@ -33,7 +33,7 @@ SUFFIXES = {".yaml", ".yml", ".json"}
 DEEPEST = 500
 """Levels of nesting a file may have; Kubernetes objects stay below 30."""
 _BRACKETS = re.compile(r"[\[\]{}]")
-_COMPACT = re.compile(rf"(?:[-?][ \t]+){{{{{DEEPEST}}}}}")
+_COMPACT = re.compile(rf"(?:[-?][ \t]+){{{DEEPEST}}}")
 
 
 class BadInput(Exception):
