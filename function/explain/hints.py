@@ -23,9 +23,9 @@ SHOWN = 5
 """How many hints are told."""
 TRIES = 12
 """How many changes are tried out at most."""
-WORK = 6_000
+WORK = 3_000
 """Clusters that may be looked at in all tries together; a large fleet gets fewer tries."""
-LEAST = 3
+LEAST = 2
 """Tries that even the largest fleet gets."""
 
 

@@ -95,8 +95,8 @@ class Decision:
     kept: tuple[Kept, ...] = ()
     placed: tuple[Placed, ...] = ()
     dropped: tuple[Dropped, ...] = ()
-    rejections: Mapping[str, Rejection] = field(default_factory=dict)
-    """Why each cluster hosts no other replica, by name; clusters that would are not in it."""
+    full: Mapping[str, Rejection] = field(default_factory=dict)
+    """The rejections as they were before replicas that had a place were withheld."""
     stopped: str = ""
     """Why filling stopped early, when it was not for want of a place."""
     withheld: int = 0
@@ -110,7 +110,16 @@ class Decision:
 
     def survey(self) -> Mapping[str, Rejection]:
         """Why each cluster hosts no other replica, also when none is missing."""
-        return self.rejections or (self.places.rejections() if self.places else {})
+        return self.full or (self.places.rejections() if self.places else {})
+
+    @property
+    def rejections(self) -> Mapping[str, Rejection]:
+        """Why each cluster hosts no other replica, by name; empty when none is missing.
+
+        Clusters that would host another are not in it. Nothing is looked up until somebody asks.
+        """
+        missing = self.total < self.wanted or bool(self.held)
+        return self.survey() if missing else {}
 
     @property
     def wanted(self) -> int:

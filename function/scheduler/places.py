@@ -44,6 +44,7 @@ class Places:
         }
         self._eligible = self._filtered()
         self._searched: dict[tuple[int, str], Candidate | Reason] = {}
+        self._rejections: dict[str, Rejection] | None = None
         self._results: dict[tuple[int, Free], tuple[EngineOption, ...] | Reason] = {}
 
     def _filtered(self) -> list[InferenceCluster]:
@@ -59,6 +60,7 @@ class Places:
 
     def touch(self, cluster: str) -> None:
         """Forget what was found about a cluster: its ledger changed."""
+        self._rejections = None
         for shape in range(len(self._question.deployment.shapes)):
             self._searched.pop((shape, cluster), None)
 
@@ -123,12 +125,11 @@ class Places:
 
     def rejections(self) -> dict[str, Rejection]:
         """Why each cluster takes no other replica now; a cluster that would take one is not in it."""
-        found = dict(self._gated)
-        for cluster in self._eligible:
-            rejected = self._rejection(cluster)
-            if rejected is not None:
-                found[cluster.name] = rejected
-        return dict(sorted(found.items()))
+        if self._rejections is None:
+            told = {each.name: self._rejection(each) for each in self._eligible}
+            below = {name: rejected for name, rejected in told.items() if rejected is not None}
+            self._rejections = dict(sorted({**self._gated, **below}.items()))
+        return self._rejections
 
     def on_pools(self, cluster: InferenceCluster) -> Iterator[tuple[Shape, OnPools]]:
         """Every engine of every shape on every pool of a cluster, whatever gate the cluster fails."""
@@ -139,7 +140,7 @@ class Places:
 
     def headroom(self, cluster: InferenceCluster, limit: int) -> int:
         """How many more replicas the cluster would take, counted up to a limit: placed and taken back."""
-        taken: list[Candidate] = []
+        taken, known = list[Candidate](), self._rejections
         while len(taken) < limit and not any(each.reject(cluster, self.tally) for each in self._counting):
             found = self._first(cluster, range(len(self._question.deployment.shapes)))
             if found is None:
@@ -152,6 +153,7 @@ class Places:
             self._ledger.release(cluster.name, each.nodes, each.gangs)
             self.tally.remove(cluster.name)
         self.touch(cluster.name)
+        self._rejections = known
         return len(taken)
 
     def _rejection(self, cluster: InferenceCluster) -> Rejection | None:

@@ -94,14 +94,13 @@ def _place(
         done, kept = replace(question, placing, kept)
         placed.extend(each.placed for each in done)
         dropped.extend(each.dropped for each in done)
-    looking = len(kept) + len(placed) < question.deployment.wanted or any(each.mismatch for each in kept)
     return Decision(
         question,
         placing.ledger,
         kept,
         tuple(placed),
         tuple(dropped),
-        rejections=full or (placing.places.rejections() if looking else {}),
+        full=full,
         stopped="the response would grow too large" if allowed < shortfall and len(placed) == allowed else "",
         withheld=withheld,
         matched=fits.matched,

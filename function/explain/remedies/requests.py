@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.api import Device, InferenceCluster
+    from function.cel import Subject
     from function.scheduler.question import Question
     from function.scheduler.reason import Rejection
 
@@ -21,20 +22,28 @@ if TYPE_CHECKING:
 def selectors(seen: Seen) -> Iterator[Change]:
     """Relax one device selector to a value that a device really has; the one that opens most clusters."""
     wider: Counter[tuple[str, str]] = Counter()
+    known: dict[tuple[str, Subject], str] = {}
     for cluster, found in seen.headed(Reason.NoMatchingDevice):
-        leaves = [leaf for leaf in found.leaves if leaf.reason is Reason.NoMatchingDevice]
-        wider.update({pair for leaf in leaves if (pair := _relaxed(seen.question, cluster, leaf))})
+        pairs = {_failing(seen.question, cluster, leaf) for leaf in found.leaves}
+        wider.update(
+            {(each[0], new) for each in pairs if each and (new := _relaxed(seen.question, each, known))}
+        )
     for (old, new), _ in sorted(wider.items(), key=lambda item: (-item[1], item[0]))[:EACH]:
         yield _rewritten(old, new)
 
 
-def _relaxed(question: Question, cluster: InferenceCluster, leaf: Rejection) -> tuple[str, str] | None:
-    source = source_of(question, leaf)
+def _failing(question: Question, cluster: InferenceCluster, leaf: Rejection) -> tuple[str, Subject] | None:
+    """The selector that fails and the closest device."""
+    source = source_of(question, leaf) if leaf.reason is Reason.NoMatchingDevice else ""
     device = _device(cluster, leaf)
-    if device is None or not source:
-        return None
-    new = relaxed(question.selectors.device[source], device.subject)
-    return (source, new) if new else None
+    return (source, device.subject) if device is not None and source else None
+
+
+def _relaxed(question: Question, failing: tuple[str, Subject], known: dict[tuple[str, Subject], str]) -> str:
+    """The selector relaxed for the device, worked out once for each pair of them."""
+    if failing not in known:
+        known[failing] = relaxed(question.selectors.device[failing[0]], failing[1])
+    return known[failing]
 
 
 def source_of(question: Question, leaf: Rejection) -> str:
