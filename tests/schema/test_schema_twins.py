@@ -1,0 +1,67 @@
+"""Parts that stand in two schemas are the same in both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.schema.crds import schema_of
+
+ENGINE = "properties.spec.properties.template.properties.spec.properties.engines.items.properties"
+MEMBER = f"{ENGINE}.members.items.properties"
+REPLICA_MEMBER = "properties.spec.properties.engines.items.properties.members.items.properties"
+CLASS_DEVICE = "properties.spec.properties.devices.items"
+POOL = "properties.status.properties.gpuPools.items.properties"
+DECLARED = "properties.spec.properties.nodePools.items.properties"
+ALTERNATIVES = "properties.spec.properties.template.properties.spec.properties.alternatives.items.properties"
+
+TWINS = [
+    ("ModelDeployment", f"{MEMBER}.template", "ModelReplica", f"{REPLICA_MEMBER}.template"),
+    (
+        "ModelDeployment",
+        f"{MEMBER}.worker.properties.nodes",
+        "ModelReplica",
+        f"{REPLICA_MEMBER}.worker.properties.nodes",
+    ),
+    (
+        "ModelDeployment",
+        f"{ENGINE}.members.items",
+        "ModelDeployment",
+        f"{ALTERNATIVES}.engines.items.properties.members.items",
+    ),
+    (
+        "ModelDeployment",
+        "properties.spec.properties.placement",
+        "SchedulerConfig",
+        "properties.defaults.properties.placement",
+    ),
+    ("InferenceClass", CLASS_DEVICE, "InferenceCluster", f"{POOL}.devices.items"),
+    ("InferenceCluster", f"{DECLARED}.attributes", "InferenceCluster", f"{POOL}.attributes"),
+    ("InferenceCluster", f"{DECLARED}.fabric", "InferenceCluster", f"{POOL}.fabric"),
+    ("InferenceCluster", f"{DECLARED}.accounting", "InferenceCluster", f"{POOL}.accounting"),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "other", "there"), TWINS, ids=[each[1].split(".")[-1] for each in TWINS]
+)
+def test_twins_are_alike(kind: str, path: str, other: str, there: str) -> None:
+    assert bare(part(kind, path)) == bare(part(other, there))
+
+
+def part(kind: str, path: str) -> Any:
+    found: Any = schema_of(kind)
+    for step in path.split("."):
+        found = found[step]
+    return found
+
+
+def bare(schema: Any) -> Any:
+    """The schema without its words for people."""
+    if isinstance(schema, list):
+        return [bare(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    words = isinstance(schema.get("description"), str)
+    return {key: bare(value) for key, value in schema.items() if not (words and key == "description")}
