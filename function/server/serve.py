@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
 import sys
 from typing import TYPE_CHECKING, Any
@@ -31,13 +32,18 @@ _TURN = 0.001
 
 
 def serve(settings: Settings, build: Callable[[], Function], log: Any) -> int:
-    """Serve what `build` makes until a signal says to stop; return the exit code.
+    """Serve what `build` makes until a signal says to stop; return 0.
+
+    When calls outlast the grace, the process ends with 1.
 
     Raises:
         CannotStart: when it cannot listen; `build`, which takes longer, is not called then.
     """
     sys.setswitchinterval(_TURN)
-    return asyncio.run(_serve(settings, build, log))
+    code = asyncio.run(_serve(settings, build, log))
+    if code:  # A thread cannot be interrupted, and a normal exit would wait for it.
+        os._exit(code)
+    return code
 
 
 async def _serve(settings: Settings, build: Callable[[], Function], log: Any) -> int:
@@ -63,8 +69,8 @@ async def _serve(settings: Settings, build: Callable[[], Function], log: Any) ->
     await health.enter_graceful_shutdown()
     await asyncio.sleep(min(NOTICE, settings.grace))
     await server.stop(settings.grace)
-    log.info("stopped", unanswered=runner.calls)
-    return 0
+    log.info("stopped", unfinished=runner.unfinished)
+    return 1 if runner.unfinished else 0
 
 
 def _options(settings: Settings) -> list[tuple[str, int]]:

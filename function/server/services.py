@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -33,6 +33,7 @@ class Runner:
         self._function = function
         self._pool = ThreadPoolExecutor(settings.max_concurrency, thread_name_prefix="run")
         self._room = settings.max_concurrency + settings.max_waiting
+        self._jobs: set[Future[bytes]] = set()
         self.calls = 0
 
     async def run_function(self, content: bytes, context: Any) -> bytes:
@@ -42,14 +43,20 @@ class Runner:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many requests are waiting")
         self.calls += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(
-                self._pool, self._function.answer, content
-            )
+            job = self._pool.submit(self._function.answer, content)
+            self._jobs.add(job)
+            job.add_done_callback(self._jobs.discard)
+            return await asyncio.wrap_future(job)
         except wire.Malformed as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
             raise  # Not reached: abort raises.
         finally:
             self.calls -= 1
+
+    @property
+    def unfinished(self) -> int:
+        """Calls still worked on, those that nobody waits for any more included."""
+        return len(self._jobs)
 
     def register(self, server: Any) -> None:
         """Answer under both names."""

@@ -1,0 +1,174 @@
+"""Calls, limits, health and the end."""
+
+from __future__ import annotations
+
+import signal
+import statistics
+import time
+import urllib.request
+from typing import TYPE_CHECKING
+
+import grpc
+import pytest
+from crossplane.function.proto.v1 import run_function_pb2 as pb
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from tests.serve.server import PATIENCE, V1, V1BETA1, Server, health, request, run, runner
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MEBI = 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server("--insecure", "--metrics-address", "127.0.0.1:0") as running:
+        yield running
+
+
+@pytest.fixture
+def channel(server: Server) -> Iterator[grpc.Channel]:
+    with server.channel() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("service", [V1, V1BETA1])
+def test_both_versions_are_served(channel: grpc.Channel, service: str) -> None:
+    response = run(channel, service=service)
+    assert response.meta.tag == "tested"
+    assert {"clusters", "all-replicas"} <= set(response.requirements.resources)
+
+
+def test_health_and_reflection(channel: grpc.Channel) -> None:
+    assert health(channel) == "SERVING"
+    stub = reflection_pb2_grpc.ServerReflectionStub(channel)
+    asked = reflection_pb2.ServerReflectionRequest(list_services="")
+    listed = next(stub.ServerReflectionInfo(iter([asked]), timeout=PATIENCE))
+    names = {each.name for each in listed.list_services_response.service}
+    assert {V1, V1BETA1, "grpc.health.v1.Health"} <= names
+
+
+def test_bytes_that_are_no_request_are_refused_and_nothing_more(channel: grpc.Channel) -> None:
+    with pytest.raises(grpc.RpcError) as refused:
+        run(channel, b"\xff\xff")
+    assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert run(channel).meta.tag == "tested"
+
+
+def large(mebibytes: float) -> bytes:
+    message = pb.RunFunctionRequest.FromString(request())
+    message.credentials["pad"].credential_data.data["pad"] = bytes(int(mebibytes * MEBI))
+    return message.SerializeToString()
+
+
+def test_a_request_beyond_the_limit_is_refused_and_the_server_lives(channel: grpc.Channel) -> None:
+    with pytest.raises(grpc.RpcError) as refused:
+        run(channel, large(65))
+    assert refused.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "larger than max" in refused.value.details()
+    assert run(channel).meta.tag == "tested"
+
+
+def test_a_flag_raises_the_limit() -> None:
+    with Server("--insecure", "--max-recv-message-size", "66") as server, server.channel() as channel:
+        assert run(channel, large(65)).meta.tag == "tested"
+
+
+def test_metrics_count_calls_and_say_nothing_of_contents(server: Server, channel: grpc.Channel) -> None:
+    run(channel)
+    with pytest.raises(grpc.RpcError):
+        run(channel, b"\xff\xff")
+    port = server.started["metrics_port"]
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as page:
+        text = page.read().decode()
+    assert 'fleet_scheduler_requests_total{outcome="answered"}' in text
+    assert 'fleet_scheduler_requests_total{outcome="malformed"}' in text
+    for name in ("request_seconds_count", "request_bytes_count", "placements_total", "reuse_bytes"):
+        assert f"\nfleet_scheduler_{name}" in text
+    assert "tiny" not in text
+
+
+def test_there_is_no_metrics_port_unless_asked_for() -> None:
+    with Server("--insecure") as server:
+        assert server.started["metrics_port"] is None
+
+
+def test_one_log_line_a_call() -> None:
+    with Server("--insecure") as server, server.channel() as channel:
+        run(channel)
+        told = server.wait_for("answered")
+        assert server.stop() == 0
+    assert (told["tag"], told["namespace"], told["name"]) == ("tested", "ml", "tiny")
+    assert sum('"answered"' in line for line in server.output) == 1
+
+
+def test_who_waits_beyond_the_bound_is_refused(tmp_path: Path) -> None:
+    opened = tmp_path / "opened"
+    flags = ("--insecure", "--max-concurrency", "1", "--max-waiting", "2")
+    with (
+        Server(*flags, mode="gate", env={"PROGRAM_GATE": str(opened)}) as server,
+        server.channel() as channel,
+    ):
+        calls = [runner(channel).future(request(), timeout=PATIENCE) for _ in range(8)]
+        refused = [call for call in calls[3:] if call.exception() is not None]
+        assert {call.code() for call in refused} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
+        assert len(refused) == 5
+        opened.touch()
+        assert all(call.result() for call in calls[:3])
+
+
+def test_health_answers_while_large_requests_run() -> None:
+    busy = Server("--insecure", mode="busy", env={"PROGRAM_SECONDS": "1"})
+    with busy as server, server.channel() as channel, server.channel() as other:
+        health(other)
+        calls = [runner(channel).future(request(), timeout=PATIENCE) for _ in range(4)]
+        times = []
+        while not all(call.done() for call in calls):
+            started = time.perf_counter()
+            assert health(other) == "SERVING"
+            times.append(time.perf_counter() - started)
+            time.sleep(0.01)
+    assert len(times) > 20, "asked while they ran"
+    assert statistics.quantiles(times, n=100)[98] < 0.5
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_lets_calls_in_flight_end(number: int, tmp_path: Path) -> None:
+    opened = tmp_path / "opened"
+    slow = Server("--insecure", "--max-concurrency", "20", mode="gate", env={"PROGRAM_GATE": str(opened)})
+    with slow as server, server.channel() as channel, server.channel() as other:
+        calls = [runner(channel).future(request(), timeout=PATIENCE) for _ in range(20)]
+        assert health(other) == "SERVING"
+        time.sleep(0.5)  # Long enough for all calls to have arrived.
+        server.process.send_signal(number)
+        assert server.wait_for("stopping")["calls"] == 20
+        assert health(other) == "NOT_SERVING", "said before anything is refused"
+        assert refused(server)
+        assert not any(call.done() for call in calls), "refused while the others still ran"
+        opened.touch()
+        assert all(call.result() for call in calls)
+        assert server.process.wait(PATIENCE) == 0
+
+
+def refused(server: Server) -> bool:
+    """Wait until a new client is not served any more; False when that never happens."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        with server.channel() as late:
+            if health(late, timeout=1) not in {"SERVING", "NOT_SERVING"}:
+                with pytest.raises(grpc.RpcError) as error:
+                    run(late)
+                return error.value.code() is grpc.StatusCode.UNAVAILABLE
+        time.sleep(0.05)
+    return False
+
+
+def test_calls_that_outlast_the_grace_are_given_up_and_the_exit_code_says_so() -> None:
+    flags = ("--insecure", "--grace", "0.5")
+    with Server(*flags, mode="slow", env={"PROGRAM_SECONDS": "30"}) as server, server.channel() as channel:
+        call = runner(channel).future(request(), timeout=PATIENCE)
+        time.sleep(0.5)
+        assert server.stop() == 1
+        assert call.exception() is not None
