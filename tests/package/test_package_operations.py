@@ -1,0 +1,65 @@
+"""docs/operations.md names what there is: every flag with its default, every metric."""
+
+from __future__ import annotations
+
+import re
+
+import click
+import yaml
+
+from example.caller import ROOT
+from function.main import main
+from function.metrics import Metrics
+from function.reuse import Memory
+
+TEXT = (ROOT / "docs" / "operations.md").read_text()
+ELSEWHERE = {"--version", "--help"}
+NOT_OURS = "process_"
+ROW = re.compile(r"^\| `(--[a-z-]+)`[^|]*\|([^|]*)\|", re.MULTILINE)
+
+
+def flags() -> dict[str, click.Option]:
+    return {each.opts[0]: each for each in main.params if isinstance(each, click.Option)}
+
+
+def test_every_flag_is_described_and_no_other() -> None:
+    described = {name for name, _ in ROW.findall(TEXT)} | set(re.findall(r"`(--no-[a-z-]+)`", TEXT))
+    assert described == flags().keys() - ELSEWHERE
+
+
+def test_defaults_are_those_of_the_flags() -> None:
+    for name, told in ROW.findall(TEXT):
+        default = flags()[name].default
+        if isinstance(default, (int, float, str)) and not isinstance(default, bool):
+            assert told.strip("` ") == str(default), name
+
+
+def test_every_metric_is_described() -> None:
+    metrics = Metrics()
+    metrics.watch(Memory(1))
+    missing = [
+        family.name
+        for family in metrics.registry.collect()
+        if not family.name.startswith(NOT_OURS) and family.name.removeprefix("fleet_scheduler") not in TEXT
+    ]
+    assert missing == []
+
+
+def test_alerts_ask_for_metrics_that_exist() -> None:
+    known = {family.name for family in Metrics().registry.collect()}
+    alerts = [each for each in blocks() if "groups" in each]
+    assert alerts
+    for rule in alerts[0]["groups"][0]["rules"]:
+        (name,) = re.findall(r"fleet_scheduler_\w+", rule["expr"])
+        assert name.removesuffix("_total") in known
+
+
+def test_the_runtime_config_uses_flags_that_exist() -> None:
+    (config,) = [each for each in blocks() if each.get("kind") == "DeploymentRuntimeConfig"]
+    (container,) = config["spec"]["deploymentTemplate"]["spec"]["template"]["spec"]["containers"]
+    assert container["name"] == "package-runtime", "the name that Crossplane gives the function's container"
+    assert {word for word in container["args"] if word.startswith("--")} <= flags().keys()
+
+
+def blocks() -> list[dict]:
+    return [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)]
