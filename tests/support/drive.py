@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crossplane.function.proto.v1 import run_function_pb2 as pb
-from google.protobuf import json_format
 
 from function import pipeline
 
@@ -143,14 +142,17 @@ def _requirement(name: str, each: Any) -> Plain:
 
 
 def plain(struct: Any) -> Plain:
-    """Return a protobuf Struct as plain values, whole numbers as int."""
-    whole = _whole(json_format.MessageToDict(struct))
-    return whole if isinstance(whole, dict) else {}
+    """Return a protobuf Struct as plain values, whole numbers as int, whatever the numbers are."""
+    return {key: _value(each) for key, each in struct.fields.items()}
 
 
-def _whole(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _whole(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_whole(each) for each in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+def _value(value: Any) -> Any:
+    kind = value.WhichOneof("kind")
+    if kind == "struct_value":
+        return plain(value.struct_value)
+    if kind == "list_value":
+        return [_value(each) for each in value.list_value.values]
+    if kind == "number_value":
+        number = value.number_value
+        return int(number) if number.is_integer() else number
+    return None if kind in (None, "null_value") else getattr(value, kind)

@@ -123,7 +123,7 @@ def _allowance(world: World, answer: Answer, own: list[str]) -> int:
 
 def _listed_only(world: World) -> int:
     """Return how many replicas of the list may be ours without being observed."""
-    known = {at(each, "metadata", "name") for each in world.observed.values()}
+    known = [at(each, "metadata", "name") for each in world.observed.values()]
     mine = at(world.deployment, "metadata", "namespace")
     return sum(
         at(each, "metadata", "namespace") == mine and at(each, "metadata", "name") not in known

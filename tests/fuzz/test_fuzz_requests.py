@@ -1,0 +1,125 @@
+"""The invariant: whatever a request holds, the function answers it, and nothing that runs is dropped
+without a reason that the law lists.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from google.protobuf.message import DecodeError
+
+from function import wire
+from function.fn import SORRY, Function
+from tests.fuzz.mutate import mutated, mutated_bytes, mutated_world
+from tests.support import drive, generate, law, scale
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.support.world import World
+
+BUSY = generate.Taste(doubt=0.1, oddity=0.1, own=1.0)
+STEADY = generate.Taste(doubt=0.0, oddity=0.0, own=0.9, edits=0.0)
+
+each_batch = pytest.mark.parametrize("number", range(scale.BATCHES))
+
+
+class Silent:
+    """A log that nobody reads."""
+
+    def __getattr__(self, _: str) -> Callable[..., None]:
+        return lambda *_, **__: None
+
+
+@pytest.fixture
+def function() -> Function:
+    return Function(log=Silent())
+
+
+@each_batch
+def test_requests_with_one_to_three_mutations_are_answered_and_drop_nothing(number: int) -> None:
+    for seed in scale.batch(number, quick=800, gate=10_000):
+        draw = random.Random(seed)
+        world = mutated_world(draw, generate.world(seed, BUSY), draw.choice((1, 2, 3)))
+        told = complaints(world)
+        if told:
+            pytest.fail(f"seed {seed}: {told}", pytrace=False)
+
+
+def complaints(world: World) -> list[str]:
+    """Return what is wrong with the answer to a mutated world."""
+    try:
+        answer = drive.run(world, level="plain")
+    except Exception as error:  # noqa: BLE001 - that nothing is raised is what is looked at
+        return [f"raised {error!r}"]
+    return law.unexplained(world, answer)
+
+
+@each_batch
+def test_the_same_through_the_wire(number: int, function: Function) -> None:
+    for seed in scale.batch(number, quick=160, gate=2_000):
+        draw = random.Random(seed)
+        world = mutated_world(draw, generate.world(seed, BUSY), draw.choice((1, 2, 3)))
+        content = encoded(world)
+        if too_deep(content):
+            continue
+        answer = drive.answer(drive.pb.RunFunctionResponse.FromString(function.answer(content)))
+        assert all(message != SORRY for _, _, message in answer.events), f"seed {seed}"
+        told = law.unexplained(world, answer)
+        if told:
+            pytest.fail(f"seed {seed}: {told}", pytrace=False)
+
+
+def too_deep(content: bytes) -> bool:
+    """Say whether a message is nested deeper than Python's protobuf reads, which this test needs to."""
+    try:
+        drive.pb.RunFunctionRequest.FromString(content)
+    except DecodeError:
+        return True
+    return False
+
+
+def encoded(world: World) -> bytes:
+    return bytes(world.message().SerializeToString())
+
+
+@each_batch
+def test_one_unreadable_cluster_equals_that_cluster_unavailable(number: int) -> None:
+    """What is decided for the others is the same; a mutation that leaves the cluster readable is an edit."""
+    for seed in scale.batch(number, quick=400, gate=5_000, soak=20_000):
+        draw = random.Random(seed)
+        world = generate.world(seed, STEADY)
+        broken, others = spoil(draw, world)
+        found = drive.run(world.but(clusters=[*others, broken]), level="plain")
+        assert not law.unexplained(world.but(clusters=[*others, broken]), found), f"seed {seed}"
+        if not found.counts.get("clusters_unreadable"):
+            continue
+        bare = {"metadata": {"name": broken["metadata"]["name"]}, "kind": "InferenceCluster"}
+        expected = drive.run(world.but(clusters=[*others, bare]), level="plain")
+        assert found.desired == expected.desired, f"seed {seed}"
+
+
+def spoil(draw: random.Random, world: World) -> tuple[dict[str, Any], list[Any]]:
+    """Return one cluster of a world with mutations anywhere but in its name, and the others."""
+    others = list(world.clusters or ())
+    cluster = others.pop(draw.randrange(len(others)))
+    for _ in range(draw.choice((1, 2, 3))):
+        cluster = mutated(draw, cluster, keep=(("metadata", "name"),))
+    return cluster, others
+
+
+@each_batch
+def test_mutated_bytes_are_answered_or_refused(number: int, function: Function) -> None:
+    refused = 0
+    for seed in scale.batch(number, quick=400, gate=4_000, soak=20_000):
+        draw = random.Random(seed)
+        content = mutated_bytes(draw, encoded(generate.world(seed, BUSY)))
+        try:
+            response = drive.pb.RunFunctionResponse.FromString(function.answer(content))
+        except wire.Malformed:
+            refused += 1
+            continue
+        assert all(each.message != SORRY for each in response.results), f"seed {seed}"
+    assert refused
