@@ -162,9 +162,12 @@ def _pools(tree: Tree, decision: Decision, cluster: InferenceCluster, view: View
 
 def _pool_line(decision: Decision, cluster: InferenceCluster, pool: Pool) -> str:
     free = max(0, decision.ledger.free(cluster.name, pool.name))
-    holders = held_by(decision, decision.ledger, cluster.name, pool.name)
-    held = ", ".join(f"{each['deployment']} {each['nodes']}" for each in holders)
-    return f"pool {pool.name}: {free} free of {pool.nodes} nodes" + (f", held by {held}" if held else "")
+    unit = "pods" if pool.accounting == "Device" else "nodes"
+    holders = held_by(decision, cluster.name, pool)
+    held = ", ".join(f"{each['deployment']} {each[unit]}" for each in holders)
+    return f"pool {pool.name}: {free} free of {pool.nodes} nodes" + (
+        f", {unit} held by {held}" if held else ""
+    )
 
 
 def _engine(branch: Tree, decision: Decision, each: OnPools, alternative: str) -> None:

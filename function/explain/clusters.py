@@ -12,9 +12,8 @@ from function.scheduler.reason import Reason
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from function.api import InferenceCluster
+    from function.api import InferenceCluster, Pool
     from function.scheduler.decision import Decision
-    from function.scheduler.ledger import Ledger
     from function.scheduler.reason import Rejection
     from function.scheduler.verdict import OnPools
 
@@ -137,7 +136,7 @@ def pools_of(decision: Decision, cluster: InferenceCluster, *, below_gates: bool
             "free": max(0, decision.ledger.free(cluster.name, pool.name)),
             "total": pool.nodes,
         }
-        holders = held_by(decision, decision.ledger, cluster.name, pool.name)
+        holders = held_by(decision, cluster.name, pool)
         if holders:
             found["heldBy"] = holders
         engines = [
@@ -147,18 +146,21 @@ def pools_of(decision: Decision, cluster: InferenceCluster, *, below_gates: bool
     return entries
 
 
-def held_by(decision: Decision, ledger: Ledger, cluster: str, pool: str) -> list[Plain]:
-    """Who holds the nodes of a pool, most first: what exists, and what this pass places."""
-    held = dict(ledger.holders(cluster, pool))
-    metadata = decision.question.deployment.metadata
-    own = f"{metadata.namespace}/{metadata.name}"
+def held_by(decision: Decision, cluster: str, pool: Pool) -> list[Plain]:
+    """Who holds a pool, most first: what exists, and what this pass places.
+
+    In nodes; in pods where the pool charges devices.
+    """
+    held = dict(decision.ledger.holders(cluster, pool.name))
+    own = f"{decision.question.deployment.namespace}/{decision.question.deployment.name}"
     for placed in decision.placed:
-        if placed.identity.cluster == cluster and pool in placed.candidate.nodes:
-            held[own] = held.get(own, 0) + placed.candidate.nodes[pool]
+        if placed.identity.cluster == cluster and pool.name in placed.candidate.nodes:
+            held[own] = held.get(own, 0) + placed.candidate.nodes[pool.name]
+    unit = "pods" if pool.accounting == "Device" else "nodes"
     ordered = sorted(held.items(), key=lambda item: (-item[1], item[0]))
-    named = [{"deployment": name, "nodes": nodes} for name, nodes in ordered[:HOLDERS]]
-    others = sum(nodes for _, nodes in ordered[HOLDERS:])
-    return [*named, {"deployment": f"{len(ordered) - HOLDERS} others", "nodes": others}] if others else named
+    named = [{"deployment": name, unit: count} for name, count in ordered[:HOLDERS]]
+    others = sum(count for _, count in ordered[HOLDERS:])
+    return [*named, {"deployment": f"{len(ordered) - HOLDERS} others", unit: others}] if others else named
 
 
 def _engine(each: OnPools, *, alternative: str) -> Plain:

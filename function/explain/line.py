@@ -52,6 +52,8 @@ def because_line(placed: Placed) -> str:
 
 def kept_line(kept: Kept) -> str:
     """Why an existing replica stays as it is."""
+    if kept.waits:
+        return f"waits for {kept.waits}, within placement.disruption.maxUnavailable"
     if kept.mismatch:
         particular = f" ({kept.detail})" if kept.detail else ""
         return f"no place for its replacement: {kept.mismatch.value}{particular}"

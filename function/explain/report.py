@@ -84,7 +84,7 @@ def _kept(kept: Kept) -> Plain:
         found["index"] = own.identity.index
     engines = ((each.name, [member.pool for member in each.members]) for each in own.replica.engines)
     return found | {
-        "action": "Held" if kept.mismatch else "Retained",
+        "action": "Held" if kept.mismatch or kept.waits else "Retained",
         "pools": {name: joined(pools) for name, pools in engines},
         "because": kept_line(kept),
     }

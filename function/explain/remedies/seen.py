@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 EACH = 2
 """How many changes of one kind are proposed."""
-SHORT = frozenset({Reason.InsufficientNodes, Reason.PoolOvercommitted})
+SHORT = frozenset({Reason.InsufficientNodes, Reason.InsufficientDevices, Reason.PoolOvercommitted})
+"""Reasons that more nodes would mend."""
 
 
 @dataclass(frozen=True, slots=True)
