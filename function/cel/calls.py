@@ -15,6 +15,7 @@ from function.cel.operators import equal
 from function.cel.paths import optional_selected, path_code
 from function.cel.runtime import admission, direct
 from function.cel.scope import BUDGET
+from function.cel.types import accepts_null
 from function.cel.values import Optional, UInt, Value, type_name
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from function.cel.declarations import Overload
     from function.cel.generate import Generator
+    from function.cel.types import Type
 
 LAZY = frozenset({"or", "orValue"})
 KEYS = frozenset({str, int, UInt, float, bool})
@@ -151,7 +153,7 @@ def _eager(generator: Generator, node: Call) -> CodeSteps:
         units += relative(nodes[0]) - isinstance(nodes[1], Name | Select)
     if node.function == "_==_" and isinstance(codes[1].constant, str):
         return Code(_equals_text(codes[0].run, codes[1].constant), units)
-    kinds = [generator.checked.types[arg] for arg in nodes]
+    kinds = [_certain(generator, arg) for arg in nodes]
     runs = [code.run for code in codes]
     one = direct(overloads, kinds)
     if one is None and node.function in OPERATORS:
@@ -162,6 +164,15 @@ def _eager(generator: Generator, node: Call) -> CodeSteps:
     if isinstance(one.cost, int):
         return Code(_applied(run, runs), units + one.cost)
     return Code(_metered(run, one.cost, runs), units)
+
+
+def _certain(generator: Generator, node: Node) -> Type | None:
+    """Return the type of an argument; None if null may stand there in spite of it, as after `? :`."""
+    kind = generator.checked.types[node]
+    if not accepts_null(kind) or path_code(generator.checked, node) is not None:
+        return kind
+    overloads = generator.checked.overloads.get(node, ()) if isinstance(node, Call) else ()
+    return kind if overloads and not any(overload.generic for overload in overloads) else None
 
 
 def _check_index(node: Call, index: Code) -> None:

@@ -46,6 +46,20 @@ PATCHES = (
         'member_object  : member "{" [fieldinits] "}"',
         'member_object  : member "{" [fieldinits] "}" | member "{" fieldinits "," "}"',
     ),
+    *(  # A rule of one child is that child: the tree is a tenth of the size.
+        (f"\n{rule:<15}:", f"\n?{rule:<14}:")
+        for rule in (
+            "expr",
+            "conditionalor",
+            "conditionaland",
+            "relation",
+            "addition",
+            "multiplication",
+            "unary",
+            "member",
+            "primary",
+        )
+    ),
     (  # true, false and null are names that the tree builder turns into literals.
         " | BYTES_LIT\n               | BOOL_LIT | NULL_LIT",
         " | BYTES_LIT",

@@ -26,7 +26,7 @@ ORDERED = frozenset({str, bytes, bool})
 SPANS = frozenset({Duration, Timestamp})
 
 
-def equal(one: Value, two: Value) -> bool:  # noqa: PLR0911 - one for each kind of value
+def equal(one: Value, two: Value) -> bool:  # noqa: C901, PLR0911 - one for each kind of value
     """Whether two values are equal: numbers by value across types, everything else within its type."""
     kind, other = type(one), type(two)
     if kind is str or kind is bool or kind is bytes:
@@ -36,7 +36,15 @@ def equal(one: Value, two: Value) -> bool:  # noqa: PLR0911 - one for each kind 
     if one is None or two is None:
         return one is two
     if kind is list:
-        return other is list and len(one) == len(two) and all(map(_not_unequal, one, two))
+        if other is not list or len(one) != len(two):
+            return False
+        for left, right in zip(one, two, strict=True):
+            try:
+                if not equal(left, right):
+                    return False
+            except EvaluationError:  # An element that cannot be compared does not make lists unequal.
+                continue
+        return True
     if kind is Map:
         return other is Map and _same_map(one, two)
     if kind in SPANS:

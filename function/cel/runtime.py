@@ -41,17 +41,23 @@ CLASSES: dict[str, type] = {
 }
 
 
+UNCERTAIN = frozenset({"dyn", "wrapper", "null"})
+
+
 def runtime_class(kind: Type) -> type | None:
     """Return the class that values of a type have; None if any may come."""
     return CLASSES.get(kind.name)
 
 
-def direct(overloads: tuple[Overload, ...], kinds: Sequence[Type]) -> Overload | None:
-    """Return the overload that will run whatever the values turn out to be, or None."""
+def direct(overloads: tuple[Overload, ...], kinds: Sequence[Type | None]) -> Overload | None:
+    """Return the overload that will run whatever the values turn out to be, or None.
+
+    A kind is None where the type is known and the value may be null all the same.
+    """
     if len(overloads) > 1:
         return None
     for parameter, kind in zip(overloads[0].parameters, kinds, strict=True):
-        if runtime_class(parameter) is not None and kind.name in ("dyn", "wrapper"):
+        if runtime_class(parameter) is not None and (kind is None or kind.name in UNCERTAIN):
             return None
     return overloads[0]
 

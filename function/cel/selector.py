@@ -64,7 +64,7 @@ class Program:
         self.reads: frozenset[Reference] = references(checked.environment, read)
         self._projection = Projection(checked.environment, read)
 
-    def evaluate(self, subject: Subject) -> Outcome:
+    def evaluate(self, subject: Subject) -> Outcome:  # noqa: PLR0911 - one for each outcome
         """Return what the expression says about a subject. Never raises."""
         if subject.problem:
             return Outcome("error", subject.problem)
@@ -73,6 +73,8 @@ class Program:
             value = self._run(frame)
         except CostExceeded:
             return TOO_MUCH
+        except RecursionError:
+            return Outcome("error", "the caller left no room on the stack")
         except EvaluationError as error:
             return TOO_MUCH if frame[BUDGET] < 0 else Outcome("error", str(error))
         if frame[BUDGET] < 0:
@@ -140,6 +142,8 @@ def compiled(source: str, level: Environment) -> Selector:
         return Selector(source, check(root, level), root)
     except Mistake as mistake:
         raise CompileError(mistake.message, source, mistake.at) from None
+    except RecursionError:
+        raise CompileError("the caller left no room on the stack", source, 0) from None
 
 
 @lru_cache(maxsize=COMPILED)

@@ -105,8 +105,10 @@ class Substitution:
         known = settled.get(id(kind))
         if known is None:
             head = self.resolve(kind)
-            args = tuple(self.final(arg, settled) for arg in head.args)
-            known = settled[id(kind)] = DYN if head.name[0] == "?" else Type(head.name, args)
+            args = []
+            for arg in head.args:
+                args.append(self.final(arg, settled))  # noqa: PERF401 - a comprehension is one more frame
+            known = settled[id(kind)] = DYN if head.name[0] == "?" else Type(head.name, tuple(args))
         return known
 
     def fresh(self, types: tuple[Type, ...]) -> tuple[Type, ...]:
@@ -130,7 +132,7 @@ class Substitution:
             return DYN
         return known if _no_more_specific(known, other) else other
 
-    def _assignable(self, given: Type, expected: Type) -> bool:
+    def _assignable(self, given: Type, expected: Type) -> bool:  # noqa: PLR0911 - cel-go's cases, in its order
         if expected.name[0] == "?":
             done = self._bind(expected, given)
             if done is not None:
@@ -143,14 +145,9 @@ class Substitution:
             return accepts_null(expected if given.name == "null" else given)
         if given.name == "wrapper" or expected.name == "wrapper":
             return _unwrapped(given) == _unwrapped(expected)
-        return self._same_shape(given, expected)
-
-    def _same_shape(self, given: Type, expected: Type) -> bool:
         if given.name != expected.name or len(given.args) != len(expected.args):
             return False
-        if given.name == "type":
-            return True
-        return all(map(self._assignable, given.args, expected.args))
+        return given.name == "type" or all(map(self._assignable, given.args, expected.args))
 
     def _bind(self, variable: Type, kind: Type) -> bool | None:
         """Let `variable` stand for `kind`; None if that would make a type contain itself."""
@@ -174,7 +171,10 @@ class Substitution:
             return True
         if kind.name[0] == "?":
             return kind in self._bound and self._occurs(variable, self._bound[kind])
-        return any(self._occurs(variable, arg) for arg in kind.args)
+        for arg in kind.args:  # noqa: SIM110 - any() would be one more frame
+            if self._occurs(variable, arg):
+                return True
+        return False
 
 
 def _unwrapped(kind: Type) -> Type:
