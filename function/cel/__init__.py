@@ -6,18 +6,23 @@ a text into a `Selector`, `bind_device` a device into a `Subject`, `Selector.eva
 match, error or cost.
 """
 
+from function.cel.comparisons import Comparison
 from function.cel.errors import CompileError
 from function.cel.evaluations import Evaluations
 from function.cel.references import Reference
 from function.cel.selector import Conjunct, Outcome, Selector, compile_cluster, compile_device, compile_node
 from function.cel.subject import Subject, bind_cluster, bind_device, bind_node
+from function.cel.suggest import suggest
+from function.cel.versions import Requirement
 
 __all__ = [
+    "Comparison",
     "CompileError",
     "Conjunct",
     "Evaluations",
     "Outcome",
     "Reference",
+    "Requirement",
     "Selector",
     "Subject",
     "bind_cluster",
@@ -26,4 +31,5 @@ __all__ = [
     "compile_cluster",
     "compile_device",
     "compile_node",
+    "suggest",
 ]

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from function.cel.code import Code, Frame, Run, constant
 from function.cel.errors import EvaluationError, Mistake
 from function.cel.library.regex import compiled
+from function.cel.library.text_format import check_template
+from function.cel.nodes import ListLiteral
 from function.cel.operators import contains
 from function.cel.runtime import admission
 from function.cel.values import UInt, Value, type_name
@@ -37,6 +39,8 @@ def folded(
         return _literal(generator, overloads, codes)
     if name == "@in" and type(codes[1].constant) is list:
         return _membership(codes[0], codes[1].constant)
+    if name == "format" and codes[0].is_constant:
+        _check_format(generator, node, codes[0].constant)
     if name in PATTERNS and len(codes) > 1 and codes[1].is_constant:
         _check_pattern(node, codes[1].constant)
     return None
@@ -88,6 +92,17 @@ def _member(run: Run, elements: list[Value]) -> Run:
         return contains(value, elements)
 
     return test
+
+
+def _check_format(generator: Generator, node: Call, template: str) -> None:
+    """Check a literal template against the types of literal arguments."""
+    (given,) = node.args
+    if not isinstance(given, ListLiteral) or any(item.optional for item in given.items):
+        return
+    try:
+        check_template(template, [generator.checked.types[item.value].name for item in given.items])
+    except EvaluationError as error:
+        raise Mistake(str(error), given.span.at) from None
 
 
 def _check_pattern(node: Call, pattern: Value) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from function.cel import environment
 from function.cel.check import check
+from function.cel.comparisons import Comparison, comparison
 from function.cel.cost import LIMIT
 from function.cel.errors import CompileError, CostExceeded, EvaluationError, Mistake
 from function.cel.generate import Generator
@@ -17,6 +18,7 @@ from function.cel.references import Projection, Reference, children, paths, refe
 from function.cel.scope import BUDGET
 from function.cel.syntax import parse
 from function.cel.values import type_name
+from function.cel.versions import Requirement, requirements
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -105,6 +107,16 @@ class Selector(Program):
 
     def _conjunct(self, node: Node) -> Conjunct:
         return Conjunct(self.source[node.span.start : node.span.end].strip(), self._checked, node)
+
+    @cached_property
+    def requirements(self) -> tuple[Requirement, ...]:
+        """The words that not every supported Kubernetes release knows, with the release that brought them."""
+        return requirements(self._checked)
+
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """Return the terms that compare something published with a literal, in order."""
+        found = (comparison(self._checked, term, self.source) for term in _terms(self._root))
+        return tuple(one for one in found if one is not None)
 
     def conjuncts(self) -> tuple[Conjunct, ...]:
         """Return the terms of the top-level `&&`, in order; the whole if there is none."""

@@ -199,6 +199,23 @@ WRITERS: dict[str, Callable[[Value, int], str]] = {
 }
 
 
+def check_template(template: str, kinds: list[str]) -> None:
+    """Refuse a literal template that its arguments cannot fill, by their types. Raises EvaluationError."""
+    used = 0
+    for _, verb, _ in clauses(template):
+        if not verb:
+            break
+        if used >= len(kinds):
+            raise EvaluationError(f"index {used} out of range")
+        if kinds[used] != "dyn" and kinds[used] not in VERBS[verb]:
+            raise EvaluationError(f"error during formatting: %{verb} does not take a {kinds[used]}")
+        used += 1
+    if used < len(kinds):
+        raise EvaluationError(
+            f"too many arguments supplied to string.format (expected {used}, got {len(kinds)})"
+        )
+
+
 def template_cost(result: str, template: str, _values: Value) -> int:
     """Cost of formatting: the template, and what was made of it if that is much."""
     return tenth(len(template)) + (len(result) // LIMIT) * LIMIT
