@@ -98,6 +98,7 @@ def of_core(response: Response) -> Answer:
                 "kind": each.kind,
                 "matchName": each.match_name,
                 "namespace": each.namespace,
+                "matchLabels": {},
             }
             for each in response.requirements
         ),
@@ -138,6 +139,7 @@ def _requirement(name: str, each: Any) -> Plain:
         "kind": each.kind,
         "matchName": each.match_name if each.HasField("match_name") else None,
         "namespace": each.namespace if each.HasField("namespace") else None,
+        "matchLabels": dict(each.match_labels.labels),
     }
 
 

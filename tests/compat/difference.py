@@ -1,0 +1,64 @@
+"""Where two answers to one request differ: desired resources, conditions, status and readiness."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.compat.pair import Pair
+
+Plain = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One difference. `what` is desired, ready, condition, status, readiness or requirement."""
+
+    what: str
+    key: str
+    ours: Any
+    theirs: Any
+
+    def __str__(self) -> str:
+        """Return the difference on one line."""
+        return f"{self.what} {self.key}: ours {_brief(self.ours)}, theirs {_brief(self.theirs)}"
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 160 else f"{text[:160]}..."
+
+
+def differences(pair: Pair) -> Iterator[Difference]:
+    """Yield every difference between our answer and the recorded one. Wording is not compared."""
+    ours, theirs = pair.ours, pair.theirs
+    for key in sorted(ours.desired.keys() | theirs.desired.keys()):
+        mine, other = ours.desired.get(key), theirs.desired.get(key)
+        if mine != other:
+            yield Difference("desired", key, mine, other)
+        elif (key in ours.ready) != (key in theirs.ready):
+            yield Difference("ready", key, key in ours.ready, key in theirs.ready)
+    for kind in sorted(ours.conditions.keys() | theirs.conditions.keys()):
+        if _said(ours.conditions, kind) != _said(theirs.conditions, kind):
+            yield Difference("condition", kind, _said(ours.conditions, kind), _said(theirs.conditions, kind))
+    if ours.status != theirs.status:
+        yield Difference("status", "", ours.status, theirs.status)
+    if ours.unready != theirs.unready:
+        yield Difference("readiness", "", ours.unready, theirs.unready)
+    for name in sorted({each["name"] for each in (*ours.requirements, *theirs.requirements)}):
+        mine, other = _requirement(ours.requirements, name), _requirement(theirs.requirements, name)
+        if mine != other:
+            yield Difference("requirement", name, mine, other)
+
+
+def _said(conditions: Any, kind: str) -> tuple[bool, str] | None:
+    """Return status and reason of a condition."""
+    found = conditions.get(kind)
+    return None if found is None else (found[0], found[1])
+
+
+def _requirement(requirements: tuple[Plain, ...], name: str) -> Plain | None:
+    return next((each for each in requirements if each["name"] == name), None)

@@ -1,0 +1,76 @@
+"""A recorded pair: a request, and what another implementation of the same contract answered.
+
+The format is one JSON file with `name`, `request` and `response`, the latter two as protobuf JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from crossplane.function.proto.v1 import run_function_pb2 as pb
+from google.protobuf import json_format
+
+from tests.support import drive
+from tests.support.world import World
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Plain = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One recorded exchange, and our answer to the same request."""
+
+    name: str
+    world: World
+    theirs: drive.Answer
+    ours: drive.Answer
+
+    @property
+    def inner(self) -> Plain:
+        """The specification of one replica."""
+        return dict(self.world.deployment["spec"]["template"]["spec"])
+
+    @property
+    def wanted(self) -> int:
+        """How many replicas are wanted."""
+        return int(self.world.deployment["spec"]["replicas"])
+
+    @property
+    def fleet(self) -> set[str]:
+        """The clusters that were delivered."""
+        return {each["metadata"]["name"] for each in self.world.clusters or ()}
+
+
+def load(path: Path) -> Pair:
+    """Return the pair of a file, and ask the function the same."""
+    recorded = json.loads(path.read_text())
+    request = json_format.ParseDict(recorded["request"], pb.RunFunctionRequest())
+    response = json_format.ParseDict(recorded["response"], pb.RunFunctionResponse())
+    ours = drive.run_bytes(request.SerializeToString())
+    return Pair(
+        recorded["name"],
+        world(request),
+        drive.answer(response),
+        drive.answer(pb.RunFunctionResponse.FromString(ours)),
+    )
+
+
+def world(request: pb.RunFunctionRequest) -> World:
+    """Return a request as a world."""
+    required = {
+        name: [drive.plain(each.resource) for each in request.required_resources[name].items]
+        for name in request.required_resources
+    }
+    observed = request.observed
+    return World(
+        deployment=drive.plain(observed.composite.resource),
+        clusters=required.get("clusters"),
+        replicas=required.get("all-replicas"),
+        cache=required.get("cache"),
+        observed={key: drive.plain(observed.resources[key].resource) for key in sorted(observed.resources)},
+    )
