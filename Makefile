@@ -88,6 +88,15 @@ docs: $(STAMP) ## write the output blocks of the pages anew
 lock: $(STAMP) ## write the locks anew from pyproject.toml
 	$(LOCK) --output-file requirements/runtime.txt pyproject.toml
 	$(LOCK) --extra dev --constraint requirements/runtime.txt --output-file requirements/dev.txt pyproject.toml
+	$(LOCK) --constraint requirements/dev.txt --output-file requirements/build.txt requirements/build.in
+
+.PHONY: pin-images
+pin-images: ## write the digests of the base images into the Dockerfile (needs docker with buildx)
+	@for name in BUILD_IMAGE RUN_IMAGE; do \
+	  image=$$(sed -nE "s/^ARG $$name=([^@]+).*/\1/p" Dockerfile); \
+	  digest=$$(docker buildx imagetools inspect "$$image" --format '{{.Manifest.Digest}}'); \
+	  sed -i -E "s|^(ARG $$name=).*|\1$$image@$$digest|" Dockerfile; \
+	done
 
 .PHONY: clean
 clean: ## remove what was made

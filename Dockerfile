@@ -1,0 +1,38 @@
+# syntax=docker/dockerfile:1
+
+# Both stages are of one Debian release, so that what the first compiles or installs runs on the second, and
+# both have the same Python at /usr/bin/python3.
+#
+# A tag can come to mean another image; a digest cannot. `make pin-images` looks the digests up and writes them
+# here, behind the tags. An argument overrides an image, to build from a mirror:
+#   docker buildx build --build-arg BUILD_IMAGE=mirror.example/debian:bookworm-slim .
+ARG BUILD_IMAGE=debian:bookworm-slim
+ARG RUN_IMAGE=gcr.io/distroless/python3-debian12:nonroot
+
+FROM ${BUILD_IMAGE} AS build
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends python3 python3-venv \
+ && rm -rf /var/lib/apt/lists/*
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+WORKDIR /source
+# The dependencies change less often than the code: they come first, and are cached.
+COPY requirements/build.txt requirements/runtime.txt requirements/
+RUN python3 -m venv /opt/build \
+ && /opt/build/bin/pip install --require-hashes --requirement requirements/build.txt
+RUN python3 -m venv /opt/fleet-scheduler \
+ && /opt/fleet-scheduler/bin/pip install --no-compile --require-hashes --requirement requirements/runtime.txt
+COPY pyproject.toml README.md LICENSE ./
+COPY function function
+RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /dist . \
+ && /opt/fleet-scheduler/bin/pip install --no-compile --no-deps --no-index /dist/*.whl
+# Compiled by content, not by time: the same files give the same image, and a read-only one starts quickly.
+RUN /opt/fleet-scheduler/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/fleet-scheduler/lib
+
+FROM ${RUN_IMAGE}
+COPY --from=build /opt/fleet-scheduler /opt/fleet-scheduler
+# Few memory arenas: worker threads would otherwise keep one each, mostly empty.
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 MALLOC_ARENA_MAX=2
+WORKDIR /
+EXPOSE 9443
+USER 2000:2000
+ENTRYPOINT ["/opt/fleet-scheduler/bin/function"]
