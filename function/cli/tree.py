@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 from rich.table import Table
@@ -162,12 +162,13 @@ def _pools(tree: Tree, decision: Decision, cluster: InferenceCluster, view: View
 
 def _pool_line(decision: Decision, cluster: InferenceCluster, pool: Pool) -> str:
     free = max(0, decision.ledger.free(cluster.name, pool.name))
-    unit = "pods" if pool.accounting == "Device" else "nodes"
     holders = held_by(decision, cluster.name, pool)
-    held = ", ".join(f"{each['deployment']} {each[unit]}" for each in holders)
-    return f"pool {pool.name}: {free} free of {pool.nodes} nodes" + (
-        f", {unit} held by {held}" if held else ""
-    )
+    held = ", ".join(f"{each['deployment']} ({_held(each)})" for each in holders)
+    return f"pool {pool.name}: {free} free of {pool.nodes} nodes" + (f", held by {held}" if held else "")
+
+
+def _held(holder: dict[str, Any]) -> str:
+    return f"{holder['pods']} pods" if "pods" in holder else str(holder["nodes"])
 
 
 def _engine(branch: Tree, decision: Decision, each: OnPools, alternative: str) -> None:

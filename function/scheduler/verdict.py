@@ -77,7 +77,7 @@ def _engine(each: EngineFit, cluster: InferenceCluster, ledger: Ledger, free: Fr
     headline = max(pools, key=lambda found: (found.reason.depth, -_missing(found)))
     parts = tuple(found.at(engine=name) for found in pools)
     if split is not None and split.depth > headline.reason.depth:
-        return Rejection(split, engine=name, parts=parts)
+        return Rejection(split, detail=_apart(each, cluster), engine=name, parts=parts)
     return replace(headline, engine=name, parts=parts)
 
 
@@ -118,3 +118,13 @@ def _split(each: EngineFit) -> Reason | None:
     if not each.scattered or all(found.reason is Reason.NothingClaimable for _, found in each.rejections):
         return None
     return Reason.FabricMismatch if each.engine.pool_policy == "SameFabric" else Reason.NoSinglePool
+
+
+def _apart(each: EngineFit, cluster: InferenceCluster) -> str:
+    """Which member fits which pools: `Leader fits big, Worker fits small`."""
+    barred = {at: {leaf.member for leaf in found.leaves} for at, found in each.rejections}
+    told = []
+    for member in each.engine.members:
+        fits = [cluster.pools[at].name for at, members in barred.items() if member.role not in members]
+        told.append(f"{member.role} fits {' or '.join(fits)}")
+    return ", ".join(told)
