@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, model_validator
 
 from function.api.canonical import canonical
 from function.api.fault import Malformed
-from function.api.model import Claim, ConditionStatus, Metadata, Model, Name, Nodes, condition, whole
+from function.api.model import Claim, ConditionStatus, Count, Metadata, Model, Name, Nodes, condition
 from function.api.taints import Taint
 from function.api.typed import Attributes, Capacity
 from function.cel import Subject, bind_device, bind_node
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 from typing import Annotated
 
-DeviceCount = Annotated[int, BeforeValidator(lambda value: max(0, whole(value)))]
-
 
 class Device(Model):
     """One device entry of a node: so many equal devices of one driver on every node of the pool."""
@@ -31,7 +29,7 @@ class Device(Model):
     claim: Claim = "DRA"
     driver: Name
     device_class_name: str = ""
-    count: DeviceCount = 1
+    count: Count = 1
     attributes: Attributes = {}
     capacity: Capacity = {}
     allow_multiple_allocations: bool = False
@@ -265,10 +263,14 @@ class InferenceCluster(Model):
 
     @cached_property
     def pools(self) -> tuple[Pool, ...]:
-        """The published pools, in the order they are published."""
+        """The published pools, in the order they are published.
+
+        One that the declaration no longer has is left out: what would be placed there would be mismatched.
+        """
         declared = {pool.name: pool for pool in self.spec.node_pools or ()}
         published = (self.status.gpu_pools or ()) if self.status else ()
-        return tuple(_pool(pool, declared.get(pool.name)) for pool in published)
+        known = (pool for pool in published if not declared or pool.name in declared)
+        return tuple(_pool(pool, declared.get(pool.name)) for pool in known)
 
     @cached_property
     def canonical(self) -> str:

@@ -23,6 +23,8 @@ INDEX_LABEL = "modelplane.ai/replica-index"
 ALTERNATIVE_LABEL = "modelplane.ai/alternative"
 WAS_READY_ANNOTATION = "modelplane.ai/was-ready"
 
+ROLES = ("Standalone", "Leader", "Worker")
+
 SHAPE: Shape = {
     "metadata": {
         "name": None,
@@ -165,6 +167,27 @@ class _Reader:
         self._odd()
         return [item for item in value if isinstance(item, Mapping)]
 
+    def given(self, holder: Mapping[str, Any], key: str) -> str:
+        """A text that must be there."""
+        value = self.text(holder, key)
+        if not value:
+            self._odd()
+        return value
+
+    def listed(self, holder: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+        """A list that must not be empty."""
+        value = self.maps(holder, key)
+        if not value:
+            self._odd()
+        return value
+
+    def role(self, holder: Mapping[str, Any]) -> str:
+        """A member's role; Standalone is the default."""
+        value = self.text(holder, "role") or ROLES[0]
+        if value not in ROLES:
+            self._odd()
+        return value
+
     def number(self, holder: Mapping[str, Any], key: str) -> int:
         """A count of at least 1, which is also the default."""
         value = holder.get(key)
@@ -189,10 +212,10 @@ def _request(read: _Reader, plain: Mapping[str, Any]) -> StampedRequest:
 
 
 def _member(read: _Reader, plain: Mapping[str, Any]) -> StampedMember:
-    role = read.text(plain, "role") or "Standalone"
+    role = read.role(plain)
     return StampedMember(
         role=role,
-        pool=read.text(plain, "nodePoolName"),
+        pool=read.given(plain, "nodePoolName"),
         pods=_pods(read, plain),
         requests=tuple(_request(read, each) for each in read.maps(plain, "deviceRequests")),
     )
@@ -200,9 +223,9 @@ def _member(read: _Reader, plain: Mapping[str, Any]) -> StampedMember:
 
 def _engine(read: _Reader, plain: Mapping[str, Any]) -> StampedEngine:
     return StampedEngine(
-        name=read.text(plain, "name"),
+        name=read.given(plain, "name"),
         copies=read.number(plain, "copies"),
-        members=tuple(_member(read, each) for each in read.maps(plain, "members")),
+        members=tuple(_member(read, each) for each in read.listed(plain, "members")),
     )
 
 
@@ -271,7 +294,7 @@ def parse(document: Document) -> ModelReplica:
     read = _Reader()
     metadata, spec = read.map(plain, "metadata"), read.map(plain, "spec")
     labels = read.map(metadata, "labels")
-    engines = tuple(_engine(read, each) for each in read.maps(spec, "engines"))
+    engines = tuple(_engine(read, each) for each in read.listed(spec, "engines"))
     index = read.text(labels, INDEX_LABEL)
     return ModelReplica(
         name=read.text(metadata, "name"),
