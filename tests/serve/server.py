@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(__file__).with_name("program.py")
 PATIENCE = 60
+GPU = {"name": "gpu", "count": 1, "selectors": [{"cel": "device.driver == 'gpu.nvidia.com'"}]}
+CONTAINER = {"name": "engine", "image": "vllm/vllm-openai"}
+MEMBER = {"nodeSelector": {"devices": [GPU]}, "template": {"spec": {"containers": [CONTAINER]}}}
+ENGINE = {"name": "main", "members": [MEMBER]}
 V1 = "apiextensions.fn.proto.v1.FunctionRunnerService"
 V1BETA1 = "apiextensions.fn.proto.v1beta1.FunctionRunnerService"
 
@@ -104,7 +108,7 @@ def request(**deployment: Any) -> bytes:
             "apiVersion": "modelplane.ai/v1alpha1",
             "kind": "ModelDeployment",
             "metadata": {"name": "tiny", "namespace": "ml", "uid": "u-1", **deployment},
-            "spec": {"replicas": 1, "template": {"spec": {"engines": []}}},
+            "spec": {"replicas": 1, "template": {"spec": {"engines": [ENGINE]}}},
         }
     )
     return message.SerializeToString()

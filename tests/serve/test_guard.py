@@ -1,0 +1,110 @@
+"""Whatever fails inside, RunFunction answers, removes nothing, and tells the operator where."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+import structlog
+from crossplane.function.proto.v1 import run_function_pb2 as pb
+
+from function import wire
+from function.exchange import Desired, Requirement, Response
+from function.fn import SORRY, Function
+from tests.serve.server import request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SECRET = "what-the-error-quotes"
+
+
+def boom(*_: Any, **__: Any) -> NoReturn:
+    raise RuntimeError(SECRET)
+
+
+def deep(*_: Any, **__: Any) -> NoReturn:
+    deep()
+    raise AssertionError
+
+
+def answering(response: Response) -> Callable[..., Response]:
+    return lambda *_, **__: response
+
+
+def delivered(*names: str, cache: str = "") -> bytes:
+    message = pb.RunFunctionRequest.FromString(request())
+    if cache:
+        template = message.observed.composite.resource["spec"]["template"]
+        template["spec"]["modelCacheRef"] = {"name": cache}
+    message.observed.resources["replica-a-0"].resource.update({"kind": "ModelReplica", "spec": {"a": 1}})
+    for name in names:
+        message.required_resources[name].SetInParent()
+    return message.SerializeToString()
+
+
+def ask(run: Any, content: bytes) -> tuple[pb.RunFunctionResponse, list[Any]]:
+    with structlog.testing.capture_logs() as lines:
+        answer = Function(structlog.get_logger(), run=run).answer(content)
+    return pb.RunFunctionResponse.FromString(answer), lines
+
+
+@pytest.mark.parametrize(
+    ("run", "reason"),
+    [
+        (boom, "an exception"),
+        (deep, "a stack that is exhausted"),
+        (answering(Response((), desired={"a": Desired({"spec": object()})})), "no JSON value"),
+        (answering(Response((), desired={"a": Desired({"spec": 10**400})})), "no number of a Struct"),
+        (answering(Response((), desired={"a": Desired({"spec": "\ud800"})})), "no text of UTF-8"),
+        (answering(None), "no response at all"),  # type: ignore[arg-type]
+    ],
+)
+def test_an_error_is_one_fixed_sentence(run: Any, reason: str) -> None:
+    response, lines = ask(run, delivered("clusters", "all-replicas"))
+    assert [(each.severity, each.message) for each in response.results] == [(pb.SEVERITY_FATAL, SORRY)], (
+        reason
+    )
+    assert set(response.requirements.resources) == {"clusters", "all-replicas"}
+    (line,) = lines
+    assert line["event"] == "failed"
+    assert line["frames"][-1]
+    assert SECRET not in str(lines) + str(response)
+
+
+def test_an_error_before_the_requirements_were_delivered_keeps_everything() -> None:
+    response, _ = ask(boom, delivered("clusters", cache="weights"))
+    assert [each.severity for each in response.results] == [pb.SEVERITY_WARNING]
+    assert response.requirements.resources["cache"].match_name == "weights"
+    assert response.requirements.resources["cache"].namespace == "ml"
+    assert set(response.desired.resources) == {"replica-a-0"}
+
+
+def test_the_requirements_after_an_error_are_those_of_an_answer() -> None:
+    content = delivered("clusters", "all-replicas", cache="weights")
+    failed, _ = ask(boom, content)
+    answered = pb.RunFunctionResponse.FromString(Function(structlog.get_logger()).answer(content))
+    assert failed.requirements == answered.requirements
+
+
+def test_a_composite_that_cannot_be_read_is_answered_too() -> None:
+    response, _ = ask(boom, b"\x12\x06\x0a\x04\x0a\x02\xff\xff")
+    assert set(response.requirements.resources) == {"clusters", "all-replicas"}
+
+
+def test_no_request_at_all_is_refused() -> None:
+    with pytest.raises(wire.Malformed):
+        ask(boom, b"\xff")
+
+
+def test_the_log_line_has_counts_and_names_only() -> None:
+    response = Response(
+        (Requirement("clusters", "v1", "C"),),
+        desired={"a": Desired({"spec": SECRET})},
+        counts={"placed": 2},
+        rejections={"ClusterNotReady": 1},
+    )
+    _, lines = ask(answering(response), request(annotations={"a": SECRET}))
+    (line,) = lines
+    assert (line["counts"], line["rejections"]) == ({"placed": 2}, {"ClusterNotReady": 1})
+    assert SECRET not in str(line)
