@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 from function.cli.common import Group
+from function.cli.fleet_map import fleet_map
 from function.cli.headroom import headroom
 from function.cli.plan import plan
 from function.cli.snapshot import snapshot
@@ -35,5 +36,5 @@ def main() -> None:
     """
 
 
-for command in (plan, why, whatif, headroom, verify, snapshot):
+for command in (plan, why, whatif, headroom, verify, fleet_map, snapshot):
     main.add_command(command)

@@ -72,8 +72,8 @@ class Headroom:
     """Why nothing new may be placed at all."""
 
 
-def _placing(decision: Decision, clusters: Mapping[str, InferenceCluster]) -> Placing:
-    """Go on where a decision stopped, on these clusters."""
+def going_on(decision: Decision, clusters: Mapping[str, InferenceCluster]) -> Placing:
+    """Go on placing where a decision stopped, on these clusters."""
     question = replace(decision.question, fleet=replace(decision.question.fleet, clusters=clusters))
     tally = Tally(
         [*(each.own.cluster for each in decision.kept), *(each.identity.cluster for each in decision.placed)]
@@ -92,13 +92,13 @@ def _closed(cluster: InferenceCluster) -> InferenceCluster:
 def _rooms(decision: Decision) -> Iterator[Room]:
     """Each cluster's own room: the others take nothing meanwhile."""
     clusters = decision.question.fleet.clusters
-    full = _placing(decision, clusters).places.rejections()
+    full = going_on(decision, clusters).places.rejections()
     closed = {name: _closed(cluster) for name, cluster in clusters.items()}
     for name, cluster in clusters.items():
         if name in full:
             yield Room(name, 0, full[name])
             continue
-        placing = _placing(decision, {**closed, name: cluster})
+        placing = going_on(decision, {**closed, name: cluster})
         more = len(fill(placing, LIMIT))
         yield Room(name, more, placing.places.rejections().get(name))
     for name in decision.question.fleet.broken:
@@ -113,7 +113,7 @@ def of(planned: Planned) -> Headroom:
         return Headroom(
             name, decision.wanted if decision else 0, decision.total if decision else 0, 0, (), why
         )
-    more = len(fill(_placing(decision, decision.question.fleet.clusters), LIMIT))
+    more = len(fill(going_on(decision, decision.question.fleet.clusters), LIMIT))
     rooms = sorted(_rooms(decision), key=lambda each: (-each.more, -_depth(each), each.cluster))
     return Headroom(name, decision.wanted, decision.total, more, tuple(rooms))
 

@@ -102,6 +102,7 @@ def _counts(decided: Decided) -> Iterator[Finding]:
 def _lost(state: State, decided: Decided, matching: Matching) -> Iterator[Finding]:
     """A replica leaves for a reason on the list, or not at all."""
     replaceable = len(decided.new)
+    identities = {(after.cluster, after.index) for _, after in decided.kept}
     surplus = max(0, len(decided.existing) - decided.deployment.wanted)
     for replica in decided.lost:
         cluster = state.clusters.get(replica.cluster)
@@ -110,6 +111,8 @@ def _lost(state: State, decided: Decided, matching: Matching) -> Iterator[Findin
             continue
         if cluster is not None and drained(decided.deployment, cluster):
             continue
+        if (replica.cluster, replica.index) in identities:
+            continue  # Of two objects with one identity only one is desired.
         if surplus and len(decided.desired) >= decided.deployment.wanted:
             surplus -= 1
             continue

@@ -1,0 +1,75 @@
+"""`map`: the fleet as people picture it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from function.cli.common import BAD_INPUT, FILES, FINE, Command, read
+from function.cli.manifests import BadInput
+from function.cli.map.data import draw
+from function.cli.map.render import html, svg
+from function.cli.memory import Memory
+from function.cli.simulate import one_round
+
+DOCS = "docs/reasons.md#"
+"""Where the reason codes are explained, seen from the root of the project."""
+
+
+def _form(output: str) -> tuple[str, Path | None]:
+    """The form and the file that an output names. Raises BadInput."""
+    if output in ("html", "svg"):
+        return output, None
+    path = Path(output)
+    if path.suffix not in (".html", ".svg"):
+        raise BadInput(f'-o: expected html, svg, or a file that ends in one of them, found "{output}"')
+    return path.suffix[1:], path
+
+
+@click.command("map", cls=Command)
+@FILES
+@click.option(
+    "-o",
+    "--output",
+    default="html",
+    show_default=True,
+    metavar="html|svg|FILE",
+    help="html or svg to standard output, or a file that ends in .html or .svg.",
+)
+@click.option(
+    "--docs",
+    default=DOCS,
+    show_default=True,
+    metavar="URL",
+    help="Where reason codes link to; the code in lower case is appended.",
+)
+def fleet_map(files: tuple[str, ...], output: str, docs: str) -> None:
+    r"""Draw the fleet: one static HTML page, or an SVG picture for a README.
+
+    Clusters are grouped by region, pools are rows of nodes coloured by who holds them: running, new in this
+    plan, leaving, free. The page can be filtered by deployment, says for every cluster why it takes no other
+    replica, and needs no server and no network. It follows the reader's light or dark setting, works with
+    the keyboard and a screen reader, and stays quick with a thousand clusters.
+
+    \b
+    Exit codes: 0 drawn, 1 bad input (what could be read is drawn).
+
+    \b
+    Examples:
+      fleet-scheduler map fleet.yaml -o fleet.html
+      fleet-scheduler map fleet.yaml -o svg > fleet.svg
+    """
+    form, path = _form(output)
+    given = read(files)
+    picture = draw(given.world, one_round(given.world, Memory()))
+    text = html(picture, docs) if form == "html" else svg(picture)
+    if path is None:
+        click.echo(text)
+    else:
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise BadInput(f"{path}: cannot be written: {error.strerror}") from None
+    sys.exit(BAD_INPUT if given.faults else FINE)

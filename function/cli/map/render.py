@@ -1,0 +1,130 @@
+"""Render the map: one self-contained page, or one picture. No network, no clock."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+if TYPE_CHECKING:
+    from function.cli.map.data import ClusterCard, FleetMap
+
+CELL = 14
+"""Pixels of one node."""
+SCALED = 12
+"""A pool with more nodes than this is drawn to scale instead of node by node."""
+
+
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("function.cli", "map"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+
+
+def _as_script(told: object) -> str:
+    """JSON that can stand in a script element: nothing in it can end the element or start a comment."""
+    text = json.dumps(told, ensure_ascii=True, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _embedded(fleet: FleetMap) -> dict[str, Any]:
+    """Verdicts for the script, every text once."""
+    texts: dict[tuple[str, str], int] = {}
+    verdicts = {
+        model.name: {
+            cluster: texts.setdefault((verdict.code, verdict.line), len(texts))
+            for cluster, verdict in model.verdicts.items()
+        }
+        for model in fleet.models
+    }
+    return {"texts": [list(each) for each in texts], "verdicts": verdicts}
+
+
+def html(fleet: FleetMap, docs: str) -> str:
+    """One page. `docs` is the address that a reason code is appended to."""
+    environment = _environment()
+    loader = environment.loader
+    assert loader is not None  # noqa: S101 - set above
+    style, script = (loader.get_source(environment, name)[0] for name in ("fleet.css", "fleet.js"))
+    return environment.get_template("fleet.html.j2").render(
+        fleet=fleet,
+        style=style,
+        script=script,
+        embedded=_as_script(_embedded(fleet)),
+        docs=docs,
+        scaled=SCALED,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A cluster's card and where it stands in the picture."""
+
+    card: ClusterCard
+    x: int
+    y: int
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A region's name and where it stands."""
+
+    text: str
+    x: int
+    y: int
+
+
+COLUMN, ROW, TOP, GAP = 280, 34, 30, 14
+COLUMNS = 3
+
+
+def _laid_out(fleet: FleetMap) -> tuple[list[Heading], list[Placed], int]:
+    """Lay cards out in columns, each region on the column that is shortest so far."""
+    bottoms = [GAP] * COLUMNS
+    headings, placed = [], []
+    for region, cards in fleet.regions:
+        column = bottoms.index(min(bottoms))
+        x = GAP + column * COLUMN
+        headings.append(Heading(region, x, bottoms[column] + 14))
+        bottoms[column] += 24
+        for card in cards:
+            placed.append(Placed(card, x, bottoms[column]))
+            bottoms[column] += height(card) + GAP
+    return headings, placed, max(bottoms)
+
+
+def height(card: ClusterCard) -> int:
+    """Pixels of a card."""
+    return TOP + ROW * len(card.pools) + (18 if card.notes else 0)
+
+
+def svg(fleet: FleetMap) -> str:
+    """One picture."""
+    headings, placed, bottom = _laid_out(fleet)
+    legend = [*((each.name, each.hue) for each in fleet.models), *fleet.strangers]
+    short = {each.name: each for each in fleet.models}
+    return (
+        _environment()
+        .get_template("fleet.svg.j2")
+        .render(
+            fleet=fleet,
+            headings=headings,
+            placed=placed,
+            legend=legend,
+            models=short,
+            bottom=bottom,
+            width=GAP + COLUMNS * COLUMN,
+            height=bottom + 22 * ((len(legend) + 2) // 3) + 56,
+            card_width=COLUMN - GAP,
+            card_height=height,
+            row=ROW,
+            top=TOP,
+            cell=CELL,
+        )
+    )

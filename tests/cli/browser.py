@@ -1,0 +1,98 @@
+"""A real headless browser, driven over the WebDriver protocol with nothing but the standard library."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+PORT = 9517
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=1280,860",
+)
+
+needed = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER),
+    reason="no chromium and chromedriver on this machine: the map is not tried in a browser",
+)
+
+
+class Browser:
+    """One browser session."""
+
+    def __init__(self, session: str) -> None:
+        self._session = session
+
+    def open(self, url: str) -> None:
+        _call("POST", f"/session/{self._session}/url", {"url": url})
+
+    def run(self, script: str) -> Any:
+        """Run the body of a function in the page, and return what it returns."""
+        return _call("POST", f"/session/{self._session}/execute/sync", {"script": script, "args": []})
+
+    def wait_for(self, script: str) -> Any:
+        """Run the body of an async function in the page, and return what it gives to `done`."""
+        body = f"const done = arguments[0]; {script}"
+        return _call("POST", f"/session/{self._session}/execute/async", {"script": body, "args": []})
+
+
+def _call(method: str, path: str, body: Any = None) -> Any:
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{PORT}{path}",
+        data=None if body is None else json.dumps(body).encode(),
+        method=method,
+        headers={"Content-Type": "application/json"},
+    )
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(request, timeout=60) as answer:
+        return json.load(answer)["value"]
+
+
+def _up() -> bool:
+    try:
+        return bool(_call("GET", "/status")["ready"])
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+@contextmanager
+def browsing(profile: Path, *, scheme: str = "light") -> Iterator[Browser]:
+    """Start a browser with an empty profile, and end it."""
+    settings = f"--blink-settings=preferredColorScheme={0 if scheme == 'dark' else 1}"
+    arguments = [*FLAGS, settings, f"--user-data-dir={profile}"]
+    options = {"goog:chromeOptions": {"binary": CHROMIUM, "args": arguments}}
+    driver = subprocess.Popen([str(DRIVER), f"--port={PORT}"], stdout=subprocess.DEVNULL)
+    try:
+        for _ in range(100):
+            if _up():
+                break
+            time.sleep(0.1)
+        session = _call("POST", "/session", {"capabilities": {"alwaysMatch": options}})["sessionId"]
+        try:
+            yield Browser(session)
+        finally:
+            _call("DELETE", f"/session/{session}")
+    finally:
+        driver.terminate()
+        driver.wait(timeout=10)

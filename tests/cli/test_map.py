@@ -1,0 +1,229 @@
+"""The map shows what is planned: in a page that stands alone, in a picture, and in a real browser."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.cli import browser
+from tests.cli.command import run, write
+from tests.support import build
+
+Plain = dict[str, Any]
+ROOT = Path(__file__).parents[2]
+EVIL = '"><script>alert(1)</script>'
+VOID = {"meta", "link", "br", "input"}
+
+
+class Page(HTMLParser):
+    """Reads a page and notes its elements; an element that is not closed is an error."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    def all(self, tag: str, **wanted: str) -> list[dict[str, str | None]]:
+        return [each for name, each in self.found if name == tag and wanted.items() <= each.items()]
+
+
+def _fleet() -> list[Plain]:
+    """Return a fleet with something running, leaving, new, missing, overcommitted and unreadable."""
+    parent, other = build.deployment("chat", 4), build.deployment("search", 2)
+    drained = build.cluster("old", [build.pool("h100", 2)], taints=[build.taint("gone", "NoExecute")])
+    small = build.cluster("small", [build.pool("h100", 1)], labels={"modelplane.ai/region": "eu"})
+    broken = build.cluster("broken", [build.pool("h100", 1)])
+    broken["spec"]["taints"] = "none"
+    running = [
+        build.replica(parent, "old", 0, ready=True),
+        build.replica(other, "small", 0, ready=True),
+        build.replica(other, "small", 1, ready=True),
+    ]
+    big = build.cluster("big", [build.pool("h100", 3)], labels={"modelplane.ai/region": "eu"})
+    return [parent, other, drained, small, broken, big, *running]
+
+
+def _drawn(path: Path, objects: list[Plain], form: str = "html") -> str:
+    ran = run("map", write(path, objects), "-o", form)
+    assert ran.code in (0, 1), ran.err
+    return ran.out
+
+
+def test_rows_say_who_holds_what(tmp_path: Path) -> None:
+    page = Page(_drawn(tmp_path / "f.yaml", _fleet()))
+    rows = {each["aria-label"] for each in page.all("div", role="img")}
+    assert rows == {
+        "h100: 2 nodes: 1 ml-team/chat (leaving), 1 free",
+        "h100: 1 node: 2 ml-team/search, 0 free, overcommitted by 1",
+        "h100: 3 nodes: 3 ml-team/chat (new), 0 free",
+    }
+
+
+def test_regions_clusters_shortfall_and_faults_are_there(tmp_path: Path) -> None:
+    page = Page(_drawn(tmp_path / "f.yaml", _fleet()))
+    assert [each["aria-label"] for each in page.all("section")] == ["Region eu", "Region no region"]
+    assert [each["data-name"] for each in page.all("article")] == ["big", "small", "broken", "old"]
+    text = " ".join(page.texts)
+    assert "3 of 4" in text
+    assert "unreadable: spec.taints: expected a list" in text
+    assert "taint gone:NoExecute" in text
+
+
+def test_verdicts_are_embedded_once_each(tmp_path: Path) -> None:
+    text = _drawn(tmp_path / "f.yaml", _fleet())
+    found = re.search(r'id="told">(.*?)</script>', text, re.DOTALL)
+    assert found
+    told = json.loads(found[1])
+    verdicts = {name: told["texts"][at] for name, at in told["verdicts"]["ml-team/chat"].items()}
+    assert verdicts["old"][0] == "UntoleratedTaint"
+    assert verdicts["big"] == ["InsufficientNodes", "main on h100: needs 1, 0 free of 3"]
+    assert verdicts["broken"][0] == "MalformedCluster"
+    assert len({tuple(each) for each in told["texts"]}) == len(told["texts"])
+
+
+@pytest.mark.parametrize("form", ["html", "svg"])
+def test_it_stands_alone(form: str, tmp_path: Path) -> None:
+    text = _drawn(tmp_path / "f.yaml", _fleet(), form)
+    addresses = set(re.findall(r"(?:https?:)?//[\w.]+", text.replace("http://www.w3.org/2000/svg", "")))
+    assert addresses == set()
+    assert not re.search(r"\ssrc=|@import|url\(", text)
+
+
+@pytest.mark.parametrize("form", ["html", "svg"])
+def test_the_same_fleet_draws_the_same(form: str, tmp_path: Path) -> None:
+    objects = _fleet()
+    first = _drawn(tmp_path / "f.yaml", objects, form)
+    assert _drawn(tmp_path / "f.yaml", list(reversed(objects)), form) == first
+
+
+@pytest.mark.parametrize("form", ["html", "svg"])
+def test_names_are_text_not_markup(form: str, tmp_path: Path) -> None:
+    cluster = build.cluster(EVIL, [build.pool(EVIL, 2)], labels={"modelplane.ai/region": EVIL})
+    text = _drawn(tmp_path / "f.yaml", [cluster, build.deployment("chat", 1)], form)
+    assert "<script>alert" not in text
+    assert "alert(1)" in text
+
+
+def test_the_picture_is_well_formed_and_described(tmp_path: Path) -> None:
+    root = ET.fromstring(_drawn(tmp_path / "f.yaml", _fleet(), "svg"))  # noqa: S314 - our own
+    space = {"s": "http://www.w3.org/2000/svg"}
+    described = root.find("s:desc", space)
+    assert described is not None
+    assert "overcommitted by 1" in (described.text or "")
+    assert len(root.findall(".//s:g/s:rect[@class='c']", space)) == 4
+
+
+@pytest.mark.parametrize(
+    ("objects", "reason"),
+    [
+        ([build.deployment("chat", 1)], "a fleet without clusters"),
+        ([build.cluster("a", []), build.deployment("chat", 1)], "a cluster without pools"),
+        (
+            [build.cluster("a", [build.pool("p", 5_000)]), build.deployment("chat", 3)],
+            "a pool drawn to scale",
+        ),
+        ([build.cluster("a", [build.pool("p", 0)]), build.deployment("chat", 0)], "nothing at all"),
+    ],
+)
+def test_odd_fleets_are_drawn(objects: list[Plain], reason: str, tmp_path: Path) -> None:
+    for form in ("html", "svg"):
+        assert _drawn(tmp_path / "f.yaml", objects, form), reason
+
+
+def test_it_writes_a_file_by_its_ending(tmp_path: Path) -> None:
+    path = write(tmp_path / "f.yaml", [build.cluster("a", []), build.deployment("chat", 0)])
+    assert run("map", path, "-o", tmp_path / "fleet.html").code == 0
+    assert (tmp_path / "fleet.html").read_text().startswith("<!doctype html>")
+    wrong = run("map", path, "-o", "fleet.png")
+    assert wrong.code == 1
+    assert "expected html, svg, or a file" in wrong.err
+    assert run("map", path, "-o", tmp_path / "no" / "fleet.html").code == 1
+
+
+def _many(clusters: int) -> list[Plain]:
+    pools = [build.pool(name, 8) for name in ("h100", "h200", "l4")]
+    regions = ("eu-north", "eu-west", "us-east", "us-west")
+    made = [
+        build.cluster(f"c{at:04}", pools, labels={"modelplane.ai/region": regions[at % 4]})
+        for at in range(clusters)
+    ]
+    return [*made, build.deployment("chat", 100), build.deployment("search", 100)]
+
+
+@pytest.mark.e2e
+@browser.needed
+def test_in_a_browser_it_filters_tells_and_follows_the_scheme(tmp_path: Path) -> None:
+    run("map", write(tmp_path / "f.yaml", _fleet()), "-o", tmp_path / "fleet.html")
+    seen = {}
+    for scheme in ("light", "dark"):
+        with browser.browsing(tmp_path / scheme, scheme=scheme) as page:
+            page.open(f"file://{tmp_path}/fleet.html#ml-team%2Fchat")
+            seen[scheme] = page.run("return getComputedStyle(document.body).backgroundColor")
+            said = page.run("return document.getElementById('shown').textContent")
+            assert said == "2 of 4 clusters host it or have room"
+            links = page.run(
+                "return [...document.querySelectorAll('.verdict a')].map(e => e.getAttribute('href'))"
+            )
+            assert "docs/reasons.md#insufficientnodes" in links
+            assert page.run("return document.querySelectorAll('.cluster.dim').length") == 2
+            page.run("document.querySelector('aside button[data-name=\"ml-team/chat\"]').click()")
+            assert page.run("return document.querySelectorAll('.cluster.dim').length") == 0
+            page.run("document.querySelector('.cluster[data-name=old]').focus()")
+            assert "ml-team/search: UntoleratedTaint" in page.run(
+                "return document.getElementById('hover').textContent"
+            )
+    assert seen["light"] != seen["dark"]
+
+
+SCROLL = """
+let frames = 0, y = 0;
+const step = () => {
+  frames += 1; y += 400; window.scrollTo(0, y);
+  if (y < document.body.scrollHeight && frames < 120) requestAnimationFrame(step);
+  else done(frames);
+};
+requestAnimationFrame(step);
+"""
+OUT_OF_SIGHT = """
+const seen = (e) => e.checkVisibility({contentVisibilityAuto: true});
+return [...document.querySelectorAll('.cluster .pool:first-of-type')].filter(e => !seen(e)).length;
+"""
+
+
+@pytest.mark.e2e
+@browser.needed
+def test_a_thousand_clusters_scroll(tmp_path: Path) -> None:
+    run("map", write(tmp_path / "f.yaml", _many(1_000)), "-o", tmp_path / "fleet.html")
+    with browser.browsing(tmp_path / "profile") as page:
+        page.open(f"file://{tmp_path}/fleet.html")
+        assert page.run("return document.querySelectorAll('.cluster').length") == 1_000
+        assert page.wait_for(SCROLL) > 50
+        # What is out of sight is not laid out: that is what keeps it smooth, on any machine.
+        assert page.run(OUT_OF_SIGHT) > 800
+
+
+def test_every_reason_code_that_is_linked_is_explained() -> None:
+    from function.scheduler.reason import Reason
+
+    headings = re.findall(r"^### (\w+)$", (ROOT / "docs" / "reasons.md").read_text(), re.MULTILINE)
+    assert headings == [each.name for each in Reason]
