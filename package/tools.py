@@ -43,6 +43,12 @@ def crossplane() -> str:
     return found
 
 
+def base_images() -> list[str]:
+    """Build arguments for the base images that the environment names, by digest if all is well."""
+    named = {name: os.environ.get(name) for name in ("BUILD_IMAGE", "RUN_IMAGE")}
+    return [word for name, image in named.items() if image for word in ("--build-arg", f"{name}={image}")]
+
+
 def engine() -> Callable[[str, Path, int], None]:
     """Find something that builds container images. Raises ClickException when there is nothing.
 
@@ -76,55 +82,36 @@ def _unusable(name: str) -> str | None:
 
 def _docker(architecture: str, tarball: Path, epoch: int) -> None:
     output = f"type=docker,dest={tarball},rewrite-timestamp=true"
-    run(
-        [
-            "docker",
-            "buildx",
-            "build",
-            "--platform",
-            f"linux/{architecture}",
-            "--provenance=false",
-            "--output",
-            output,
-            ".",
-        ],
-        {"SOURCE_DATE_EPOCH": str(epoch)},
-    )
+    command = [
+        "docker",
+        "buildx",
+        "build",
+        *_what(architecture),
+        "--provenance=false",
+        "--output",
+        output,
+        ".",
+    ]
+    run(command, {"SOURCE_DATE_EPOCH": str(epoch)})
 
 
 def _podman(architecture: str, tarball: Path, epoch: int) -> None:
-    tag = f"function-fleet-scheduler-runtime:{architecture}"
-    run(
-        [
-            "podman",
-            "build",
-            "--platform",
-            f"linux/{architecture}",
-            "--timestamp",
-            str(epoch),
-            "--tag",
-            tag,
-            ".",
-        ]
-    )
+    tag = _tag(architecture)
+    run(["podman", "build", *_what(architecture), "--timestamp", str(epoch), "--tag", tag, "."])
     tarball.unlink(missing_ok=True)
     run(["podman", "save", "--format", "docker-archive", "--output", tarball, tag])
 
 
 def _buildah(architecture: str, tarball: Path, epoch: int) -> None:
-    tag = f"function-fleet-scheduler-runtime:{architecture}"
-    run(
-        [
-            "buildah",
-            "build",
-            "--platform",
-            f"linux/{architecture}",
-            "--timestamp",
-            str(epoch),
-            "--tag",
-            tag,
-            ".",
-        ]
-    )
+    tag = _tag(architecture)
+    run(["buildah", "build", *_what(architecture), "--timestamp", str(epoch), "--tag", tag, "."])
     tarball.unlink(missing_ok=True)
     run(["buildah", "push", tag, f"docker-archive:{tarball}"])
+
+
+def _what(architecture: str) -> list[str]:
+    return ["--platform", f"linux/{architecture}", *base_images()]
+
+
+def _tag(architecture: str) -> str:
+    return f"function-fleet-scheduler-runtime:{architecture}"

@@ -38,9 +38,10 @@ class Stage:
 
 @dataclass(frozen=True)
 class Dockerfile:
-    """All stages."""
+    """All stages, and the base images by the argument that names them."""
 
     stages: tuple[Stage, ...]
+    bases: dict[str, str]
 
     @classmethod
     def read(cls, path: Path) -> Dockerfile:
@@ -56,7 +57,11 @@ class Dockerfile:
                 stages.append([])
             if stages:
                 stages[-1].append((word, filled))
-        return cls(tuple(Stage(_image(stage[0][1]), tuple(stage[1:])) for stage in stages))
+        named = [re.search(r"\$\{?(\w+)", rest) for word, rest in instructions if word == "FROM"]
+        bases = {found[1]: values[found[1]] for found in named if found}
+        made = tuple(Stage(_image(stage[0][1]), tuple(stage[1:])) for stage in stages)
+        assert len(bases) == len(made), "every base image can be set from outside"
+        return cls(made, bases)
 
     @property
     def uid(self) -> int:

@@ -98,6 +98,19 @@ def test_every_builder_is_told_the_platform_and_the_time(
     assert str(tmp_path / "runtime.tar") in said
 
 
+@pytest.mark.parametrize("name", ["docker", "podman", "buildah"])
+def test_base_images_pinned_by_the_environment_are_built_on(
+    path: Bin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("RUN_IMAGE", "base@sha256:abc")
+    monkeypatch.delenv("BUILD_IMAGE", raising=False)
+    path.add(name)
+    tools.engine()("amd64", tmp_path / "runtime.tar", 0)
+    (built,) = [call for call in path.calls if " build " in call]
+    assert "--build-arg RUN_IMAGE=base@sha256:abc" in built
+    assert "BUILD_IMAGE" not in built
+
+
 def test_the_configuration_is_staged_with_the_registry_and_the_version(path: Bin, tmp_path: Path) -> None:
     path.add("crossplane")
     build.configuration("registry.test:5000/here", tmp_path)
