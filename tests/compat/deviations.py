@@ -1,4 +1,4 @@
-"""Every way in which we answer otherwise than Modelplane v0.3 on purpose: a row of docs/compatibility.md each.
+"""Every way in which we answer otherwise than Modelplane v0.3 on purpose: rows of docs/compatibility.md.
 
 A deviation says of one difference whether it explains it. It is as narrow as it can be: what it does not
 explain is a defect of one side or a row that is missing.

@@ -1,4 +1,4 @@
-"""Recorded pairs: what differs from the recorded answer is a deviation on purpose, a row of the documentation.
+"""Recorded pairs: what differs from the recorded answer is a deviation on purpose, and documented as such.
 
 MODELPLANE_PAIRS=folder python -m pytest tests/compat     # pairs of one's own recording besides
 """
