@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -136,17 +137,18 @@ class PublishedPool(Model):
     fabric: Fabric | None = None
 
 
-class Pool(Model):
+@dataclass(frozen=True, eq=False)
+class Pool:
     """A pool as the scheduler sees it: what is published, completed from the declaration."""
 
     name: str
     nodes: int
-    devices: tuple[Device, ...] | None = None
+    devices: tuple[Device, ...] | None
     """None: not told which devices; empty: told that there are none."""
-    class_name: str = ""
-    attributes: dict[str, Any] = {}
-    accounting: Literal["Node", "Device"] = "Node"
-    fabrics: tuple[str, str] = ("", "")
+    class_name: str
+    attributes: dict[str, Any]
+    accounting: Literal["Node", "Device"]
+    fabrics: tuple[str, str]
     """What proves which fabric it is on: the InfiniBand id and the attribute; empty where there is none."""
 
     def shares_fabric(self, other: Pool) -> bool:
