@@ -20,7 +20,7 @@ from example import caller
 from tests.package.dockerfile import Dockerfile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
 INSIDE = Path(__file__).with_name("inside.py")
@@ -77,10 +77,10 @@ def test_dependencies_are_installed_with_hashes(dockerfile: Dockerfile) -> None:
 def test_the_steps_of_the_image(dockerfile: Dockerfile, tmp_path: Path) -> None:
     wheel = build_wheel(tmp_path)
     with open_folder() as spare, environment_at(dockerfile.environment, spare) as environment:
-        python = str(environment / "bin" / "python")
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        run([*pip, "--require-hashes", "--requirement", str(ROOT / "requirements" / "runtime.txt")])
-        run([*pip, "--no-deps", "--no-index", str(wheel)])
+        install(environment, "--require-hashes", "--requirement", ROOT / "requirements" / "runtime.txt")
+        install(environment, "--no-deps", "--no-index", wheel)
+        python = environment / "bin" / "python"
+        run([python, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", environment / "lib"])
         run([python, "-m", "pip", "check"])
         answer = serve(environment / "bin" / "function", dockerfile.uid, tmp_path)
     assert answer.requirements.resources.keys() >= {"clusters", "all-replicas"}
@@ -88,24 +88,22 @@ def test_the_steps_of_the_image(dockerfile: Dockerfile, tmp_path: Path) -> None:
 
 
 def build_wheel(out: Path) -> Path:
-    source = out / "source"
-    ignored = shutil.ignore_patterns(
-        ".*", "build", "dist", "*.egg-info", "tests", "docs", "mutants", "__pycache__"
-    )
-    shutil.copytree(ROOT, source, ignore=ignored)
-    run(
-        [
-            sys.executable,
-            "-m",
-            "build",
-            "--wheel",
-            "--no-isolation",
-            "--outdir",
-            str(out / "dist"),
-            str(source),
-        ]
-    )
+    """Build the wheel from what the first stage copies, in an environment of its own, with locked tools."""
+    source, builder = out / "source", out / "builder"
+    source.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    shutil.copytree(ROOT / "function", source / "function", ignore=shutil.ignore_patterns("__pycache__"))
+    run([sys.executable, "-m", "venv", builder])
+    install(builder, "--require-hashes", "--requirement", ROOT / "requirements" / "build.txt")
+    wheel = [builder / "bin" / "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    run([*wheel, "--wheel-dir", out / "dist", source])
     return next((out / "dist").glob("*.whl"))
+
+
+def install(environment: Path, *words: str | Path) -> None:
+    pip = [environment / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    run([*pip, "--no-compile", *words])
 
 
 @contextmanager
@@ -124,7 +122,7 @@ class environment_at:  # noqa: N801 - reads as a function
         self.path = wanted if free else spare / wanted.relative_to("/")
 
     def __enter__(self) -> Path:
-        run([sys.executable, "-m", "venv", "--copies", str(self.path)])
+        run([sys.executable, "-m", "venv", "--copies", self.path])
         return self.path
 
     def __exit__(self, *_: object) -> None:
@@ -152,6 +150,6 @@ def can_unshare() -> bool:
     )
 
 
-def run(command: list[str], environment: dict[str, str] | None = None) -> None:
+def run(command: Sequence[str | Path], environment: dict[str, str] | None = None) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=600)
-    assert ended.returncode == 0, f"{' '.join(command)}\n{ended.stdout}\n{ended.stderr}"
+    assert ended.returncode == 0, f"{' '.join(map(str, command))}\n{ended.stdout}\n{ended.stderr}"
