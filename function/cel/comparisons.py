@@ -1,6 +1,7 @@
 """Terms that compare something the subject publishes with a literal: what a hint can propose to relax.
 
-`device.capacity["d"].memory.compareTo(quantity("80Gi")) >= 0` compares the capacity d/memory, by >=, with "80Gi".
+`device.capacity["d"].memory.compareTo(quantity("80Gi")) >= 0` compares the capacity d/memory, by >=, with
+80Gi.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t
 class Comparison:
     """One term of a selector: `reference operator literal`, read with the reference on the left.
 
-    `kind` is quantity, semver, string, int, double, uint or bool; `literal` is the text inside of the quotes for
-    the first three. `start` and `end` are where the literal stands in `source`, the whole selector.
+    `kind` is quantity, semver, string, int, double, uint or bool; `literal` is the text inside of the quotes
+    for the first three. `start` and `end` are where the literal stands in `source`, the whole selector.
     """
 
     reference: Reference

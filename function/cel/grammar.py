@@ -43,6 +43,10 @@ PATCHES = (
         'mapinits       : item ":" expr | mapinits "," item ":" expr',
     ),
     (
+        'fieldinits     : IDENT ":" expr ("," IDENT ":" expr)*',
+        'fieldinits     : IDENT ":" expr | fieldinits "," IDENT ":" expr',
+    ),
+    (
         'member_object  : member "{" [fieldinits] "}"',
         'member_object  : member "{" [fieldinits] "}" | member "{" fieldinits "," "}"',
     ),

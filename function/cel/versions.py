@@ -1,4 +1,4 @@
-"""Since which Kubernetes release a selector's words exist: a selector can be too new for the oldest cluster."""
+"""Since which Kubernetes release a selector's words exist: it can be too new for the oldest cluster."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from function.cel.declarations import ALWAYS
 from function.cel.nodes import Call, Loop, Name, Node, Select
+from function.cel.paths import path_code
 from function.cel.references import children
 from function.cel.scope import SUBJECT
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 TWO_VARIABLES = "1.32"
 LIST_EXTENSIONS = "1.34"
+LISTS = "1.36"
+"""Before, a single attribute could not be iterated over at all."""
 TWO_VARIABLE_ONLY = frozenset({"transformList", "transformMap", "transformMapEntry"})
 
 
@@ -44,6 +47,8 @@ def _of(checked: Checked, node: Node) -> Iterator[Requirement]:
         since = min((overload.since for overload in checked.overloads[node]), key=_minor)
         yield Requirement(f"{checked.overloads[node][0].name}()", since)
     elif isinstance(node, Loop):
+        if path_code(checked, node.range) is not None:
+            yield Requirement("lists as attributes", LISTS)
         if node.kind in TWO_VARIABLE_ONLY or len(node.names) > 1:
             yield Requirement(f"{node.kind}() with two variables", TWO_VARIABLES)
         elif node.kind == "sortBy":

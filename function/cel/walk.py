@@ -248,13 +248,13 @@ class _Walk:
 
     def message(self, tree: Tree, depth: int) -> NodeSteps:
         operand, *rest = tree.children
-        parts = rest[0].children if rest else []
-        values = yield from _nodes(parts[1::2], depth)
+        rows = _unchained(rest, 3)
+        values = yield from _nodes([row[-1] for row in rows], depth)
         name = dotted((yield operand, depth))
         span = self.span(tree, self.after(operand, "{"))
         if name is None:
             raise Mistake("Syntax error: a message needs a type name before its brace", span.at)
-        return Message(span, name, tuple(zip(map(str, parts[::2]), values, strict=True)))
+        return Message(span, name, tuple(zip([str(row[-2]) for row in rows], values, strict=True)))
 
 
 def _nodes(trees: list[Tree], depth: int) -> Generator[Place, Node, tuple[Node, ...]]:

@@ -8,8 +8,9 @@ import string
 
 from function.cel import CompileError, Selector, bind_device, compile_device, environment
 from function.cel.selector import compiled
+from tests.support.scale import count
 
-CASES = int(os.environ.get("FUZZ_CASES", "300"))
+CASES = int(os.environ.get("FUZZ_CASES") or count(300, 20_000, 200_000))
 SEED = int(os.environ.get("FUZZ_SEED", "1"))
 
 DEVICE = bind_device(
