@@ -1,0 +1,125 @@
+"""Random worlds in which something is missing, and the remedies a person would apply to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from function import pipeline
+from tests.support import generate
+from tests.support.parts import requests_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from function.scheduler.decision import Decision
+    from tests.support.world import World
+
+Plain = dict[str, Any]
+
+TASTE = generate.Taste(doubt=0.0, oddity=0.3, own=0.5)
+MANY = 12
+
+
+def world(seed: int) -> World:
+    """Return a world that wants more than it can have, mostly."""
+    made = generate.world(seed, TASTE).copy()
+    made.deployment["spec"]["replicas"] = MANY
+    return made
+
+
+def decide(made: World) -> Decision:
+    """Return the decision on a world."""
+    decision = pipeline.run(made.request()).decision
+    assert decision is not None
+    return decision
+
+
+def reach(decision: Decision) -> int:
+    """Return how many replicas are where they should be."""
+    return decision.total + decision.withheld - len(decision.held)
+
+
+def cluster_of(made: World, name: str) -> Plain:
+    """Return a cluster of a world."""
+    found: Plain = next(each for each in made.clusters or () if each["metadata"]["name"] == name)
+    return found
+
+
+def all_requests(made: World) -> list[Plain]:
+    """Return every device request of a world's deployment."""
+    engines = made.deployment["spec"]["template"]["spec"]["engines"]
+    return [asked for each in engines for one in each["members"] for asked in requests_of(one)]
+
+
+def tolerate(made: World, key: str, value: str, effect: str) -> None:
+    """Add a toleration."""
+    spec = made.deployment["spec"]["template"]["spec"]
+    spec.setdefault("tolerations", [])
+    spec["tolerations"] = [*spec["tolerations"], {"key": key, "value": value, "effect": effect}]
+
+
+def add_nodes(made: World, name: str, pool: str, nodes: int) -> None:
+    """Add nodes to a pool as it is published."""
+    for each in cluster_of(made, name)["status"]["gpuPools"]:
+        if each["name"] == pool:
+            each["nodes"] = max(0, each.get("nodes", 0)) + nodes
+
+
+def relax(made: World, old: str, new: str) -> None:
+    """Exchange a selector."""
+    for asked in all_requests(made):
+        asked["selectors"] = [
+            {"cel": new if each["cel"] == old else each["cel"]} for each in asked["selectors"]
+        ]
+
+
+def lower(made: World, request: str, old: int, new: int) -> None:
+    """Ask for fewer devices."""
+    for asked in all_requests(made):
+        if asked["name"] == request and asked.get("count", 1) == old:
+            asked["count"] = new
+
+
+def recover(made: World, name: str) -> None:
+    """Make a cluster Ready."""
+    cluster_of(made, name)["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+
+
+def free(made: World, hint: Plain) -> None:
+    """Delete replicas of a holder, the smallest first, until enough nodes are free."""
+    left = hint["nodes"]
+    holding = []
+    for each in made.replicas or ():
+        head = each["metadata"]
+        who = f"{head.get('namespace')}/{head.get('labels', {}).get('modelplane.ai/deployment')}"
+        if who == hint["heldBy"] and each["spec"].get("clusterName") == hint["cluster"]:
+            held = nodes_of(each, hint["pool"])
+            holding.append((held, each["metadata"]["name"], each))
+    for held, _, each in sorted(holding, key=lambda item: item[:2]):
+        if held and left > 0:
+            left -= held
+            made.replicas.remove(each)  # type: ignore[union-attr]
+
+
+def nodes_of(replica: Plain, pool: str) -> int:
+    """Return the nodes of a pool that a replica holds."""
+    return sum(
+        each.get("copies", 1) * (one.get("worker", {}).get("nodes", 1) if one.get("role") == "Worker" else 1)
+        for each in replica["spec"]["engines"]
+        for one in each["members"]
+        if one.get("nodePoolName") == pool and one.get("deviceRequests")
+    )
+
+
+APPLY: dict[str, Callable[[World, Plain], None]] = {
+    "AddNodes": lambda made, hint: add_nodes(made, hint["cluster"], hint["pool"], hint["nodes"]),
+    "FreeNodes": free,
+    "TolerateTaint": lambda made, hint: tolerate(made, hint["key"], hint["value"], hint["effect"]),
+    "RelaxSelector": lambda made, hint: relax(made, hint["selector"], hint["instead"]),
+    "LowerCount": lambda made, hint: lower(made, hint["request"], hint["from"], hint["to"]),
+    "ClusterReady": lambda made, hint: recover(made, hint["cluster"]),
+    "SelectLabel": lambda made, hint: made.deployment["spec"]["template"]["spec"]["clusterSelector"][
+        "matchLabels"
+    ].update({hint["label"]: hint["to"]}),
+}
+"""How a person follows a hint of each kind, on the plain objects."""

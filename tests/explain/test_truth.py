@@ -1,0 +1,177 @@
+"""Explanations are true: a remedy opens exactly its gate, a hint unlocks what it says, counts add up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from function.api.taints import untolerated
+from function.explain.clusters import Survey, Verdict
+from function.explain.hints import hints
+from function.explain.message import histogram
+from function.explain.remedies.requests import source_of
+from function.scheduler.reason import Reason
+from tests.explain import scarce
+from tests.support import scale
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from function.scheduler.decision import Decision
+    from function.scheduler.reason import Rejection
+    from tests.support.world import World
+
+Remedy = tuple[str, "World"]
+
+
+def _tolerated(made: World, decision: Decision, name: str, _: Rejection) -> None:
+    question = decision.question
+    taints = question.fleet.clusters[name].spec.taints
+    for taint in untolerated(taints, question.deployment.template.tolerations):
+        scarce.tolerate(made, taint.key, taint.value, taint.effect)
+
+
+def _labelled(made: World, decision: Decision, name: str, _: Rejection) -> None:
+    wanted = decision.question.deployment.template.cluster_selector.match_labels
+    scarce.cluster_of(made, name)["metadata"]["labels"] |= dict(wanted)
+
+
+def _addressed(made: World, _: Decision, name: str, __: Rejection) -> None:
+    scarce.cluster_of(made, name)["status"]["gateway"] = {"address": "203.0.113.9"}
+
+
+def _alive(made: World, _: Decision, name: str, __: Rejection) -> None:
+    del scarce.cluster_of(made, name)["metadata"]["deletionTimestamp"]
+
+
+def _recovered(made: World, _: Decision, name: str, __: Rejection) -> None:
+    scarce.cluster_of(made, name).setdefault("status", {})
+    scarce.recover(made, name)
+
+
+GATES: dict[Reason, Callable[[World, Decision, str, Rejection], None]] = {
+    Reason.ClusterDeleting: _alive,
+    Reason.ClusterSelectorMismatch: _labelled,
+    Reason.UntoleratedTaint: _tolerated,
+    Reason.ClusterNotReady: _recovered,
+    Reason.NoGatewayAddress: _addressed,
+}
+"""The remedy of each gate, on the plain objects."""
+
+
+@pytest.mark.parametrize("number", range(scale.BATCHES))
+def test_the_remedy_of_a_gate_opens_exactly_that_gate(number: int) -> None:
+    opened: Counter[Reason] = Counter()
+    for seed in scale.batch(number, quick=240, gate=4_000):
+        decision = scarce.decide(scarce.world(seed))
+        before = decision.survey()
+        for name, rejection in before.items():
+            if rejection.reason not in GATES:
+                continue
+            made = scarce.world(seed)
+            GATES[rejection.reason](made, decision, name, rejection)
+            after = scarce.decide(made).survey()
+            found = after.get(name)
+            assert found is None or found.reason.depth > rejection.reason.depth, (
+                f"seed {seed}, {name}: {found}"
+            )
+            opened[rejection.reason] += 1
+            _others_unchanged(seed, name, rejection.reason, before, after)
+    assert opened
+
+
+def _others_unchanged(
+    seed: int, mended: str, reason: Reason, before: dict[str, Rejection], after: dict[str, Rejection]
+) -> None:
+    """What stood at the gates of other clusters stands there still, unless it was the same thing."""
+    for name, rejection in before.items():
+        gated = rejection.reason.depth <= Reason.NoPoolsPublished.depth
+        if name != mended and gated and rejection.reason is not reason:
+            assert after[name].reason is rejection.reason, f"seed {seed}, {name}"
+
+
+@pytest.mark.parametrize("number", range(scale.BATCHES))
+def test_the_missing_nodes_are_what_is_missing(number: int) -> None:
+    """For a replica of one engine: with the stated nodes one more fits, with one node less it does not."""
+    tried = 0
+    for seed in scale.batch(number, quick=240, gate=4_000):
+        decision = scarce.decide(scarce.world(seed))
+        if len(decision.question.deployment.shapes[0].engines) > 1 or decision.places is None:
+            continue
+        for name, found in decision.rejections.items():
+            if found.reason is not Reason.InsufficientNodes:
+                continue
+            missing = (found.needs or 0) - (found.free or 0)
+            made = scarce.world(seed)
+            scarce.add_nodes(made, name, found.pool, missing)
+            assert scarce.reach(scarce.decide(made)) > scarce.reach(decision), f"seed {seed}, {name}: {found}"
+            if missing > 1:
+                fewer = scarce.world(seed)
+                scarce.add_nodes(fewer, name, found.pool, missing - 1)
+                assert scarce.reach(scarce.decide(fewer)) == scarce.reach(decision), f"seed {seed}, {name}"
+            tried += 1
+    assert tried
+
+
+@pytest.mark.parametrize("number", range(scale.BATCHES))
+def test_the_selector_that_is_blamed_is_the_one_in_the_way(number: int) -> None:
+    """Where the blamed selector matches everything, it is no longer blamed on that pool."""
+    tried = 0
+    for seed in scale.batch(number, quick=160, gate=4_000):
+        decision = scarce.decide(scarce.world(seed))
+        for name, found in decision.survey().items():
+            for leaf in found.leaves:
+                source = source_of(decision.question, leaf)
+                if leaf.reason is not Reason.NoMatchingDevice or source in ("", "true"):
+                    continue
+                made = scarce.world(seed)
+                scarce.relax(made, source, "true")
+                now = scarce.decide(made).survey().get(name)
+                assert now is None or not _blames(now, leaf), f"seed {seed}, {name}: {leaf}"
+                tried += 1
+    assert tried
+
+
+def _blames(now: Rejection, leaf: Rejection) -> bool:
+    where = (leaf.pool, leaf.engine, leaf.member, leaf.request, leaf.selector)
+    return any(
+        (each.pool, each.engine, each.member, each.request, each.selector) == where
+        and each.reason is Reason.NoMatchingDevice
+        for each in now.leaves
+    )
+
+
+@pytest.mark.parametrize("number", range(scale.BATCHES))
+def test_every_hint_unlocks_at_least_what_it_says(number: int) -> None:
+    followed: Counter[str] = Counter()
+    for seed in scale.batch(number, quick=160, gate=4_000):
+        decision = scarce.decide(scarce.world(seed))
+        for hint in hints(decision, decision.survey()):
+            made, told = scarce.world(seed), hint.plain
+            scarce.APPLY[told["change"]](made, told)
+            after = scarce.decide(made)
+            gained = max(scarce.reach(after) - scarce.reach(decision), after.total - decision.total)
+            assert gained >= told["unlocks"] > 0, f"seed {seed}: {told}"
+            followed[told["change"]] += 1
+    assert {"AddNodes"} < set(followed), followed
+
+
+@pytest.mark.parametrize("number", range(scale.BATCHES))
+def test_counts_add_up_to_the_fleet(number: int) -> None:
+    """Every cluster that takes no other replica has one headline and one verdict that agrees with it."""
+    for seed in scale.batch(number, quick=400, gate=20_000):
+        decision = scarce.decide(scarce.world(seed))
+        if decision.places is None:
+            continue
+        survey, fleet = Survey.of(decision), decision.question.fleet
+        listed = {*fleet.clusters, *fleet.broken}
+        assert set(survey.rejections) <= listed
+        able = [name for name in listed if name not in survey.rejections]
+        assert sum(histogram(survey.rejections).values()) + len(able) == len(listed)
+        for name in listed:
+            verdict = survey.verdict(name)
+            assert (verdict is Verdict.Eligible) == (name in able and name not in survey.hosting)
+            headroom = survey.entry(name).get("headroom")
+            assert headroom is None or (headroom > 0) == (name in able), f"seed {seed}, {name}"
