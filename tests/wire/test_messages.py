@@ -39,7 +39,7 @@ def answered(asked: pb.RunFunctionRequest, response: Response = NOTHING) -> pb.R
 
 
 FULL = request(
-    meta={"tag": "a-tag"},
+    meta={"tag": "a-tag", "capabilities": ["CAPABILITY_CAPABILITIES", "CAPABILITY_CONDITIONS"]},
     observed={
         "composite": {"resource": {"kind": "ModelDeployment"}},
         "resources": {"replica-a-0": {"resource": {"kind": "ModelReplica", "spec": {"n": 1}}}},
