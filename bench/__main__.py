@@ -1,0 +1,200 @@
+"""Time and work on large fleets, over real gRPC: python -m bench [--largest] [--profile].
+
+cold: the first large request of a fresh server. warm: the fleet unchanged but for a few objects. parse: the
+protobuf parse in C of the same bytes, in this process: the ratio to it is the figure that means something on
+another machine. work: what the counters say of one cold and one warm call.
+"""
+
+from __future__ import annotations
+
+import cProfile
+import gc
+import json
+import pstats
+import random
+import statistics
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+from crossplane.function.proto.v1 import run_function_pb2 as pb
+from rich.console import Console
+from rich.table import Table
+
+from bench.encode import Requests
+from bench.fleets import SIZES, Size, churn, fleet
+from bench.server import server
+from function.fn import Function
+from function.reuse import Memory
+
+MEBI = 1024 * 1024
+CHURN = 10
+"""Objects that change between two warm calls."""
+
+
+@dataclass
+class Row:
+    """The figures of one size, times in milliseconds."""
+
+    size: Size
+    request: int = 0
+    response: int = 0
+    parse: list[float] = field(default_factory=list)
+    cold: list[float] = field(default_factory=list)
+    warm: list[float] = field(default_factory=list)
+    peak: float = 0.0
+    work: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, Any]:
+        """Return the figures as JSON values."""
+        return vars(self) | {"size": vars(self.size)}
+
+
+class Counting:
+    """A log that keeps what the latest call said of its work."""
+
+    def __init__(self) -> None:
+        self.said: dict[str, Any] = {}
+
+    def info(self, _: str, **said: Any) -> None:
+        """Keep it."""
+        self.said = said
+
+    warning = error = info
+
+
+def parsed(content: bytes) -> float:
+    """Return the milliseconds the protobuf runtime takes to parse a request."""
+    gc.disable()
+    started = time.perf_counter()
+    pb.RunFunctionRequest.FromString(content)
+    spent = (time.perf_counter() - started) * 1000
+    gc.enable()
+    return spent
+
+
+def counted(requests: Requests, draw: random.Random) -> dict[str, dict[str, int]]:
+    """Return the work of a cold and of a warm call."""
+    log = Counting()
+    function = Function(log=log, memory=Memory(512 * MEBI))
+    work = {}
+    for name in ("cold", "warm"):
+        function.answer(requests.next())
+        work[name] = {**log.said["counts"], "parsed": log.said["parsed"], "reused": log.said["reused"]}
+        requests.refresh(churn(draw, requests.fleet, CHURN))
+    return work
+
+
+def measure(size: Size, seed: int, calls: int) -> Row:
+    """Measure one size."""
+    draw = random.Random(seed)
+    requests, small = Requests(fleet(size, seed)), Requests(fleet(SIZES[0], seed + 1)).next()
+    row = Row(size)
+    for _ in range(3):
+        with server() as running:
+            running.call(small)  # What a process does once in its life is not what is measured.
+            spent, response = running.timed(requests.next())
+            row.cold.append(spent)
+            row.peak = max(row.peak, running.peak)
+    with server() as running:
+        running.call(requests.next())
+        for _ in range(calls):
+            requests.refresh(churn(draw, requests.fleet, CHURN))
+            content = requests.next()
+            spent, response = running.timed(content)
+            row.warm.append(spent)
+            row.parse.append(parsed(content))
+        row.peak = max(row.peak, running.peak)
+    row.request, row.response = len(content), len(response)
+    row.work = counted(requests, draw)
+    return row
+
+
+def table(rows: list[Row]) -> Table:
+    """Return the figures as a table."""
+    made = Table(title="median (min - max) in ms; x: times the parse in C")
+    heads = (
+        "clusters x pools, replicas",
+        "request",
+        "response",
+        "parse in C",
+        "cold",
+        "x",
+        "warm",
+        "x",
+        "peak RSS",
+    )
+    for head in heads:
+        made.add_column(head, justify="right", no_wrap=True)
+    for row in rows:
+        floor = statistics.median(row.parse)
+        made.add_row(
+            str(row.size),
+            f"{row.request / 1e6:.1f} MB",
+            f"{row.response / 1e3:.0f} kB",
+            _spread(row.parse),
+            _spread(row.cold),
+            f"{statistics.median(row.cold) / floor:.1f}",
+            _spread(row.warm),
+            f"{statistics.median(row.warm) / floor:.1f}",
+            f"{row.peak:.0f} MB",
+        )
+    return made
+
+
+def _spread(times: list[float]) -> str:
+    return f"{statistics.median(times):.0f} ({min(times):.0f} - {max(times):.0f})"
+
+
+def work_table(rows: list[Row]) -> Table:
+    """Return the work counters as a table."""
+    names = ("cel_evaluations", "cel_reused", "pool_matches", "parsed", "reused")
+    made = Table(title="work of one call")
+    for head in ("clusters x pools, replicas", "", *names):
+        made.add_column(head, justify="right")
+    for row in rows:
+        for name, work in row.work.items():
+            made.add_row(str(row.size), name, *(f"{work.get(each, 0):,}" for each in names))
+    return made
+
+
+def profile(size: Size, seed: int) -> None:
+    """Print where the time of a cold and of a warm call goes."""
+    draw = random.Random(seed)
+    requests = Requests(fleet(size, seed))
+    function = Function(log=Counting(), memory=Memory(512 * MEBI))
+    function.answer(Requests(fleet(SIZES[0], seed + 1)).next())
+    for name in ("cold", "warm"):
+        content = requests.next()
+        profiler = cProfile.Profile()
+        profiler.runcall(function.answer, content)
+        print(f"== {name}: {size}")
+        pstats.Stats(profiler).strip_dirs().sort_stats("tottime").print_stats(25)
+        requests.refresh(churn(draw, requests.fleet, CHURN))
+
+
+@click.command(help=__doc__)
+@click.option("--seed", default=1, show_default=True, help="Seed of the fleets.")
+@click.option("--calls", default=7, show_default=True, help="Warm calls of each size.")
+@click.option("--sizes", default=3, show_default=True, help="How many sizes, from the smallest.")
+@click.option("--largest", is_flag=True, help="All sizes: the last takes minutes and 2 GB.")
+@click.option("--profile", "profiled", is_flag=True, help="Print where the time goes instead.")
+@click.option("--json", "path", type=click.Path(path_type=Path), help="Write the figures to a file too.")
+def main(*, seed: int, calls: int, sizes: int, largest: bool, profiled: bool, path: Path | None) -> None:
+    """Measure, and print the table."""
+    chosen = SIZES if largest else SIZES[:sizes]
+    if profiled:
+        profile(chosen[-1], seed)
+        return
+    rows = [measure(size, seed, calls) for size in chosen]
+    console = Console(width=160)
+    console.print(table(rows))
+    console.print(work_table(rows))
+    if path is not None:
+        path.write_text(json.dumps([row.plain() for row in rows], indent=1))
+
+
+if __name__ == "__main__":
+    main()

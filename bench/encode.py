@@ -1,0 +1,111 @@
+"""Write requests as Crossplane does: the same objects, every time with their map entries in another order.
+
+Crossplane's marshaller does not sort map entries, so the bytes of an unchanged object differ from call to
+call. Each object is written in a few orders once; a request takes one of them at random, items shuffled.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+from typing import TYPE_CHECKING, Any
+
+from crossplane.function.proto.v1 import run_function_pb2 as pb
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from bench.fleets import Fleet
+
+Plain = dict[str, Any]
+
+ORDERS = 2
+_STRING, _LENGTH, _FIXED = 2, 2, 1
+_NULL, _NUMBER, _TEXT, _BOOL, _STRUCT, _LIST = 1, 2, 3, 4, 5, 6
+"""The fields of google.protobuf.Value."""
+
+
+def varint(number: int) -> bytes:
+    """Return a number as protobuf writes lengths."""
+    made = bytearray()
+    while number > 127:
+        made.append(number & 127 | 128)
+        number >>= 7
+    made.append(number)
+    return bytes(made)
+
+
+def field(number: int, content: bytes) -> bytes:
+    """Return a length-delimited field."""
+    return varint(number << 3 | _LENGTH) + varint(len(content)) + content
+
+
+def value(draw: random.Random, plain: Any) -> bytes:
+    """Return a google.protobuf.Value."""
+    if isinstance(plain, dict):
+        return field(_STRUCT, struct_of(draw, plain))
+    if isinstance(plain, list):
+        return field(_LIST, b"".join(field(1, value(draw, each)) for each in plain))
+    if isinstance(plain, bool):
+        return bytes((_BOOL << 3, plain))
+    if plain is None:
+        return bytes((_NULL << 3, 0))
+    if isinstance(plain, str):
+        return field(_TEXT, plain.encode())
+    return bytes((_NUMBER << 3 | _FIXED,)) + struct.pack("<d", plain)
+
+
+def struct_of(draw: random.Random, plain: Plain) -> bytes:
+    """Return a google.protobuf.Struct, its entries in a random order."""
+    keys = draw.sample(list(plain), len(plain))
+    return b"".join(field(1, field(1, key.encode()) + field(2, value(draw, plain[key]))) for key in keys)
+
+
+class Requests:
+    """Requests for one fleet: the same content, other bytes each time."""
+
+    def __init__(self, fleet: Fleet, seed: int = 1) -> None:
+        """Write every object of the fleet in its orders."""
+        self.fleet = fleet
+        self.draw = random.Random(seed)
+        self.written: dict[int, tuple[bytes, ...]] = {}
+        self.refresh([*fleet.clusters, *fleet.replicas, fleet.deployment])
+
+    def refresh(self, changed: Iterable[Plain]) -> None:
+        """Write objects again that have changed."""
+        for each in changed:
+            self.written[id(each)] = tuple(
+                field(_number(pb.Resource, "resource"), struct_of(self.draw, each)) for _ in range(ORDERS)
+            )
+
+    def one(self, each: Plain) -> bytes:
+        """Return one object in one of its orders."""
+        return self.draw.choice(self.written[id(each)])
+
+    def next(self) -> bytes:
+        """Return the next request."""
+        found = self.fleet
+        observed = [
+            field(_number(pb.State, "resources"), field(1, key.encode()) + field(2, self.one(each)))
+            for key, each in self.draw.sample(list(found.observed.items()), len(found.observed))
+        ]
+        state = field(_number(pb.State, "composite"), self.one(found.deployment)) + b"".join(observed)
+        required = [("clusters", found.clusters), ("all-replicas", found.replicas)]
+        return b"".join(
+            (
+                field(_number(pb.RunFunctionRequest, "meta"), field(1, b"bench")),
+                field(_number(pb.RunFunctionRequest, "observed"), state),
+                *(self._required(name, items) for name, items in required),
+            )
+        )
+
+    def _required(self, name: str, items: list[Plain]) -> bytes:
+        shuffled = self.draw.sample(items, len(items))
+        content = b"".join(field(_number(pb.Resources, "items"), self.one(each)) for each in shuffled)
+        entry = field(1, name.encode()) + field(2, content)
+        return field(_number(pb.RunFunctionRequest, "required_resources"), entry)
+
+
+def _number(message: Any, name: str) -> int:
+    """Return the number of a field of a message."""
+    return int(message.DESCRIPTOR.fields_by_name[name].number)
