@@ -16,7 +16,7 @@ import yaml
 from click.testing import CliRunner
 
 from package import build, push
-from tests.e2e.crossplane import Cli
+from tests.e2e.real_cli import Cli
 from tests.e2e.registry import Registry, running
 from tests.schema.crds import DEFINITIONS, INPUT, objects
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from example import caller, compare
-from tests.e2e.crossplane import Cli
+from tests.e2e.real_cli import Cli
 from tests.schema.admission import refusals
 from tests.schema.crds import schema_of
 
