@@ -1,0 +1,106 @@
+"""Work, counted: CEL evaluations = distinct selectors x distinct device contents at most; pool matches =
+distinct members x distinct pool shapes at most; objects parsed when warm = objects changed. A counter does
+not depend on the machine, so it can be a test.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from bench.encode import Requests
+from bench.fleets import Fleet, Size, churn, fleet
+from function.fn import Function
+from function.reuse import Memory
+from tests.support import drive
+
+SMALL, DOUBLE = Size(40, 4, 200), Size(80, 4, 400)
+
+
+class Counting:
+    """A log that keeps what the latest call said."""
+
+    said: dict[str, Any]
+
+    def info(self, _: str, **said: Any) -> None:
+        self.said = said
+
+    warning = error = info
+
+
+def asked(function: Function, content: bytes) -> dict[str, int]:
+    """Return the counters of a call."""
+    function.answer(content)
+    said = function.log.said
+    return {**said["counts"], "parsed": said["parsed"], "reused": said["reused"]}
+
+
+@pytest.fixture(scope="module")
+def small() -> Requests:
+    return Requests(fleet(SMALL))
+
+
+def selectors(found: Fleet) -> set[str]:
+    return {
+        selector["cel"]
+        for engine in found.deployment["spec"]["template"]["spec"]["engines"]
+        for member in engine["members"]
+        for request in member["nodeSelector"]["devices"]
+        for selector in request["selectors"]
+    }
+
+
+def shapes(found: Fleet) -> tuple[set[str], set[str]]:
+    """Return the distinct device contents and the distinct pool shapes of a fleet."""
+    pools = [pool for each in found.clusters for pool in each["status"]["gpuPools"]]
+    devices = {json.dumps(each, sort_keys=True) for pool in pools for each in pool["devices"]}
+    return devices, {json.dumps(pool["devices"], sort_keys=True) for pool in pools}
+
+
+def test_evaluations_are_bounded_by_distinct_selectors_and_distinct_devices(small: Requests) -> None:
+    devices, pools = shapes(small.fleet)
+    work = asked(Function(log=Counting()), small.next())
+    assert 0 < work["cel_evaluations"] <= len(selectors(small.fleet)) * len(devices)
+    assert 0 < work["pool_matches"] <= 3 * len(pools), "three members"
+
+
+def test_warm_only_what_changed_is_parsed(small: Requests) -> None:
+    function = Function(log=Counting(), memory=Memory(2**28))
+    everything = len(small.fleet.clusters) + len(small.fleet.replicas)
+    assert asked(function, small.next())["parsed"] >= everything
+    assert asked(function, small.next())["parsed"] == 0
+    small.refresh(churn(random.Random(1), small.fleet, 7))
+    assert 0 < asked(function, small.next())["parsed"] <= 7 + len(small.fleet.observed)
+
+
+def test_without_reuse_everything_is_parsed_every_time(small: Requests) -> None:
+    function = Function(log=Counting())
+    assert asked(function, small.next())["parsed"] == asked(function, small.next())["parsed"] > 0
+
+
+def test_twice_the_fleet_is_at_most_twice_the_work() -> None:
+    once, twice = (asked(Function(log=Counting()), Requests(fleet(size)).next()) for size in (SMALL, DOUBLE))
+    for counter in ("parsed", "pool_matches", "cel_reused"):
+        assert twice[counter] <= 2.2 * once[counter], counter
+    assert twice["cel_evaluations"] <= 2.2 * once["cel_evaluations"]
+
+
+def test_reuse_never_changes_an_answer_over_a_churning_fleet() -> None:
+    draw = random.Random(5)
+    requests = Requests(fleet(Size(12, 3, 60)))
+    reusing, plain = Function(log=Counting(), memory=Memory(2**26)), Function(log=Counting())
+    for _ in range(12):
+        content = requests.next()
+        assert reusing.answer(content) == plain.answer(content)
+        requests.refresh(churn(draw, requests.fleet, draw.choice((0, 1, 20))))
+
+
+def test_the_same_fleet_in_other_bytes_gets_the_same_answer(small: Requests) -> None:
+    function = Function(log=Counting(), memory=Memory(2**28))
+    first, second = small.next(), small.next()
+    assert first != second
+    assert function.answer(first) == function.answer(second)
+    assert len(drive.answer(drive.pb.RunFunctionResponse.FromString(function.answer(first))).replicas) == 8
