@@ -307,7 +307,7 @@ def parse(document: Document) -> ModelReplica:
         deleting=metadata.get("deletionTimestamp") not in (None, ""),
         ready=_ready(read, plain),
         owner=_owner(read.maps(metadata, "ownerReferences")),
-        was_ready=read.text(read.map(metadata, "annotations"), WAS_READY_ANNOTATION) == "true",
+        was_ready=read.text(read.map(metadata, "annotations"), WAS_READY_ANNOTATION) != "",
         alternative=read.text(labels, ALTERNATIVE_LABEL),
         cache=read.text(read.map(spec, "modelCacheRef"), "name"),
         engines=engines,

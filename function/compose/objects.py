@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from function.api.replica import (
-    ALTERNATIVE_LABEL,
-    CLUSTER_LABEL,
-    DEPLOYMENT_LABEL,
-    INDEX_LABEL,
-    WAS_READY_ANNOTATION,
-)
+from function.api.replica import ALTERNATIVE_LABEL, CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,7 +68,5 @@ def as_observed(document: Document, *, kind: str, namespace: str) -> dict[str, A
     }
     if kept:
         again["labels"] = kept
-    if _mapping(metadata.get("annotations")).get(WAS_READY_ANNOTATION) == "true":
-        again["annotations"] = {WAS_READY_ANNOTATION: "true"}
     spec = {key: value for key, value in _mapping(plain.get("spec")).items() if key != _MANAGED_SPEC}
     return {"apiVersion": API_VERSION, "kind": kind, "metadata": again, "spec": spec}

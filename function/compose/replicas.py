@@ -132,12 +132,14 @@ def _updated(deployment: ModelDeployment, kept: Kept) -> dict[str, Any]:
 def kept_replica(deployment: ModelDeployment, kept: Kept, *, remember: bool = False) -> Desired:
     """A replica that stays: updated in place, or exactly as observed.
 
-    With `remember` it is noted on it that it was Ready once; the note is carried on ever after.
+    With `remember` it is noted on it that it was Ready once, and the note is carried on ever after. Only on
+    an observed one: what is only listed may be gone already, and would come back as another that never was.
     """
     if kept.shape is None:
         resource = as_observed(kept.own.document, kind=KIND, namespace=deployment.namespace)
     else:
         resource = _updated(deployment, kept)
-    if kept.own.replica.was_ready or (remember and kept.own.replica.ready is True):
+    replica = kept.own.replica
+    if kept.own.observed and (replica.was_ready or (remember and replica.ready is True)):
         resource["metadata"]["annotations"] = {WAS_READY_ANNOTATION: "true"}
     return Desired(resource, ready=kept.own.observed and kept.own.replica.ready is True)
