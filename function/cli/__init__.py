@@ -10,6 +10,7 @@ from function.cli.common import Group
 from function.cli.fleet_map import fleet_map
 from function.cli.headroom import headroom
 from function.cli.plan import plan
+from function.cli.size import size
 from function.cli.snapshot import snapshot
 from function.cli.verify import verify
 from function.cli.whatif import whatif
@@ -36,5 +37,5 @@ def main() -> None:
     """
 
 
-for command in (plan, why, whatif, headroom, verify, fleet_map, snapshot):
+for command in (plan, why, whatif, headroom, verify, fleet_map, size, snapshot):
     main.add_command(command)
