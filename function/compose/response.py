@@ -124,7 +124,9 @@ def unreadable(fault: str, kept: Mapping[str, Desired], namespace: str, *, told:
     Fatal once the requirements were delivered; before that it would stop Crossplane from fetching them.
     """
     text = one_line(f"The ModelDeployment cannot be read: {fault}")
-    scheduled = Condition("ReplicasScheduled", status=False, reason="InputsUnresolved", message=text)
+    scheduled = Condition(
+        "ReplicasScheduled", status=False, reason="InvalidInput" if told else "InputsUnresolved", message=text
+    )
     ready = Condition("ReplicasReady", status=False, reason="ModelStarting", message=text)
     return Response(
         requirements=requirements("", namespace),
