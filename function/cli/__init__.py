@@ -6,6 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
+from function.cli.advise import advise
 from function.cli.common import Group
 from function.cli.fleet_map import fleet_map
 from function.cli.headroom import headroom
@@ -37,5 +38,5 @@ def main() -> None:
     """
 
 
-for command in (plan, why, whatif, headroom, verify, fleet_map, size, snapshot):
+for command in (plan, why, whatif, headroom, advise, verify, fleet_map, size, snapshot):
     main.add_command(command)

@@ -1,0 +1,92 @@
+"""`advise` says what would help; doing it really helps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.cli.command import run, write
+from tests.support import build
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Plain = dict[str, Any]
+
+
+def _fleet(spare: int) -> list[Plain]:
+    """Return a gang that needs both nodes of east, one of which a small one holds; west has some to spare."""
+    small = build.deployment("small", 1)
+    big = build.deployment("big", 1, [build.gang(nodes=1)])
+    big["metadata"]["creationTimestamp"] = "2027-01-01T00:00:00Z"
+    east, west = (
+        build.cluster("east", [build.pool("h100", 2)]),
+        build.cluster("west", [build.pool("l4", spare)]),
+    )
+    west["status"]["gpuPools"][0]["devices"] = [build.gpu(4)]
+    return [east, west, small, big, build.replica(small, "east", 0, ready=True)]
+
+
+def test_one_move_makes_room(tmp_path: Path) -> None:
+    path = write(tmp_path / "f.yaml", _fleet(spare=1))
+    ran = run("advise", path, "-o", "json")
+    assert ran.code == 2
+    assert ran.data["stuck"] == []
+    (advice,) = ran.data["advice"]
+    assert (advice["deployment"], advice["gains"]) == ("ml-team/big", ["east/h100"])
+    (move,) = advice["moves"]
+    assert (move["deployment"], move["from"], move["to"]) == ("ml-team/small", "east/h100", "west/l4")
+
+
+def test_doing_what_is_advised_places_what_was_missing(tmp_path: Path) -> None:
+    objects = _fleet(spare=1)
+    move = run("advise", write(tmp_path / "f.yaml", objects), "-o", "json").data["advice"][0]["moves"][0]
+    cordoned = [each for each in objects if each["metadata"]["name"] != move["replica"]]
+    cordoned[0]["spec"]["taints"] = [build.taint("moving")]
+    small = cordoned[2]["metadata"]["name"]
+    moved = run("plan", write(tmp_path / "moved.yaml", cordoned), "-o", "yaml")
+    assert small == "small"
+    assert "clusterName: west" in moved.out
+    cordoned[0]["spec"]["taints"] = []
+    cordoned.append(build.replica(cordoned[2], "west", 0, pools="l4", ready=True))
+    done = run("plan", write(tmp_path / "done.yaml", cordoned))
+    assert done.code == 0, done.out
+
+
+def test_without_another_place_there_is_no_advice(tmp_path: Path) -> None:
+    ran = run("advise", write(tmp_path / "f.yaml", _fleet(spare=0)), "-o", "json")
+    assert ran.code == 2
+    assert ran.data["advice"] == []
+    assert [each["deployment"] for each in ran.data["stuck"]] == ["ml-team/big"]
+
+
+def test_fewest_moves_come_first(tmp_path: Path) -> None:
+    objects = _fleet(spare=2)
+    small = objects[2]
+    small["spec"]["replicas"] = 2
+    crowded = build.replica(small, "east", 1, ready=True)
+    ran = run("advise", write(tmp_path / "f.yaml", [*objects, crowded]), "-o", "json")
+    assert [len(each["moves"]) for each in ran.data["advice"]] == [2]
+    single = run("advise", write(tmp_path / "f.yaml", [*objects, crowded]), "--max-moves", "1", "-o", "json")
+    assert single.data["advice"] == []
+
+
+def test_an_alternative_that_could_be_better_is_named(tmp_path: Path) -> None:
+    parent = build.deployment(
+        "chat", 1, [build.engine(members=[build.member(devices=[build.request("gpu", 8)])])]
+    )
+    lesser = build.engine(members=[build.member(devices=[build.request("gpu", 4)])])
+    parent["spec"]["template"]["spec"]["alternatives"] = [{"name": "half", "engines": [lesser]}]
+    running = build.replica(parent, "east", 0, [lesser], pools="h100", ready=True)
+    running["metadata"]["labels"]["modelplane.ai/alternative"] = "half"
+    objects = [build.cluster("east", [build.pool("h100", 2)]), parent, running]
+    ran = run("advise", write(tmp_path / "f.yaml", objects), "-o", "json")
+    assert ran.code == 0
+    (upgrade,) = ran.data["upgrades"]
+    assert (upgrade["alternative"], upgrade["better"]) == ("half", "the primary engines")
+
+
+def test_a_fleet_where_nothing_is_missing(tmp_path: Path) -> None:
+    objects = [build.cluster("east", [build.pool("h100", 2)]), build.deployment("chat", 2)]
+    ran = run("advise", write(tmp_path / "f.yaml", objects))
+    assert ran.code == 0
+    assert "Nothing is missing" in ran.out
