@@ -1,4 +1,5 @@
 """Numbers, equality, errors that are absorbed and errors that are not."""
+# ruff: noqa: E501 - a case is one line
 
 import pytest
 

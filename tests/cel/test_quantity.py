@@ -1,4 +1,5 @@
 """Quantities: the grammar as it is, the two forms, saturation and rounding; and their laws as properties."""
+# ruff: noqa: E501 - a case is one line
 
 from fractions import Fraction
 

@@ -1,4 +1,5 @@
 """Versions: strict semver 2.0 and the tolerant reading; the order as a property."""
+# ruff: noqa: E501 - a case is one line
 
 import re
 
