@@ -6,6 +6,7 @@ builds container images, because its runtime is inside. The same commit gives th
 
 from __future__ import annotations
 
+import re
 import shutil
 import tomllib
 from pathlib import Path
@@ -18,6 +19,7 @@ PLACEHOLDER = "registry.example.com/fleet"
 FUNCTION = "function-fleet-scheduler"
 CONFIGURATION = "configuration-fleet-scheduler"
 ARCHITECTURES = ("amd64", "arm64")
+LABEL_LENGTH = 63
 
 
 def version() -> str:
@@ -35,7 +37,21 @@ def configuration(registry: str, out: Path) -> Path:
     (staged / "crossplane.yaml").write_text(
         meta.replace(PLACEHOLDER, registry).replace(">=v0.1.0", f">={version()}")
     )
+    composition = staged / "apis" / "modeldeployments" / "composition.yaml"
+    text = composition.read_text()
+    composition.write_text(text.replace(f"name: {FUNCTION}\n", f"name: {installed_name(registry)}\n"))
     return _xpkg(staged, out / f"{CONFIGURATION}-{version()}.xpkg")
+
+
+def installed_name(registry: str) -> str:
+    """Return the name under which Crossplane installs the Function as a dependency.
+
+    It is the path in the registry, made a DNS label: the Composition must call the function by it.
+    """
+    first, _, rest = registry.partition("/")
+    host = "." in first or ":" in first or first == "localhost"
+    path = f"{rest if host else registry}/{FUNCTION}".lstrip("/")
+    return re.sub(r"[^a-z0-9-]", "", re.sub(r"[./:]", "-", path))[:LABEL_LENGTH].strip("-")
 
 
 def function(runtime: Path, architecture: str, out: Path) -> Path:

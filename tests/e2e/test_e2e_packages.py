@@ -103,6 +103,12 @@ def test_the_configuration_arrives_whole_and_depends_on_the_function_beside_it(
     (depends,) = meta["spec"]["dependsOn"]
     assert depends["package"] == f"{registry.address}/{pushed}/{build.FUNCTION}"
     assert depends["version"] == f">={build.version()}"
+    (composition,) = [each for each in held if each["kind"] == "Composition"]
+    (step,) = composition["spec"]["pipeline"]
+    assert step["functionRef"]["name"] == f"{pushed}-{build.FUNCTION}", "Crossplane's name for the dependency"
+    for each in step["requirements"]["requiredResources"]:
+        # The CLI drops the empty map; from Crossplane 2.3 on, no labels means all.
+        assert (each.get("matchLabels", {}), each.get("name")) == ({}, None)
     for definition in objects(*DEFINITIONS):
         assert any(each["metadata"]["name"] == definition["metadata"]["name"] for each in held)
 

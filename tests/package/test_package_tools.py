@@ -119,8 +119,31 @@ def test_the_configuration_is_staged_with_the_registry_and_the_version(path: Bin
     assert "package: registry.test:5000/here/function-fleet-scheduler" in meta
     assert build.PLACEHOLDER not in meta
     assert f'version: ">={build.version()}"' in meta
+    composition = (staged / "apis" / "modeldeployments" / "composition.yaml").read_text()
+    assert "name: here-function-fleet-scheduler\n" in composition
     assert sorted(each.name for each in staged.iterdir()) == ["apis", "crossplane.yaml"]
     assert "xpkg build" in path.calls[0]
+
+
+@pytest.mark.parametrize(
+    ("registry", "wanted", "reason"),
+    [
+        ("registry.test/fleet", "fleet-function-fleet-scheduler", "the path, without the host"),
+        (
+            "registry.test:5000/a/b.c",
+            "a-b-c-function-fleet-scheduler",
+            "what no label may have becomes a dash",
+        ),
+        ("localhost/fleet", "fleet-function-fleet-scheduler", "a host without a dot"),
+        ("registry.test", "function-fleet-scheduler", "no path at all"),
+        ("fleet", "fleet-function-fleet-scheduler", "no host: the default registry"),
+        (f"registry.test/{'a' * 62}", "a" * 62, "cut to 63 characters, no dash at the end"),
+    ],
+)
+def test_the_composition_calls_the_function_by_the_name_crossplane_gives_it(
+    registry: str, wanted: str, reason: str
+) -> None:
+    assert build.installed_name(registry) == wanted, reason
 
 
 def test_pushing_before_building_says_what_to_do_first(path: Bin, tmp_path: Path) -> None:
