@@ -138,6 +138,18 @@ def _endpoints(world: World, answer: Answer) -> list[str]:
         replica = key.replace("endpoint-", "replica-", 1)
         if not key.startswith("endpoint-") or key in answer.desired or replica not in answer.desired:
             continue
-        if condition(world.observed.get(replica), "Ready") in ("True", None):
+        seen = world.observed.get(replica) or _listed(world, answer.desired[replica])
+        if condition(seen, "Ready") in ("True", None):
             told.append(f"{key} was withdrawn")
     return told
+
+
+def _listed(world: World, replica: Plain) -> Any:
+    """Return a replica as the list has it, None if it has not."""
+    where = at(replica, "metadata", "namespace"), at(replica, "metadata", "name")
+    found = (
+        each
+        for each in items(world.replicas or ())
+        if (at(each, "metadata", "namespace"), at(each, "metadata", "name")) == where
+    )
+    return next(found, None)

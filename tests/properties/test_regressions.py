@@ -1,0 +1,68 @@
+"""What random worlds once found, each as the smallest world that shows it: see tests/REGRESSIONS.md."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from tests.support import build
+from tests.support.apply import apply
+from tests.support.drive import run
+from tests.support.world import World
+
+Plain = dict[str, Any]
+
+
+def test_a_replacement_stands_on_the_nodes_of_no_other_replica_given_up() -> None:
+    """Two are mismatched. The nodes that the first leaves over are not free while it terminates."""
+    parent = build.deployment(replicas=2, engines=[build.engine(copies=2)])
+    shaped = [build.engine(copies=2), build.engine("draft")]
+    on_one = build.replica(parent, "a", 0, shaped, pools="p0")
+    on_two = build.replica(parent, "b", 0, shaped, pools="p0")
+    clusters = [
+        build.cluster("a", [build.pool("p0", 3), build.pool("p1", 2)]),
+        build.cluster("b", [build.pool("p0", 0)]),
+    ]
+    for replica in (on_one, on_two):
+        replica["spec"]["engines"][1]["members"][0].pop("deviceRequests")
+    for seen in ([on_one, on_two], []):
+        answer = run(World(parent, clusters, seen, build.observed(on_one, on_two)))
+        new = [each for key, each in answer.replicas.items() if key not in {"replica-a-0", "replica-b-0"}]
+        taken = [each["spec"]["engines"][0]["members"][0]["nodePoolName"] for each in new]
+        assert taken.count("p0") + taken.count("p1") == len(taken) <= 2
+        assert taken.count("p0") <= 1, "two copies each: p0 has three nodes, two of them taken by the old one"
+
+
+def test_a_published_pool_that_is_no_longer_declared_takes_nothing_new() -> None:
+    """It was filled, found mismatched in the next pass, and filled again: for ever."""
+    cluster = build.cluster("a", [build.pool("gone"), build.pool("there")])
+    cluster["spec"]["nodePools"] = [{"name": "there", "className": "any", "nodeCount": 4}]
+    world = World(build.deployment(), [cluster])
+    answer = run(world)
+    assert answer.desired["replica-a-0"]["spec"]["engines"][0]["members"][0]["nodePoolName"] == "there"
+    assert run(apply(world, answer)).desired == answer.desired
+
+
+def test_a_member_that_is_pinned_to_nothing_is_re_emitted() -> None:
+    """The second of two members without a pool raised a KeyError."""
+    parent = build.deployment(engines=[build.gang()])
+    for number in (0, 1):
+        replica = build.replica(parent, "a", 0, ready=True)
+        del replica["spec"]["engines"][0]["members"][number]["nodePoolName"]
+        clusters = [build.cluster("a", [build.pool("h100")])]
+        answer = run(World(parent, clusters, [replica], build.observed(replica)))
+        engines = answer.desired["replica-a-0"]["spec"]["engines"]
+        assert engines == replica["spec"]["engines"]
+
+
+def test_the_endpoint_of_an_unreadable_replica_that_is_only_listed_stays() -> None:
+    """A cache that lags hides the replica from what is observed, and nobody can read its shape."""
+    parent = build.deployment()
+    replica = build.replica(parent, "a", 0, ready=True)
+    endpoint = build.endpoint(replica)
+    broken = copy.deepcopy(replica)
+    broken["spec"]["engines"] = [{"name": 7}]
+    clusters = [build.cluster("a", [build.pool("h100")])]
+    for fleet in (clusters, None, ()):
+        answer = run(World(parent, fleet, [broken], build.observed(endpoints=[endpoint])))
+        assert answer.desired.keys() == {"replica-a-0", "endpoint-a-0"}, fleet
