@@ -1,0 +1,67 @@
+"""Two deployments, one node: what happens when composites reconcile at once from lists that lag behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.part2.race import Race
+from tests.support.scale import count
+
+EPISODES = range(count(12, 600, 3_000))
+YIELD = {"overcommit": "Yield"}
+ORDER = {"coordination": "GlobalOrder"}
+
+
+def test_with_the_defaults_pools_are_overcommitted_and_every_deployment_there_says_so() -> None:
+    """This is what the other tests prevent: without it they would prove nothing."""
+    ended_so = 0
+    for seed in EPISODES:
+        race = Race(seed, {}).play()
+        assert not race.ready_removed, seed
+        for where in race.crowded():
+            ended_so += 1
+            for name in race.on(where):
+                found = next(e for e in race.told[name].conditions if e.type == "ReplicasScheduled")
+                said = found.message.partition("PoolOvercommitted: ")[2]
+                assert f"{where[0]}/{where[1]} holds" in said, (seed, name)
+    assert ended_so > len(EPISODES) // 10
+
+
+@pytest.mark.parametrize("churn", [False, True])
+@pytest.mark.parametrize("settings", [YIELD, YIELD | ORDER], ids=["Yield", "Yield and GlobalOrder"])
+def test_with_yield_no_pool_stays_overcommitted_and_no_ready_replica_goes(
+    settings: dict[str, str], *, churn: bool
+) -> None:
+    happened = 0
+    for seed in EPISODES:
+        race = Race(seed, settings, churn=churn).play()
+        happened += bool(race.overcommitted)
+        assert not race.crowded(), seed
+        assert not race.ready_removed, seed
+    assert happened or settings != YIELD, "nothing was ever overcommitted: the test would prove nothing"
+
+
+def test_with_global_order_alone_no_pool_is_ever_overcommitted_while_deployments_start() -> None:
+    """Every instance gives every node to the same deployment, however old its list is."""
+    for seed in EPISODES:
+        race = Race(seed, ORDER).play()
+        assert not race.overcommitted, seed
+        assert not race.ready_removed, seed
+
+
+def test_every_episode_ends_with_what_the_fleet_has_room_for() -> None:
+    """Nothing is lost by coordinating: nobody waits for a node that nobody takes."""
+    for seed in EPISODES:
+        race = Race(seed, YIELD | ORDER).play()
+        free = {
+            (each["metadata"]["name"], pool["name"]): pool["nodes"]
+            for each in race.clusters
+            for pool in each["status"]["gpuPools"]
+        }
+        for each in race.replicas.values():
+            engine = each["spec"]["engines"][0]
+            free[each["spec"]["clusterName"], engine["members"][0]["nodePoolName"]] -= engine["copies"]
+        for each in race.deployments:
+            missing = each["spec"]["replicas"] - len(race.own(each))
+            needs = each["spec"]["template"]["spec"]["engines"][0].get("copies", 1)
+            assert not missing or max(free.values()) < needs, (seed, each["metadata"]["name"])
