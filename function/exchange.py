@@ -64,6 +64,20 @@ class Document(Protocol):
         """Return the object cut down to `shape`, or more. The caller must not change it."""
 
 
+def text_at(document: Document, *path: str) -> str:
+    """Return the text at a path of a document, "" when there is none or it cannot be read."""
+    shape: Any = None
+    for key in reversed(path):
+        shape = {key: shape}
+    try:
+        found: Plain = document.project(shape)
+    except Unreadable:
+        return ""
+    for key in path:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, str) else ""
+
+
 @dataclass(frozen=True, slots=True)
 class PlainDocument:
     """A document that was plain from the start: YAML, a test."""

@@ -15,6 +15,7 @@ from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelRep
 from function.api import cluster as cluster_api
 from function.api import replica as replica_api
 from function.api.names import Identity, read_key
+from function.exchange import text_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -113,12 +114,7 @@ def told(request: Request, name: str) -> Told:
 
 
 def _name_of(document: Document) -> str:
-    try:
-        metadata = document.project({"metadata": {"name": None}}).get("metadata")
-    except ValueError:
-        return ""
-    name = metadata.get("name") if isinstance(metadata, dict) else None
-    return name if isinstance(name, str) else ""
+    return text_at(document, "metadata", "name")
 
 
 def read_cluster(document: Document) -> InferenceCluster | Broken:
@@ -154,10 +150,7 @@ def _replica(
 
 
 def _is(kind: str, document: Document) -> bool:
-    try:
-        return document.project({"kind": None}).get("kind") == kind
-    except ValueError:
-        return False
+    return text_at(document, "kind") == kind
 
 
 def _observed(request: Request, reuse: Reuse) -> tuple[list[Own], dict[str, Document]]:

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from function import metrics, pipeline, wire
 from function.compose.response import requirements
-from function.exchange import Unreadable
+from function.compose.untouched import referenced
+from function.exchange import text_at
 from function.metrics import Metrics
 from function.reuse import Memory, Session
 
 if TYPE_CHECKING:
-    from function.exchange import Document, Plain, Request, Requirement, Response, Reuse
+    from function.exchange import Request, Requirement, Response, Reuse
+    from function.record import Recorder
 
 SORRY = "The fleet scheduler failed on this request; nothing was changed. Its log has the details."
 """All that a client learns of an unexpected error: an exception's text may quote what it was given."""
@@ -40,6 +42,7 @@ class Function:
     metrics: Metrics = field(default_factory=Metrics)
     memory: Memory | None = None
     ttl: wire.Ttl = field(default_factory=wire.Ttl)
+    recorder: Recorder | None = None
 
     def answer(self, content: bytes) -> bytes:
         """Return the response to a request, both as bytes.
@@ -76,6 +79,8 @@ class Function:
             counts=dict(response.counts),
             rejections=dict(response.rejections),
         )
+        if self.recorder is not None:
+            self.recorder.record(content, answer, self.ttl)
         return answer
 
     def _failed(self, call: wire.Call, error: Exception) -> bytes:
@@ -88,28 +93,13 @@ class Function:
 def _names(call: wire.Call) -> dict[str, Any]:
     """Return whose request this is."""
     composite = call.request.composite
-    named = {key: _text(composite, "metadata", key) for key in ("namespace", "name")}
+    named = {key: text_at(composite, "metadata", key) for key in ("namespace", "name")}
     return {"tag": call.tag, **named}
 
 
 def _requirements(request: Request) -> tuple[Requirement, ...]:
     """Return what `run` declares, without running it."""
-    cache = _text(request.composite, "spec", "template", "spec", "modelCacheRef", "name")
-    return requirements(cache, _text(request.composite, "metadata", "namespace"))
-
-
-def _text(document: Document, *path: str) -> str:
-    """Return the text at a path, "" when there is none or the object cannot be read."""
-    shape: Any = None
-    for key in reversed(path):
-        shape = {key: shape}
-    try:
-        found: Plain = document.project(shape)
-    except Unreadable:
-        return ""
-    for key in path:
-        found = found.get(key) if isinstance(found, dict) else None
-    return found if isinstance(found, str) else ""
+    return requirements(*referenced(request))
 
 
 def _kinds(error: BaseException) -> list[str]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.api import Malformed, ModelDeployment, SchedulerConfig
-from function.compose.response import answer, unreadable
+from function.compose.response import answer, requirements, unreadable
 from function.compose.size import room_for
-from function.compose.untouched import untouched
+from function.compose.untouched import referenced, untouched
 from function.exchange import NoReuse
 from function.fleet import CLUSTERS, REPLICAS, read_fleet
 from function.peers import read_peers
@@ -30,7 +30,8 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
         deployment = ModelDeployment.parse(composite)
     except ValueError as error:
         told = CLUSTERS in request.required and REPLICAS in request.required
-        return unreadable(str(error), untouched(request), "", told=told)
+        needed = requirements(*referenced(request))
+        return unreadable(str(error), untouched(request), needed, told=told)
     config, fault = _config(request)
     coordinated = config.coordination == "GlobalOrder"
     fleet = read_fleet(request, deployment, reuse, thorough=coordinated or config.overcommit == "Yield")

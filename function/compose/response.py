@@ -118,7 +118,9 @@ def _cache_unknown(decision: Decision) -> bool:
     return fleet.told_cache is not None and fleet.cache is None
 
 
-def unreadable(fault: str, kept: Mapping[str, Desired], namespace: str, *, told: bool) -> Response:
+def unreadable(
+    fault: str, kept: Mapping[str, Desired], needed: tuple[Requirement, ...], *, told: bool
+) -> Response:
     """The answer to a composite that cannot be read: nothing changes.
 
     Fatal once the requirements were delivered; before that it would stop Crossplane from fetching them.
@@ -129,7 +131,7 @@ def unreadable(fault: str, kept: Mapping[str, Desired], namespace: str, *, told:
     )
     ready = Condition("ReplicasReady", status=False, reason="ModelStarting", message=text)
     return Response(
-        requirements=requirements("", namespace),
+        requirements=needed,
         desired=kept,
         unready=True,
         conditions=(scheduled, ready),
