@@ -157,13 +157,21 @@ def _eager(generator: Generator, node: Call) -> CodeSteps:
     runs = [code.run for code in codes]
     one = direct(overloads, kinds)
     if one is None and node.function in OPERATORS:
-        return Code(_metered(overloads[0].run, dispatched, runs), units)
+        return _operator(overloads, runs, units)
     if one is None:
         return Code(_dispatched(node.function, overloads, runs), units)
     run = generator.owning(one)
     if isinstance(one.cost, int):
         return Code(_applied(run, runs), units + one.cost)
     return Code(_metered(run, one.cost, runs), units)
+
+
+def _operator(overloads: tuple[Overload, ...], runs: list[Run], units: int) -> Code:
+    """Build an operator on values whose types only show at run time."""
+    run, cost = overloads[0].run, overloads[0].cost if len(overloads) == 1 else dispatched
+    if isinstance(cost, int):
+        return Code(_applied(run, runs), units + cost)
+    return Code(_metered(run, cost, runs), units)
 
 
 def _certain(generator: Generator, node: Node) -> Type | None:

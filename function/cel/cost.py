@@ -17,7 +17,9 @@ CREATE_LIST = 10
 CREATE_MAP = 30
 CREATE_MESSAGE = 40
 LAZY = 5
-"""Joining and deep comparing cost one unit for each 2**LAZY elements."""
+"""Joining and looking through cost one unit for each 2**LAZY elements more."""
+DEEP = 4
+"""Comparing lists in lists costs one unit for each so many elements more."""
 
 
 def size(value: Value) -> int:
@@ -49,7 +51,7 @@ def compare(_result: Value, one: Value, two: Value) -> int:
     """Cost of comparing: the shorter of the two, and for deep values what lies below."""
     length = min(size(one), size(two))
     if length and type(one) is list and type(two) is list:
-        return tenth(length) + (deep(one) >> LAZY)
+        return tenth(length) + deep(one) // DEEP
     return tenth(length)
 
 
@@ -67,7 +69,7 @@ def deep(values: list[Value]) -> int:
 def search(_result: Value, _value: Value, container: Value) -> int:
     """Cost of `in`: every element of a list, one step in a map."""
     if type(container) is list:
-        return len(container) + (deep(container) >> LAZY)
+        return len(container) + deep(container) // DEEP
     return 1
 
 

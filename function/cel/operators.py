@@ -23,10 +23,12 @@ from function.cel.values import (
 
 NUMBERS = frozenset({int, UInt, float})
 ORDERED = frozenset({str, bytes, bool})
+EXACT = frozenset({str, int, bool, bytes})
+"""Types whose lists Python compares as CEL does; a double is not among them, for NaN is not itself."""
 SPANS = frozenset({Duration, Timestamp})
 
 
-def equal(one: Value, two: Value) -> bool:  # noqa: C901, PLR0911 - one for each kind of value
+def equal(one: Value, two: Value) -> bool:  # noqa: C901, PLR0911, PLR0912 - one for each kind of value
     """Whether two values are equal: numbers by value across types, everything else within its type."""
     kind, other = type(one), type(two)
     if kind is str or kind is bool or kind is bytes:
@@ -38,6 +40,9 @@ def equal(one: Value, two: Value) -> bool:  # noqa: C901, PLR0911 - one for each
     if kind is list:
         if other is not list or len(one) != len(two):
             return False
+        kinds = {*map(type, one), *map(type, two)}
+        if len(kinds) == 1 and kinds <= EXACT:
+            return bool(one == two)
         for left, right in zip(one, two, strict=True):
             try:
                 if not equal(left, right):
@@ -250,13 +255,23 @@ def contains(value: Value, container: Value) -> bool:
     """Return `value in container`. An element that cannot be compared is not the one."""
     kind = type(container)
     if kind is list:
-        return any(_matches(value, element) for element in container)
+        return _in_list(value, container)
     if kind is Map:
         try:
             return container.entries.get(normal_key(value)) is not None
         except EvaluationError:
             return False
     raise no_overload(f"in {type_name(container)}")
+
+
+def _in_list(value: Value, values: list[Value]) -> bool:
+    """Look for a value; a plain one with Python's own search, which only takes true for 1."""
+    start = 0
+    if type(value) in EXACT or type(value) is float:
+        if value not in values:
+            return False
+        start = values.index(value)
+    return any(_matches(value, values[at]) for at in range(start, len(values)))
 
 
 def _matches(one: Value, two: Value) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
@@ -70,7 +71,7 @@ class Program:
         """Return what the expression says about a subject. Never raises."""
         if subject.problem:
             return Outcome("error", subject.problem)
-        frame: Frame = [subject.owned() if self._forms else subject, self._budget, *self._rest]
+        frame = self._frame(subject)
         try:
             value = self._run(frame)
         except CostExceeded:
@@ -88,6 +89,16 @@ class Program:
             if value is False
             else Outcome("error", f"the result is a {type_name(value)}, not a bool")
         )
+
+    def cost(self, subject: Subject) -> int:
+        """Return the units that an evaluation costs, also where it ends in an error."""
+        frame = self._frame(subject)
+        with suppress(EvaluationError, CostExceeded):
+            self._run(frame)
+        return LIMIT - int(frame[BUDGET])
+
+    def _frame(self, subject: Subject) -> Frame:
+        return [subject.owned() if self._forms else subject, self._budget, *self._rest]
 
     def projection(self, subject: Subject) -> Hashable:
         """Return what of the subject decides the outcome; equal projections have equal outcomes."""

@@ -1,6 +1,5 @@
 """What the API server would refuse is refused here, with the place and what was expected."""
 
-
 import pytest
 
 from function.cel import CompileError, compile_device

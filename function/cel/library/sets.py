@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.cel.cost import LAZY, deep
+from function.cel.cost import DEEP, deep
 from function.cel.declarations import function
 from function.cel.operators import contains
 
@@ -29,7 +29,7 @@ def intersects(one: list[Value], two: list[Value]) -> bool:
 
 def crossed(_result: Value, one: list[Value], two: list[Value]) -> int:
     """Cost of comparing each element with each."""
-    return 1 + len(one) * len(two) + (deep(one) * len(two) >> LAZY)
+    return 1 + len(one) * len(two) + deep(one) * len(two) // DEEP
 
 
 def crossed_twice(_result: Value, one: list[Value], two: list[Value]) -> int:

@@ -1,0 +1,154 @@
+"""Work: what is charged, where it stops, and that nothing absorbs it."""
+
+from time import perf_counter
+
+import pytest
+
+from function.cel import compile_device
+from function.cel.cost import LIMIT
+from tests.cel.devices import MIXED, bound, outcome, says
+
+D = 'device.attributes["d"]'
+COSTS = [
+    ("a literal is free", "true", 0),
+    ("a path costs its steps", f"{D}.yes", 4),
+    ("comparison of short texts one", f'{D}.s == "fish"', 5),
+    ("of long ones a tenth of the shorter", f'{D}.u + "123456" == "0123456789012"', 8),
+    ("with a text as short as none nothing", f'{D}.empty == ""', 4),
+    ("presence costs the way there", f"has({D}.s)", 3),
+    ("in a map one", f'"s" in {D}', 4),
+    ("in literals nothing", f'{D}.s in ["a", "b"]', 4),
+    (
+        "a literal quantity costs as much as a computed one",
+        'device.capacity["d"].q.compareTo(quantity("80Gi")) == 0',
+        7,
+    ),
+    ("a long one more", 'quantity("100000000000") == quantity("1")', 4),
+    ("and after true", f"{D}.yes && {D}.yes", 8),
+    ("stops after false", f"{D}.no && {D}.yes", 4),
+    ("or after false", f"{D}.no || {D}.yes", 8),
+    ("stops after true", f"{D}.yes || {D}.no", 4),
+    ("an error costs what ran before it", f"{D}.gone == 1 || true", 4),
+    ("the ternary costs its branch, less the variable", f"{D}.yes ? {D}.no : {D}.yes", 7),
+    ("the other branch as well", f"{D}.no ? {D}.no : {D}.yes", 7),
+    ("a list of literals is free", "[1, 2, 3].size() == 3", 2),
+    ("a list of computed ones is not", f"[{D}.i].size() == 1", 16),
+    ("a map neither", f"{{1: {D}.i}}.size() == 1", 36),
+    ("map literals are free", "{1: 2}.size() == 1", 2),
+    ("into what is computed one more", f'{D}.s.split("i")[0] == "f"', 8),
+    ("all: five for each of these steps", "[1, 2, 3].all(x, x > 0)", 16),
+    ("exists: stops where it is settled", "[1, 2, 3].exists(x, x > 0)", 7),
+    ("exists_one looks at each", "[1, 2].exists_one(x, x > 1)", 8),
+    ("map makes a list at each step", "[1, 2].map(x, x) == [1, 2]", 28),
+    ("filter where it keeps", "[1, 2].filter(x, x > 1).size() == 1", 20),
+    ("map with a predicate", "[1, 2].map(x, x > 1, x).size() == 1", 20),
+    ("transformMap", "[1, 2].transformMap(i, v, v).size() == 2", 11),
+    ("transformMapEntry", "[1, 2].transformMapEntry(i, v, {i: v}).size() == 2", 71),
+    ("range", "lists.range(10).size() == 10", 23),
+    ("bind costs its value once, when it is read", f"cel.bind(x, {D}.yes, x && x)", 6),
+    ("and nothing when it is not", f"cel.bind(x, {D}.yes, true)", 0),
+    ("an optional that is there", f"{D}.?yes.orValue(false)", 4),
+    ("one that is not, and its alternative", f"{D}.?gone.orValue({D}.yes)", 7),
+    ("optMap costs its body", f"{D}.?i.optMap(x, x > 1).value()", 7),
+    ("contains: the product", "'01234567890'.contains('01234567890')", 4),
+    ("matches: the text by a quarter of the pattern", "'0123456789'.matches('01234')", 4),
+    ("startsWith: the text", "'01234567890'.startsWith('0')", 2),
+    ("lowerAscii: the text", "'01234567890'.lowerAscii() == ''", 2),
+    ("replace: the text twice", "'01234567890'.replace('x', '') == ''", 3),
+    ("join: the result twice", "['01234', '56789'].join() == ''", 2),
+    ("strings add up", "'01234567890' + '' == ''", 2),
+    ("sort: everything with everything, twice", "[3, 1, 2].sort() == [1, 2, 3]", 30),
+    ("sortBy in addition to its keys", "[3, 1, 2].sortBy(x, -x) == [3, 2, 1]", 75),
+    ("sets: each with each", "sets.contains([1, 2], [1])", 3),
+    ("both ways", "sets.equivalent([1, 2], [2, 1])", 9),
+    ("sum: its elements", "[1, 2, 3].sum() == 6", 4),
+    ("reverse: its elements and a list", "[1, 2].reverse() == [2, 1]", 14),
+    ("slice: its elements and a list", "[1, 2, 3].slice(0, 2) == [1, 2]", 14),
+    ("formats: their pattern", "format.dns1123Label().validate('abc').hasValue()", 10),
+    ("blocks", "cidr('10.0.0.0/8').containsCIDR('10.0.0.0/8')", 5),
+    ("addresses in blocks", "cidr('10.0.0.0/8').containsIP('10.0.0.1')", 3),
+    ("canonical: the text twice", "ip.isCanonical('10.0.0.1')", 2),
+    ("wrappers", "google.protobuf.Int32Value{value: 1} == 1", 41),
+    ("negation", f"!{D}.yes", 5),
+    ("in a list attribute", f'"a" in {D}.strs', 5),
+    ("index by a variable", f"['yes'].exists(k, {D}[k])", 9),
+]
+
+
+@pytest.mark.parametrize(("reason", "expression", "units"), COSTS, ids=[case[0] for case in COSTS])
+def test_what_is_charged(reason: str, expression: str, units: int) -> None:
+    assert compile_device(expression).cost(bound(MIXED)) == units, reason
+
+
+TEN = "[1,2,3,4,5,6,7,8,9,10]"
+
+
+def nested(levels: int, body: str) -> str:
+    names = "abcdefgh"[:levels]
+    return "".join(f"{TEN}.all({name}, " for name in names) + body + ")" * levels
+
+
+def test_the_limit_is_that_of_kubernetes() -> None:
+    assert LIMIT == 1_000_000
+    assert says(nested(5, "a + b + c + d + e > 0")) == "cost"
+    assert says(nested(4, "a + b + c + d > 0")) == "match"
+
+
+def test_the_message_says_so() -> None:
+    assert outcome(nested(6, "true")).message == "the evaluation costs more than 1000000 units"
+
+
+UNBOUNDED = [
+    ("a range", "lists.range(10000000).size() > 0"),
+    ("loops in loops", nested(8, "true")),
+    ("absorbed by neither side", f"true || lists.range(10000000).size() > 0 && {nested(8, 'true')}"),
+    ("texts that grow", "'a'" + ".replace('a', 'aaaaaaaaaa')" * 12 + ".size() > 0"),
+    (
+        "texts that explode",
+        f"'{'a' * 3000}'" + f".replace('a', '{'b' * 3000}')" + f".replace('b', '{'c' * 3000}') == ''",
+    ),
+    (
+        "texts that are joined",
+        "['aaaaaaaaaaaaaaaa'].map(x, lists.range(1000).map(y, x).join(x))"
+        + ".map(x, [x, x, x, x].join(x))" * 12
+        + " == []",
+    ),
+    (
+        "lists that double",
+        "cel.bind(a, lists.range(1000), " + "cel.bind(a, a + a, " * 40 + "a.size() > 0" + ")" * 41,
+    ),
+    (
+        "dyn lists that double",
+        "cel.bind(a, dyn(lists.range(1000)), " + "cel.bind(a, a + a, " * 40 + "a.size() > 0" + ")" * 41,
+    ),
+    ("a list looked through again and again", "cel.bind(a, lists.range(90000), a.all(x, a.max() > x))"),
+    ("looked up again and again", "cel.bind(a, dyn(lists.range(90000)), a.all(x, !(-1 in a)))"),
+    ("deep equality", "cel.bind(a, [lists.range(90000)], lists.range(1000).all(x, a == a))"),
+    ("sorting", "lists.range(2000).sort().size() > 0"),
+    ("distinct", "lists.range(2000).distinct().size() > 0"),
+    ("sets", "cel.bind(a, lists.range(2000), sets.contains(a, a))"),
+    (
+        "errors in a loop",
+        "lists.range(90000).exists(x, x / 0 == 1 && x / 0 == 1 && x / 0 == 1 && x / 0 == 1 && x / 0 == 1 && x / 0 == 1)",
+    ),
+    (
+        "a bound error in a loop",
+        "cel.bind(e, 1 / 0, lists.range(90000).exists(x, e == x && e == x && e == x && e == x))",
+    ),
+]
+
+
+@pytest.mark.parametrize(("reason", "expression"), UNBOUNDED, ids=[case[0] for case in UNBOUNDED])
+def test_what_would_run_for_long_is_stopped(reason: str, expression: str) -> None:
+    if reason == "absorbed by neither side":
+        expression = expression.replace("true ||", "false ||")
+    selector, subject = compile_device(expression), bound(MIXED)
+    start = perf_counter()
+    found = selector.evaluate(subject)
+    assert found.kind == "cost", (reason, found.message)
+    assert perf_counter() - start < 5, "a guard against minutes; the benchmark has the figure"
+
+
+def test_real_selectors_cost_next_to_nothing() -> None:
+    expression = f'{D}.s == "fish" && device.capacity["d"].q.compareTo(quantity("40Gi")) >= 0 && {D}.v != semver("1.0.0")'
+    assert compile_device(expression).cost(bound(MIXED)) == 18
