@@ -13,6 +13,7 @@ import structlog
 
 if TYPE_CHECKING:
     from function.fn import Function
+    from function.record import Recorder
     from function.server import Settings
 
 PREFIX = "FLEET_SCHEDULER"
@@ -39,6 +40,10 @@ _SECONDS = click.FloatRange(min=0)
 @click.option("--metrics-address", help="Where to serve Prometheus metrics: host:port. Off when not given.")
 @click.option("--ttl-pending", type=_SECONDS, default=15, help="Seconds until asked again, work pending.")
 @click.option("--ttl-settled", type=_SECONDS, default=60, help="Seconds until asked again, all settled.")
+@click.option(
+    "--record",
+    help="Folder to record calls in, secrets left out, for `fleet-scheduler replay`. Bounded; slow.",
+)
 @click.option("--no-reuse", is_flag=True, help="Parse every object on every call.")
 @click.option("--reuse-size", type=_AT_LEAST_ONE, default=256, help="MB of objects to remember parsed.")
 @click.option("--grace", type=_SECONDS, default=20, help="Seconds for calls in flight when told to stop.")
@@ -60,6 +65,7 @@ def main(*, debug: bool, tls_certs_dir: str | None, no_reuse: bool, **flags: Any
         ttl_pending=flags["ttl_pending"],
         ttl_settled=flags["ttl_settled"],
         grace=flags["grace"],
+        record=Path(flags["record"]) if flags["record"] else None,
     )
     try:
         code = _serve(settings, _log(debug=debug))
@@ -79,9 +85,25 @@ def _serve(settings: Settings, log: Any) -> int:
         from function.wire import Ttl  # noqa: PLC0415 - as above
 
         memory = Memory(settings.reuse_bytes) if settings.reuse_size else None
-        return fn.Function(log, memory=memory, ttl=Ttl(settings.ttl_pending, settings.ttl_settled))
+        ttl = Ttl(settings.ttl_pending, settings.ttl_settled)
+        return fn.Function(log, memory=memory, ttl=ttl, recorder=_recorder(settings, log))
 
     return serve(settings, build, log)
+
+
+def _recorder(settings: Settings, log: Any) -> Recorder | None:
+    """Return what writes the calls down, if that was asked for."""
+    if settings.record is None:
+        return None
+    from importlib.metadata import version  # noqa: PLC0415 - only then
+
+    from function.record import Recorder  # noqa: PLC0415 - as above
+    from function.server.settings import CannotStart  # noqa: PLC0415 - as above
+
+    try:
+        return Recorder(settings.record, log, version("function-fleet-scheduler"))
+    except OSError as error:
+        raise CannotStart(f"cannot record in {settings.record}: {error.strerror}") from None
 
 
 def _log(*, debug: bool) -> Any:

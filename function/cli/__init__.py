@@ -8,9 +8,11 @@ import click
 
 from function.cli.advise import advise
 from function.cli.common import Group
+from function.cli.completion import completion
 from function.cli.fleet_map import fleet_map
 from function.cli.headroom import headroom
 from function.cli.plan import plan
+from function.cli.replay import replay
 from function.cli.size import size
 from function.cli.snapshot import snapshot
 from function.cli.verify import verify
@@ -38,5 +40,5 @@ def main() -> None:
     """
 
 
-for command in (plan, why, whatif, headroom, advise, verify, fleet_map, size, snapshot):
+for command in (plan, why, whatif, headroom, advise, verify, fleet_map, size, replay, snapshot, completion):
     main.add_command(command)

@@ -24,6 +24,7 @@ from function.cli.common import (
     read,
 )
 from function.cli.compare import outcome, pools_of, title
+from function.cli.completion import deployment_names
 from function.cli.headroom import going_on
 from function.cli.memory import Memory
 from function.cli.progress import track
@@ -281,7 +282,13 @@ def _show(advices: list[Advice], stuck: list[Stuck], upgrades: list[Upgrade]) ->
 @click.command(cls=Command)
 @FILES
 @click.option(
-    "-d", "--deployment", "names", multiple=True, metavar="NS/NAME", help="Only for this one; repeatable."
+    "-d",
+    "--deployment",
+    "names",
+    multiple=True,
+    metavar="NS/NAME",
+    shell_complete=deployment_names,
+    help="Only for this one; repeatable.",
 )
 @click.option(
     "--max-moves", type=click.IntRange(1, 4), default=2, show_default=True, help="Moves per replica gained."

@@ -26,7 +26,9 @@ WIDTH = 120
 SHOWN = 10
 """How many names a message lists."""
 
-FILES = click.argument("files", nargs=-1, required=True, metavar="FILE|DIR...")
+FILES = click.argument(
+    "files", nargs=-1, required=True, metavar="FILE|DIR...", type=click.Path(allow_dash=True)
+)
 OUTPUT = click.option(
     "-o",
     "--output",

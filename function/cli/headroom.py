@@ -24,6 +24,7 @@ from function.cli.common import (
     read,
 )
 from function.cli.compare import title
+from function.cli.completion import deployment_names
 from function.cli.memory import Memory
 from function.cli.progress import track
 from function.cli.simulate import Forecast, settle
@@ -174,7 +175,13 @@ def _show(out: Console, found: Headroom) -> None:
 @click.command(cls=Command)
 @FILES
 @click.option(
-    "-d", "--deployment", "names", multiple=True, metavar="NS/NAME", help="Only this deployment; repeatable."
+    "-d",
+    "--deployment",
+    "names",
+    multiple=True,
+    metavar="NS/NAME",
+    shell_complete=deployment_names,
+    help="Only this deployment; repeatable.",
 )
 @OUTPUT
 def headroom(files: tuple[str, ...], names: tuple[str, ...], output: str) -> None:

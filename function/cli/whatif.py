@@ -13,6 +13,7 @@ from rich.markup import escape
 from function.cli.changes import AddNodes, Apply, Change, Delete, Drain, Replicas, Taint
 from function.cli.common import BAD_INPUT, FILES, FINDINGS, FINE, OUTPUT, Command, console, emit, taken
 from function.cli.compare import Difference, as_data, compare
+from function.cli.completion import names
 from function.cli.manifests import BadInput, Manifests, load
 from function.cli.memory import Memory
 from function.cli.simulate import Forecast, settle
@@ -45,10 +46,21 @@ class _Pattern(click.ParamType[re.Match[str]]):
 
 
 _CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("--apply", {"metavar": "FILE|DIR", "help": "Apply manifests: replace or add what is in them."}),
+    (
+        "--apply",
+        {
+            "metavar": "FILE|DIR",
+            "type": click.Path(),
+            "help": "Apply manifests: replace or add what is in them.",
+        },
+    ),
     (
         "--replicas",
-        {"type": _Pattern(_REPLICAS, "NS/NAME=N"), "help": "Want N replicas of a deployment."},
+        {
+            "type": _Pattern(_REPLICAS, "NS/NAME=N"),
+            "shell_complete": names("ModelDeployment", "="),
+            "help": "Want N replicas of a deployment.",
+        },
     ),
     (
         "--add-nodes",
@@ -61,8 +73,18 @@ _CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
             "help": "Taint a cluster, NoSchedule or NoExecute; a '-' at the end takes the taint off.",
         },
     ),
-    ("--drain", {"metavar": "CLUSTER", "help": "Drain a cluster: everything leaves it."}),
-    ("--delete", {"metavar": "CLUSTER", "help": "Delete a cluster."}),
+    (
+        "--drain",
+        {
+            "metavar": "CLUSTER",
+            "shell_complete": names("InferenceCluster"),
+            "help": "Drain a cluster: everything leaves it.",
+        },
+    ),
+    (
+        "--delete",
+        {"metavar": "CLUSTER", "shell_complete": names("InferenceCluster"), "help": "Delete a cluster."},
+    ),
 )
 
 

@@ -35,6 +35,8 @@ class Settings:
     ttl_settled: float = 60.0
     grace: float = 20.0
     """How long calls in flight may take after a signal to stop."""
+    record: Path | None = None
+    """Folder to record calls in."""
 
     @property
     def reuse_bytes(self) -> int:

@@ -1,0 +1,127 @@
+"""`replay`: a recorded call again, in this version: the same bytes, or what differs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.markup import escape
+
+from function import wire
+from function.cli.common import FINDINGS, FINE, OUTPUT, Command, console, emit
+from function.cli.manifests import BadInput
+from function.cli.progress import track
+from function.pipeline import run
+from function.record import NoRecording, Recording, loaded, readable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Difference = tuple[str, Any, Any]
+"""A path, what was recorded there and what this version says."""
+SHOWN = 20
+ABSENT = "(absent)"
+
+
+def _files(paths: tuple[str, ...]) -> list[Path]:
+    found: list[Path] = []
+    for each in map(Path, paths):
+        if not each.exists():
+            raise BadInput(f"{each}: no such file or directory")
+        found += sorted(each.glob("*.json")) if each.is_dir() else [each]
+    if not found:
+        raise BadInput("there are no recordings (*.json) in the folders")
+    return found
+
+
+def _load(path: Path) -> Recording:
+    try:
+        return loaded(path.read_bytes())
+    except (OSError, NoRecording) as error:
+        raise BadInput(f"{path}: {error}") from None
+
+
+def answer(recording: Recording) -> bytes:
+    """Answer the recorded request with this version. Raises wire.Malformed."""
+    call = wire.decode(recording.request)
+    return wire.encode(call, run(call.request), recording.ttl)
+
+
+def differences(was: Any, now: Any, path: str = "") -> Iterator[Difference]:
+    """Where two plain values differ, as far down as they have the same form."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        for key in sorted({*was, *now}):
+            yield from differences(
+                was.get(key, ABSENT), now.get(key, ABSENT), f"{path}.{key}" if path else key
+            )
+    elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
+        for at, (one, other) in enumerate(zip(was, now, strict=True)):
+            yield from differences(one, other, f"{path}[{at}]")
+    elif was != now:
+        yield path, was, now
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 200 else f"{text[:199]}…"  # noqa: PLR2004 - a line of a terminal or two
+
+
+def _replayed(path: Path) -> dict[str, Any]:
+    recording = _load(path)
+    try:
+        again = answer(recording)
+    except wire.Malformed as error:
+        raise BadInput(f"{path}: {error}") from None
+    found = list(differences(readable(recording.response), readable(again)))
+    return {
+        "file": str(path),
+        "recordedBy": recording.version,
+        "same": again == recording.response,
+        "bytes": len(again),
+        "differences": [{"path": where, "recorded": was, "now": now} for where, was, now in found],
+    }
+
+
+def _show(told: dict[str, Any]) -> None:
+    out = console()
+    if told["same"]:
+        out.print(escape(f"✓ {told['file']}: the same {told['bytes']} bytes"), style="green", soft_wrap=True)
+        return
+    found = told["differences"]
+    text = f"✗ {told['file']}: recorded by {told['recordedBy']}, {len(found)} differences"
+    out.print(escape(text), style="bold red", soft_wrap=True)
+    for each in found[:SHOWN]:
+        out.print(escape(f"    {each['path']}"))
+        out.print(escape(f"      recorded: {_short(each['recorded'])}"), style="red", soft_wrap=True)
+        out.print(escape(f"      now:      {_short(each['now'])}"), style="green", soft_wrap=True)
+    if len(found) > SHOWN:
+        out.print(f"    and {len(found) - SHOWN} more (-o json lists all)")
+
+
+@click.command(cls=Command)
+@click.argument("files", nargs=-1, required=True, metavar="FILE|DIR...")
+@OUTPUT
+def replay(files: tuple[str, ...], output: str) -> None:
+    r"""Answer recorded calls again, and compare: the same bytes, or what differs in this version.
+
+    A server started with --record DIR writes its calls there, without what may be secret (see
+    `fleet-scheduler snapshot`). What decides a placement is in a recording whole, so the answer is the one
+    that was given, secrets aside. Where it is not, the differences are listed by their path in the response.
+
+    \b
+    Exit codes: 0 every answer is the same, 2 some differ, 1 bad input.
+
+    \b
+    Example:
+      fleet-scheduler replay recordings/
+    """
+    paths = _files(files)
+    found = [_replayed(each) for each in track(paths, "Replaying", total=len(paths))]
+    if output == "table":
+        for each in found:
+            _show(each)
+    else:
+        emit(output, {"recordings": found})
+    sys.exit(FINE if all(each["same"] for each in found) else FINDINGS)

@@ -1,0 +1,47 @@
+"""Shells complete commands, options and the names in the files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from click.shell_completion import ShellComplete
+
+from function.cli import main
+from tests.cli.command import run, write
+from tests.support import build
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _complete(arguments: list[str], incomplete: str) -> list[str]:
+    found = ShellComplete(main, {}, "fleet-scheduler", "_X").get_completions(arguments, incomplete)
+    return [each.value for each in found]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_script_for_every_shell(shell: str) -> None:
+    ran = run("completion", shell)
+    assert ran.code == 0
+    assert "_FLEET_SCHEDULER_COMPLETE" in ran.out
+
+
+def test_another_shell_is_bad_input() -> None:
+    assert run("completion", "tcsh").code == 1
+
+
+def test_commands_and_options() -> None:
+    assert sorted(_complete([], "wh")) == ["whatif", "why"]
+    assert _complete(["whatif"], "--dr") == ["--drain"]
+    assert _complete(["plan", "-o"], "j") == ["json"]
+
+
+def test_names_come_from_the_files_given_so_far(tmp_path: Path) -> None:
+    objects = [build.cluster("east", []), build.cluster("west", []), build.deployment("chat", 1)]
+    path = str(write(tmp_path / "f.yaml", objects))
+    assert _complete(["whatif", path, "--drain"], "") == ["east", "west"]
+    assert _complete(["whatif", path, "--delete"], "w") == ["west"]
+    assert _complete(["whatif", path, "--replicas"], "") == ["ml-team/chat="]
+    assert _complete(["headroom", path, "-d"], "") == ["ml-team/chat"]
+    assert _complete(["whatif", "/nowhere", "--drain"], "") == []
