@@ -15,6 +15,7 @@ from tests.oracle import facts as read_facts
 from tests.oracle.schedule import Scheduler
 from tests.properties.test_p02_ledger import existing, stamped
 from tests.properties.worlds import each_batch, hold
+from tests.support import build
 from tests.support.apply import apply
 from tests.support.drive import Answer, run
 
@@ -51,6 +52,36 @@ def missed(world: World, answer: Answer) -> Iterator[str]:
     plan = Scheduler(read_facts.read(apply(world, answer))).run()
     if plan.new and not any(reason == "replaced" for reason in plan.dropped.values()):
         yield f"stopped at {len(answer.replicas)} of {facts.wanted}; {plan.new[0]} was possible"
+
+
+def noisy(world: World, answer: Answer) -> Iterator[str]:
+    """Ask until nothing changes any more: from then on there are no events and the texts stay."""
+    if world.replicas is None:
+        return
+    for _ in range(2):
+        world = reported(apply(world, answer), answer)
+        answer = run(world)
+    after = run(reported(apply(world, answer), answer))
+    if after.events:
+        yield f"events without a transition: {after.events}"
+    if after.conditions != answer.conditions or after.status != answer.status:
+        yield f"{answer.conditions} became {after.conditions}"
+
+
+def reported(world: World, answer: Answer) -> World:
+    """Return a world whose composite has the conditions and the status of an answer."""
+    made = world.copy()
+    conditions = [
+        build.condition(kind, status=status, reason=reason) | {"message": message}
+        for kind, (status, reason, message) in answer.conditions.items()
+    ]
+    made.deployment["status"] = dict(answer.status) | {"conditions": conditions}
+    return made
+
+
+@each_batch
+def test_where_nothing_changes_nothing_is_said(number: int) -> None:
+    hold(number, noisy)
 
 
 @each_batch

@@ -5,6 +5,7 @@ not depend on the machine, so it can be a test.
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 from typing import Any
@@ -89,13 +90,31 @@ def test_twice_the_fleet_is_at_most_twice_the_work() -> None:
 
 
 def test_reuse_never_changes_an_answer_over_a_churning_fleet() -> None:
+    """Restored objects included: what an object was, it may be again, under the version it had then."""
     draw = random.Random(5)
     requests = Requests(fleet(Size(12, 3, 60)))
+    before = copy.deepcopy(requests.fleet)
     reusing, plain = Function(log=Counting(), memory=Memory(2**26)), Function(log=Counting())
-    for _ in range(12):
+    for step in range(12):
         content = requests.next()
         assert reusing.answer(content) == plain.answer(content)
-        requests.refresh(churn(draw, requests.fleet, draw.choice((0, 1, 20))))
+        changed = churn(draw, requests.fleet, draw.choice((0, 1, 20)))
+        for each in draw.sample(changed, len(changed) // 2):
+            each["status"]["conditions"][1]["status"] = draw.choice(("True", "False"))
+        requests.refresh(changed)
+        if step % 4 == 3:
+            requests.refresh(restored(requests.fleet, before))
+
+
+def restored(found: Fleet, before: Fleet) -> list[dict[str, Any]]:
+    """Make every object what it was before, and return them."""
+    pairs = zip([*found.clusters, *found.replicas], [*before.clusters, *before.replicas], strict=True)
+    changed = []
+    for each, was in pairs:
+        each.clear()
+        each.update(copy.deepcopy(was))
+        changed.append(each)
+    return changed
 
 
 def test_the_same_fleet_in_other_bytes_gets_the_same_answer(small: Requests) -> None:
