@@ -1,0 +1,455 @@
+"""The set of replicas: minReplicas, disruption budgets, overcommitted pools, one common order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from function.exchange import PlainDocument, Request
+from function.pipeline import run
+from tests.part2.cases import Case, ask, clusters, one
+from tests.support import build
+from tests.support.drive import Answer, of_core
+
+Plain = dict[str, Any]
+GONE = {"taints": [build.taint("broken", "NoExecute")]}
+YIELD = {"overcommit": "Yield"}
+WAS_READY = "modelplane.ai/was-ready"
+
+
+def own(deployment: Plain, *on: str, ready: bool | None = True) -> list[Plain]:
+    """Running replicas on these clusters, indexed from 0 on each."""
+    return [
+        build.replica(deployment, name, on[:at].count(name), pools="p0", ready=ready)
+        for at, name in enumerate(on)
+    ]
+
+
+FOUR = ask(4, least=2)
+LEAST = [
+    Case(
+        "reached: everything that has a place is placed",
+        clusters(a=3),
+        FOUR,
+        ["a"] * 3,
+        {},
+        "PartiallyScheduled",
+    ),
+    Case(
+        "not reached: nothing new", clusters(a=1), FOUR, [], {"a": "InsufficientNodes"}, "MinReplicasNotMet"
+    ),
+    Case("exactly reached", clusters(a=2), FOUR, ["a"] * 2, {}, "PartiallyScheduled"),
+    Case("what runs is kept below it", clusters(a=1), FOUR, ["a"], {}, "MinReplicasNotMet", own(FOUR, "a")),
+    Case(
+        "what runs counts towards it, and every pass tops up",
+        clusters(a=2),
+        FOUR,
+        ["a"] * 2,
+        {},
+        "PartiallyScheduled",
+        own(FOUR, "a"),
+    ),
+    Case(
+        "drained replicas do not count towards it",
+        clusters(a=GONE, b=1),
+        FOUR,
+        [],
+        {},
+        "MinReplicasNotMet",
+        own(FOUR, "a"),
+    ),
+    Case(
+        "those that stay do",
+        clusters(a=GONE, b=2),
+        FOUR,
+        ["b"] * 2,
+        {},
+        "PartiallyScheduled",
+        own(FOUR, "a", "b"),
+    ),
+    Case(
+        "more than are wanted asks for all that are wanted",
+        clusters(a=2),
+        ask(2, least=3),
+        ["a"] * 2,
+        {},
+        "Scheduling",
+    ),
+    Case("nothing wanted is nothing missing", clusters(a=2), ask(0, least=2), [], {}, "ReplicasCreated"),
+    Case(
+        "gangs: a gang that has no place leaves the rest unplaced too",
+        clusters(a=5),
+        ask(3, engines=[build.gang(nodes=1)], least=3),
+        [],
+        {"a": "InsufficientNodes"},
+        "MinReplicasNotMet",
+    ),
+    Case(
+        "alternatives count",
+        clusters(a=3),
+        ask(
+            2,
+            engines=[build.gang(nodes=1)],
+            alternatives=[{"name": "one", "engines": [build.engine()]}],
+            least=2,
+        ),
+        ["a", "a/one"],
+        {},
+        "Scheduling",
+    ),
+]
+
+
+def budget(replicas: int, number: int | None = 1) -> Plain:
+    return ask(replicas, placement=None if number is None else {"disruption": {"maxUnavailable": number}})
+
+
+THREE = budget(3)
+FREE = budget(3, None)
+OLD = build.deployment(
+    "my-model", 3, [build.engine(members=[build.member(devices=[build.request("gpu", 4)])])]
+)
+DISRUPTION = [
+    Case(
+        "no budget: all drain at once",
+        clusters(a=GONE, b=9),
+        FREE,
+        ["b"] * 3,
+        running=own(FREE, "a", "a", "a"),
+    ),
+    Case(
+        "1: one drains, its replacement is placed",
+        clusters(a=GONE, b=9),
+        THREE,
+        ["a", "a", "b"],
+        running=own(THREE, "a", "a", "a"),
+    ),
+    Case("2", clusters(a=GONE, b=9), budget(3, 2), ["a", "b", "b"], running=own(THREE, "a", "a", "a")),
+    Case(
+        "while the replacement is not Ready nobody else goes",
+        clusters(a=GONE, b=9),
+        THREE,
+        ["a", "a", "b"],
+        running=[*own(THREE, "a", "a"), *own(THREE, "b", ready=False)],
+    ),
+    Case(
+        "once it is Ready the next one goes",
+        clusters(a=GONE, b=9),
+        THREE,
+        ["a", "b", "b"],
+        running=own(THREE, "a", "a", "b"),
+    ),
+    Case(
+        "one that is not Ready goes first: it costs nothing",
+        clusters(a=GONE, b=9),
+        THREE,
+        ["a", "a", "b"],
+        running=[*own(THREE, "a", "a"), build.replica(THREE, "a", 2, pools="p0", ready=False)],
+    ),
+    Case(
+        "a cluster that is gone does not ask",
+        clusters(b=9),
+        THREE,
+        ["b"] * 3,
+        running=own(THREE, "a", "a", "a"),
+    ),
+    Case("scale down does not ask", clusters(a=9), budget(1), ["a"], running=own(THREE, "a", "a", "a")),
+    Case(
+        "more than are wanted: the surplus drains beside the budget",
+        clusters(a=GONE, b=9),
+        budget(2),
+        ["b", "b"],
+        running=own(THREE, "a", "a", "b"),
+    ),
+    Case(
+        "1: one mismatched replica is replaced",
+        clusters(a=9),
+        THREE,
+        ["a"] * 3,
+        running=own(OLD, "a", "a", "a"),
+    ),
+    Case(
+        "the budget comes from the function's input too",
+        clusters(a=GONE, b=9),
+        FREE,
+        ["a", "a", "b"],
+        running=own(FREE, "a", "a", "a"),
+        input={"defaults": {"placement": {"disruption": {"maxUnavailable": 1}}}},
+    ),
+    Case(
+        "a drain that waits is said, and is no failure",
+        clusters(a=GONE, b=9),
+        THREE,
+        ["a", "a", "b"],
+        status="ReplicasCreated",
+        running=own(THREE, "a", "a", "a"),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", [*LEAST, *DISRUPTION], ids=str)
+def test_case(case: Case) -> None:
+    case.check()
+
+
+def test_with_minreplicas_met_partial_placement_is_a_success() -> None:
+    answer = Case("", clusters(a=3), FOUR, ["a"] * 3).check()
+    assert answer.conditions["ReplicasScheduled"][0]
+    assert not answer.unready
+
+
+@pytest.mark.parametrize(("number", "left"), [(1, 2), (2, 1), (3, 0), (None, 0)])
+def test_so_many_mismatched_replicas_are_replaced_at_a_time(number: int | None, left: int) -> None:
+    deployment = budget(3, number)
+    running = own(OLD, "a", "a", "a")
+    answer = Case("", clusters(a=9), deployment, ["a"] * 3, running=running).check()
+    assert len(set(answer.replicas) & {f"replica-a-{n}" for n in range(3)}) == left
+    said = answer.conditions["ReplicasScheduled"][2]
+    assert ("for replacement, within placement.disruption" in said) == (left > 0)
+
+
+def test_a_rollout_under_a_budget_ends_with_everything_replaced_and_never_too_few_ready() -> None:
+    """The whole rollout, pass by pass: what is placed becomes Ready before the next pass."""
+    running = own(OLD, "a", "a", "a")
+    for _ in range(6):
+        answer = Case("", clusters(a=9), THREE, ["a"] * 3, running=running).check()
+        kept = [each for each in running if each["metadata"]["name"] in _names(answer)]
+        assert len(kept) >= 2
+        running = [_ready(THREE, each) for each in answer.replicas.values()]
+    counts = [e["spec"]["engines"][0]["members"][0]["deviceRequests"][0]["count"] for e in running]
+    assert counts == [8, 8, 8]
+
+
+def _names(answer: Answer) -> set[str]:
+    return {each["metadata"]["name"] for each in answer.replicas.values()}
+
+
+def _ready(deployment: Plain, replica: Plain) -> Plain:
+    labels = replica["metadata"]["labels"]
+    index = int(labels["modelplane.ai/replica-index"])
+    name = replica["metadata"]["name"]
+    return build.replica_object(
+        deployment, labels["modelplane.ai/cluster"], index, replica["spec"], name=name, ready=True
+    )
+
+
+def rival(
+    name: str = "rival", *, ready: bool | None = None, created: str = build.CREATED, **more: Any
+) -> Plain:
+    """A replica of another deployment on the one node of a/p0."""
+    made = build.replica(
+        build.deployment(name, namespace=more.pop("namespace", "ads")),
+        "a",
+        0,
+        pools="p0",
+        ready=ready,
+        **more,
+    )
+    made["metadata"]["creationTimestamp"] = created
+    return made
+
+
+def ours(
+    deployment: Plain, *, ready: bool | None = None, created: str = build.CREATED, was: bool = False
+) -> Plain:
+    made = build.replica(deployment, "a", 0, pools="p0", ready=ready)
+    made["metadata"]["creationTimestamp"] = created
+    if was:
+        made["metadata"]["annotations"] = {WAS_READY: "true"}
+    return made
+
+
+EARLY, LATE = "2026-03-01T07:00:00Z", "2026-03-01T09:00:00Z"
+MINE = ask(1)
+YIELDS = [
+    ("the later one gives way, and is placed anew", ours(MINE, created=LATE), rival(), ["b"]),
+    ("the earlier one stays", ours(MINE, created=EARLY), rival(), ["a"]),
+    ("one that is Ready stays", ours(MINE, created=LATE, ready=True), rival(), ["a"]),
+    ("one that was Ready stays", ours(MINE, created=LATE, ready=False, was=True), rival(), ["a"]),
+    (
+        "not Ready counts as never Ready without the note",
+        ours(MINE, created=LATE, ready=False),
+        rival(),
+        ["b"],
+    ),
+    ("the later one is Ready, so the earlier gives way", ours(MINE, created=EARLY), rival(ready=True), ["b"]),
+    ("created at once: the namespace decides", ours(MINE), rival(namespace="ads"), ["b"]),
+    ("created at once: ours is the earlier namespace", ours(MINE), rival(namespace="z"), ["a"]),
+    (
+        "created at once in one namespace: the name decides",
+        ours(MINE),
+        rival("zzz", namespace=build.NAMESPACE),
+        ["a"],
+    ),
+    (
+        "a rival that is being deleted does not count",
+        ours(MINE, created=LATE),
+        rival(terminating=True),
+        ["a"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("reason", "mine", "theirs", "on"), YIELDS, ids=[each[0] for each in YIELDS])
+def test_yield(reason: str, mine: Plain, theirs: Plain, on: list[str]) -> None:
+    fleet = clusters(a=1, b=1)
+    Case(reason, fleet, MINE, on, running=[mine], others=[theirs], input=YIELD).check()
+    Case(f"by default nobody yields: {reason}", fleet, MINE, ["a"], running=[mine], others=[theirs]).check()
+
+
+def test_one_that_yields_with_nowhere_to_go_leaves_all_the_same() -> None:
+    answer = Case(
+        "", clusters(a=1), MINE, [], running=[ours(MINE, created=LATE)], others=[rival()], input=YIELD
+    ).check()
+    assert any(reason == "ReplicaYielded" for _, reason, _ in answer.events)
+
+
+def test_one_that_yields_gets_a_new_identity() -> None:
+    running, fleet = [ours(MINE, created=LATE)], [one("a", pools=[build.pool("p0", 1), build.pool("p1", 1)])]
+    answer = Case("", fleet, MINE, ["a"], running=running, others=[rival()], input=YIELD).check()
+    (key,) = answer.replicas
+    assert key == "replica-a-1"
+    assert answer.replicas[key]["spec"]["engines"][0]["members"][0]["nodePoolName"] == "p1"
+
+
+def test_was_ready_is_noted_under_yield_and_carried_on_ever_after() -> None:
+    fleet = clusters(a=1)
+
+    def noted(mine: Plain, settings: Plain | None) -> bool:
+        answer = Case("", fleet, MINE, ["a"], running=[mine], input=settings).check()
+        (replica,) = answer.replicas.values()
+        return bool(replica["metadata"].get("annotations", {}).get(WAS_READY) == "true")
+
+    assert noted(ours(MINE, ready=True), YIELD)
+    assert not noted(ours(MINE, ready=True), None)
+    assert not noted(ours(MINE, ready=False), YIELD)
+    assert noted(ours(MINE, ready=False, was=True), YIELD)
+    assert noted(ours(MINE, ready=False, was=True), None)
+
+
+def test_was_ready_is_carried_on_while_everything_is_in_doubt() -> None:
+    doubted = ask(1, selector={"cel": ["1 +"]})
+    answer = Case("", clusters(a=1), doubted, ["a"], running=[ours(doubted, was=True)], input=YIELD).check()
+    assert answer.replicas["replica-a-0"]["metadata"]["annotations"] == {WAS_READY: "true"}
+
+
+def test_was_ready_is_not_carried_on_a_replica_that_is_only_listed() -> None:
+    """It may be gone already, and would come back as one that never was Ready but can never yield."""
+    answer = Case(
+        "", clusters(a=1), MINE, ["a"], others=[ours(MINE, ready=True, was=True)], input=YIELD
+    ).check()
+    assert "annotations" not in answer.replicas["replica-a-0"]["metadata"]
+
+
+def test_an_overcommitted_pool_is_said_in_every_deployment_on_it_and_takes_nothing_new() -> None:
+    two = ask(2)
+    answer = Case(
+        "", clusters(a=1), two, ["a"], {"a": "PoolOvercommitted"}, running=[ours(two)], others=[rival()]
+    ).check()
+    assert "PoolOvercommitted: a/p0 holds 2 of 1 nodes" in answer.conditions["ReplicasScheduled"][2]
+    answer = Case(
+        "", clusters(a=1), MINE, ["a"], status="ReplicasCreated", running=[ours(MINE)], others=[rival()]
+    ).check()
+    assert "PoolOvercommitted: a/p0 holds 2 of 1 nodes" in answer.conditions["ReplicasScheduled"][2]
+
+
+def test_a_pool_that_charges_devices_is_overcommitted_when_a_packing_could_strand_a_pod() -> None:
+    five = ask(2, gpus=5)
+    fleet = clusters(a={"nodes": 1, "accounting": "Device"})
+    running = [build.replica(five, "a", n, pools="p0") for n in (0, 1)]
+    answer = Case("", fleet, five, ["a", "a"], running=running).check()
+    assert "PoolOvercommitted: a/p0" in answer.conditions["ReplicasScheduled"][2]
+    last = Case("", fleet, five, ["a"], running=running, input=YIELD).check()
+    assert set(last.replicas) == {
+        min((each["metadata"]["name"], key) for key, each in build.observed(*running).items())[1]
+    }
+
+
+ORDER = {"coordination": "GlobalOrder"}
+
+
+def coordinated(
+    ours_: Plain,
+    all_: list[Plain] | None,
+    fleet: list[Plain],
+    *,
+    listed: list[Plain] = (),
+    caches: list[Plain] | None = (),  # type: ignore[assignment]
+) -> Answer:
+    """Ask with GlobalOrder; None for what was not delivered."""
+    told = {"clusters": fleet, "all-replicas": listed, "all-deployments": all_, "all-caches": caches}
+    required = {k: tuple(PlainDocument(each) for each in v) for k, v in told.items() if v is not None}
+    return of_core(run(Request(PlainDocument(ours_), {}, required, ORDER)))
+
+
+def called(name: str, replicas: int = 1, created: str = build.CREATED, **more: Any) -> Plain:
+    made = ask(replicas, **more)
+    made["metadata"] |= {"name": name, "uid": build.uid(name), "creationTimestamp": created}
+    return made
+
+
+def test_the_common_order_needs_all_deployments_and_caches_and_declares_them_always() -> None:
+    mine = called("mine")
+    for all_, caches in ((None, None), ([mine], None), (None, []), ([mine], [])):
+        answer = coordinated(mine, all_, clusters(a=1), caches=caches)
+        names = [each["name"] for each in answer.requirements]
+        assert names == ["clusters", "all-replicas", "all-deployments", "all-caches"]
+        told = all_ is not None and caches is not None
+        assert answer.reason() == ("Scheduling" if told else "InputsUnresolved")
+        assert bool(answer.replicas) == told
+
+
+def test_equal_snapshots_give_disjoint_claims() -> None:
+    """Three deployments, two nodes: the first two of the order get one each, whoever asks."""
+    three = [called("x", created=LATE), called("y", created=EARLY), called("z")]
+    taken = {
+        each["metadata"]["name"]: coordinated(each, three, clusters(a=1, b=1)).replicas for each in three
+    }
+    assert [set(taken[name]) for name in ("y", "z", "x")] == [{"replica-a-0"}, {"replica-b-0"}, set()]
+
+
+@pytest.mark.parametrize(
+    ("reason", "first", "on"),
+    [
+        ("one that comes first takes the node", called("first", created=EARLY), []),
+        ("one that comes later does not", called("last", created=LATE), ["a"]),
+        ("created at once: the name decides", called("aaa"), []),
+        ("one that is placed already takes nothing more", called("first", 0, EARLY), ["a"]),
+        (
+            "selectors that do not compile are skipped",
+            called("first", created=EARLY, selector={"cel": ["1 +"]}),
+            ["a"],
+        ),
+        (
+            "one that selects other clusters",
+            called("first", created=EARLY, selector={"matchLabels": {"x": "y"}}),
+            ["a"],
+        ),
+        ("one below its minReplicas takes nothing", called("first", 2, EARLY, least=2), ["a"]),
+        ("one whose cache does not exist takes nothing", called("first", created=EARLY, cache="none"), ["a"]),
+        ("one that cannot be read is nobody", {"metadata": {"name": "first"}, "spec": 3}, ["a"]),
+    ],
+)
+def test_who_comes_first(reason: str, first: Plain, on: list[str]) -> None:
+    mine = called("mine")
+    answer = coordinated(mine, [mine, first], clusters(a=1))
+    assert [each["spec"]["clusterName"] for each in answer.replicas.values()] == on, reason
+
+
+def test_one_that_is_being_deleted_takes_nothing() -> None:
+    mine, first = called("mine"), called("first", created=EARLY)
+    first["metadata"]["deletionTimestamp"] = LATE
+    assert coordinated(mine, [mine, first], clusters(a=1)).replicas
+
+
+def test_listed_replicas_of_others_count_as_theirs() -> None:
+    mine, first = called("mine"), called("first", created=EARLY)
+    there = build.replica(first, "a", 0, pools="p0")
+    answer = coordinated(mine, [mine, first], clusters(a=1, b=1), listed=[there])
+    assert set(answer.replicas) == {"replica-b-0"}
+
+
+def test_without_coordination_nothing_more_is_required() -> None:
+    answer = Case("", clusters(a=1), MINE, ["a"]).check()
+    assert [each["name"] for each in answer.requirements] == ["clusters", "all-replicas"]
