@@ -227,3 +227,9 @@ def test_every_reason_code_that_is_linked_is_explained() -> None:
 
     headings = re.findall(r"^### (\w+)$", (ROOT / "docs" / "reasons.md").read_text(), re.MULTILINE)
     assert headings == [each.name for each in Reason]
+
+
+def test_the_picture_in_the_docs_is_fresh() -> None:
+    drawn = run("map", ROOT / "example", "-o", "svg").out.rstrip("\n")
+    kept = (ROOT / "docs" / "images" / "fleet.svg").read_text().rstrip("\n")
+    assert kept == drawn, "run `python -m hack.screenshots`"
