@@ -1,0 +1,73 @@
+"""The corpus: digests of what is answered to random requests that use no part 2 field.
+
+Part 2 is opt-in, so nothing of it may change these answers. One line of `corpus.txt` holds a seed and three
+digests: of the request, of the decision (everything in the response but texts), and of the texts. A note
+about an overcommitted pool is left out of the texts: it is said where it is observed, whatever was asked for.
+
+When a fix changes answers on purpose, say so and record again: python -m tests.part2.corpus
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from function.pipeline import run
+from tests.support.generate import world
+
+if TYPE_CHECKING:
+    from function.exchange import Response
+
+FILE = Path(__file__).with_name("corpus.txt")
+SIZE = 1_200
+NOTE = "; PoolOvercommitted: "
+
+Line = tuple[str, str, str]
+
+
+def digest(value: Any) -> str:
+    """Digest plain values, independent of the order of maps."""
+    return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def line(seed: int) -> Line:
+    """Digest the request of a seed and the answer to it."""
+    asked = world(seed)
+    answer = run(asked.request())
+    return digest(json.loads(asked.dump())), digest(decision(answer)), digest(texts(answer))
+
+
+def decision(answer: Response) -> Any:
+    """Everything the response holds but its texts."""
+    return {
+        "requirements": [asdict(each) for each in answer.requirements],
+        "desired": {key: [each.resource, each.ready] for key, each in answer.desired.items()},
+        "status": dict(answer.status),
+        "readiness": [answer.unready, answer.settled, answer.ttl],
+        "conditions": [[each.type, each.status, each.reason] for each in answer.conditions],
+        "results": [[each.severity, each.reason] for each in answer.results],
+    }
+
+
+def texts(answer: Response) -> Any:
+    """The messages, without the note."""
+    return [each.message.partition(NOTE)[0] for each in (*answer.conditions, *answer.results)]
+
+
+def recorded() -> dict[int, Line]:
+    """Read what was recorded."""
+    rows = (row.split() for row in FILE.read_text(encoding="utf-8").splitlines())
+    return {int(seed): (request, decided, said) for seed, request, decided, said in rows}
+
+
+def record() -> None:
+    """Record the answers of this tree."""
+    rows = (" ".join((str(seed), *line(seed))) for seed in range(SIZE))
+    FILE.write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    record()
