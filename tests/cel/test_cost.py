@@ -1,4 +1,5 @@
 """Work: what is charged, where it stops, and that nothing absorbs it."""
+# ruff: noqa: E501 - a case is one line
 
 from time import perf_counter
 
