@@ -55,7 +55,7 @@ def summary_of(decision: Decision) -> str:
 
 def size_of(found: Plain) -> int:
     """Bytes of a report as JSON."""
-    return len(json.dumps(found, separators=(",", ":")).encode())
+    return len(json.dumps(found).encode())
 
 
 def _cut(found: Plain, limit: int) -> None:

@@ -1,0 +1,108 @@
+"""Lint tells what nobody in the fleet could ever give, and only that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from function.explain.lint import lint
+from tests.explain import scarce
+from tests.explain.cases import EIGHTY, here, one, wants
+from tests.support import build
+
+Plain = dict[str, Any]
+
+CASES = [
+    (
+        'device.driver == "gpu.nvidai.com"',
+        "UnknownDriver",
+        'no device of the fleet has the driver "gpu.nvidai.com"; the nearest is gpu.nvidia.com',
+    ),
+    (
+        'device.attributes["gpu.nvidia.com"].architecure == "Hopper"',
+        "UnknownAttribute",
+        (
+            "no device of the fleet publishes the attribute gpu.nvidia.com/architecure; "
+            'the nearest is device.attributes["gpu.nvidia.com"].architecture'
+        ),
+    ),
+    (
+        'device.attributes["gpu.nvidia.com"].memory == "80Gi"',
+        "UnknownAttribute",
+        (
+            "no device of the fleet publishes the attribute gpu.nvidia.com/memory; "
+            'the nearest is device.capacity["gpu.nvidia.com"].memory'
+        ),
+    ),
+    (
+        'device.capacity["nvidia.com"].memory.compareTo(quantity("1Gi")) >= 0',
+        "UnknownCapacity",
+        (
+            "no device of the fleet publishes the capacity nvidia.com/memory; "
+            'the nearest is device.capacity["gpu.nvidia.com"].memory'
+        ),
+    ),
+    (
+        'device.attributes["gpu.nvidia.com"].architecture == "Blackwell"',
+        "NeverSatisfied",
+        "no device of the fleet satisfies request gpu",
+    ),
+    (
+        EIGHTY,
+        "BelowTheBox",
+        (
+            "asks for memory 80Gi and leaves out devices that publish 81559Mi: drivers report a little less "
+            "than the number on the box"
+        ),
+    ),
+]
+
+
+def findings(made: Plain, *clusters: Plain) -> list[tuple[str, str]]:
+    """Return codes and messages of the findings."""
+    return [(each.code, each.message) for each in lint(scarce.decide(one(made, *clusters)).question)]
+
+
+@pytest.mark.parametrize(("selector", "code", "message"), CASES, ids=[each[1] for each in CASES])
+def test_each_finding(selector: str, code: str, message: str) -> None:
+    fleet = here(build.pool("p", 2, [build.gpu(memory="81559Mi")]))
+    assert findings(wants(build.request("gpu", 1, selector)), fleet) == [(code, message)]
+
+
+def test_a_count_that_no_single_entry_covers() -> None:
+    halves = here(build.pool("p", 2, [build.gpu(4), build.gpu(4, name="more")]))
+    assert findings(wants(build.request("gpu", 8)), halves) == [
+        (
+            "CountNeverCovered",
+            (
+                "request gpu asks for 8 devices of one node, but no matching device entry of the fleet "
+                "has more than 4"
+            ),
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ({"tier": "dev"}, "no cluster has tier=prod; its values are dev"),
+        ({"teir": "prod"}, "no cluster has the label tier; the nearest is teir"),
+        ({}, "no cluster has the label tier"),
+    ],
+)
+def test_a_label_that_no_cluster_carries(labels: dict[str, str], message: str) -> None:
+    made = wants(build.request(), match={"tier": "prod"})
+    assert findings(made, here(labels=labels)) == [("UnknownLabel", message)]
+
+
+def test_busy_is_not_never() -> None:
+    """A fleet that is full, tainted or not ready is no matter of lint."""
+    full = here(build.pool("p", 0), taints=[build.taint("x")], ready=False)
+    assert findings(wants(build.request("gpu", 8, build.GPUS, EIGHTY)), full) == []
+
+
+def test_the_same_mistake_in_two_places_is_told_once() -> None:
+    typo = build.request("gpu", 1, 'device.attributes["gpu.nvidia.com"].arch == "Hopper"')
+    gang = build.engine(members=[build.member("Leader", [typo]), build.member("Worker", [typo], nodes=1)])
+    assert len(findings(build.deployment(engines=[gang]))) == 1

@@ -1,0 +1,82 @@
+"""The message: one line of at most 512 characters, counts in a fixed order, particulars dropped first."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from function.explain.message import unplaced
+from tests.explain import scarce
+from tests.explain.cases import CASES, EIGHTY, wants
+from tests.support import build, drive, scale
+from tests.support.world import World
+
+LIMIT = 512
+
+
+def said(world: World) -> str:
+    """Return the message of ReplicasScheduled."""
+    return drive.run(world, level="plain").conditions["ReplicasScheduled"][2]
+
+
+def test_it_has_the_shape_every_kubernetes_user_reads() -> None:
+    stranger = build.deployment("stranger")
+    clusters = [
+        build.cluster("use1", [build.pool("frontier", 4)]),
+        build.cluster("usw2", [build.pool("frontier", 5)]),
+        build.cluster("euw1", [build.pool("p")], taints=[build.taint("maintenance")]),
+        build.cluster("old1", [build.pool("p", devices=[build.gpu(memory="40Gi")])]),
+        build.cluster("old2", [build.pool("p", devices=[build.gpu(memory="24Gi")])]),
+    ]
+    taken = [build.replica(stranger, "use1", index, pools="frontier") for index in range(3)]
+    taken += [build.replica(stranger, "usw2", index, pools="frontier") for index in range(1)]
+    engines = [
+        build.engine(members=[build.member(devices=[build.request("gpu", 8, build.GPUS, EIGHTY)])], copies=2)
+    ]
+    world = World(build.deployment(replicas=3, engines=engines), clusters, taken, {})
+    assert said(world) == (
+        "Scheduled 2 of 3 replicas; 0/5 clusters can host another: "
+        "2 insufficient nodes (nearest: use1/frontier needs 2, 1 free of 4), "
+        "2 no matching device (gpu: memory 40Gi, selector 1), "
+        "1 untolerated taint {maintenance: NoSchedule}"
+    )
+
+
+def everything() -> World:
+    """Return a fleet in which as many reasons hold at once as one deployment can have."""
+    codes = ("MalformedCluster", "ClusterDeleting", "UntoleratedTaint", "ClusterNotReady", "NoGatewayAddress")
+    codes += ("NoPoolsPublished", "NoMatchingDevice", "DeviceCountShort", "NothingClaimable")
+    clusters = []
+    for number, code in enumerate(codes):
+        [found] = CASES[code]().world.copy().clusters or ()
+        found["metadata"]["name"] = f"{'x' * 200}-{number}"
+        clusters.append(found)
+    clusters.append(build.cluster("full", [build.pool("p")]))
+    made = wants(build.request("gpu", 8, build.GPUS, EIGHTY), replicas=10)
+    return World(made, clusters, [], {})
+
+
+def test_particulars_are_dropped_before_counts() -> None:
+    message = said(everything())
+    assert len(message) <= LIMIT
+    counted = re.sub(r"\([^)]*\)|\{[^}]*\}", "", message.split("another: ")[1])
+    assert sum(int(each.split()[0]) for each in counted.split(", ")) == len(everything().clusters or ())
+    assert "…" not in message
+
+
+@pytest.mark.parametrize("number", range(scale.BATCHES))
+def test_it_is_one_line_that_fits(number: int) -> None:
+    for seed in scale.batch(number, quick=400, gate=20_000):
+        for _, _, message in drive.run(scarce.world(seed), level="plain").conditions.values():
+            assert len(message) <= LIMIT
+            assert "\n" not in message
+
+
+def test_counts_that_do_not_fit_are_summed() -> None:
+    decision = scarce.decide(everything())
+    told = unplaced(decision, 120)
+    assert len(told) <= 120
+    assert told.endswith("for other reasons")
+    counts = told.split("another: ")[1].split(", ")
+    assert sum(int(each.split()[0]) for each in counts) == len(decision.rejections)

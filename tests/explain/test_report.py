@@ -1,0 +1,181 @@
+"""status.placement: what it says, only when asked, sorted and bounded."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from function.explain.clusters import OTHERS
+from function.explain.report import LIMIT
+from tests.explain import scarce
+from tests.explain.cases import CASES, here, one, wants
+from tests.support import build, drive, scale
+from tests.support.world import World
+
+Plain = dict[str, Any]
+
+STATUS = {"explain": "Status"}
+RESPONSE = 1024 * 1024
+FIELDS = {
+    "summary",
+    "replicas",
+    "dropped",
+    "clusters",
+    "clustersOmitted",
+    "hints",
+    "lint",
+    "inputDigest",
+    "decisionDigest",
+}
+"""What the XRD declares: one field more, and the whole apply would fail."""
+
+
+def placement(world: World) -> Plain:
+    """Return status.placement of a world."""
+    found: Plain = drive.run(world.but(input=STATUS), level="plain").status["placement"]
+    return found
+
+
+def test_it_is_there_only_when_the_input_asks() -> None:
+    world = CASES["InsufficientNodes"]().world
+    assert "placement" not in drive.run(world).status
+    assert set(placement(world)) == FIELDS
+
+
+@pytest.mark.parametrize("number", range(scale.BATCHES))
+def test_only_declared_fields_sorted(number: int) -> None:
+    for seed in scale.batch(number, quick=80):
+        found = placement(scarce.world(seed))
+        assert set(found) == FIELDS
+        names = [each["name"] for each in found["clusters"]]
+        assert names == sorted(names)
+        order = [(each["cluster"], each.get("index", -1), each["name"]) for each in found["replicas"]]
+        assert order == sorted(order)
+        assert json.loads(json.dumps(found)) == found
+
+
+def test_a_replica_says_where_it_is_and_why() -> None:
+    made = wants(build.request(), replicas=1)
+    found = placement(one(made, build.cluster("b", [build.pool("p")]), build.cluster("a", [build.pool("p")])))
+    [replica] = found["replicas"]
+    assert replica == {
+        "name": build.composed_name("my-model", "a", 0),
+        "cluster": "a",
+        "index": 0,
+        "action": "Placed",
+        "pools": {"main": "p"},
+        "because": "fewest replicas of this deployment (0), before b",
+        "runnerUp": "b",
+    }
+
+
+def test_a_full_pool_says_what_it_needs_has_and_who_holds_it() -> None:
+    stranger = build.deployment("stranger", namespace="ads")
+    taking = [build.replica(stranger, "here", 0, pools="p")]
+    found = placement(one(wants(build.request(), replicas=2), replicas=taking))
+    [cluster] = found["clusters"]
+    assert cluster == {
+        "name": "here",
+        "verdict": "Chosen",
+        "reason": "InsufficientNodes",
+        "resolvable": True,
+        "message": "main on p: needs 1, 0 free of 2",
+        "headroom": 0,
+        "pools": [
+            {
+                "name": "p",
+                "free": 0,
+                "total": 2,
+                "heldBy": [
+                    {"deployment": "ads/stranger", "nodes": 1},
+                    {"deployment": "ml-team/my-model", "nodes": 1},
+                ],
+                "engines": [{"engine": "main", "needs": 1, "reason": "InsufficientNodes"}],
+            }
+        ],
+    }
+
+
+def test_the_closest_device_is_shown_with_its_actual_value() -> None:
+    found = placement(CASES["NoMatchingDevice"]().world)
+    [cluster] = found["clusters"]
+    assert cluster["pools"][0]["engines"][0]["rejections"] == [
+        {
+            "reason": "NoMatchingDevice",
+            "member": "Standalone",
+            "request": "gpu",
+            "selector": 1,
+            "device": "gpu",
+            "actual": "memory 40Gi",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict"),
+    [
+        ("InsufficientNodes", "Chosen"),
+        ("InsufficientDevices", "Chosen"),
+        ("MaxReplicasPerCluster", "Chosen"),
+        ("PoolOvercommitted", "Full"),
+        ("JointCapacity", "Full"),
+        ("UntoleratedTaint", "Rejected"),
+        ("NoMatchingDevice", "Rejected"),
+        ("MalformedCluster", "Unknown"),
+    ],
+)
+def test_each_reason_has_its_verdict(code: str, verdict: str) -> None:
+    found = placement(CASES[code]().world)
+    assert [(each["verdict"], each["reason"]) for each in found["clusters"]] == [(verdict, code)]
+
+
+def test_a_cluster_that_could_take_more_says_how_many() -> None:
+    made = wants(build.request(), replicas=1)
+    found = placement(one(made, here(build.pool("p", 3)), build.cluster("other", [build.pool("p", 50)])))
+    assert {each["name"]: (each["verdict"], each["headroom"]) for each in found["clusters"]} == {
+        "here": ("Chosen", 2),
+        "other": ("Eligible", 10),
+    }
+
+
+def test_while_nothing_is_known_every_verdict_is_unknown() -> None:
+    world = one(wants(build.request())).but(replicas=None)
+    found = placement(world)
+    assert [each["verdict"] for each in found["clusters"]] == ["Unknown"]
+    assert found["hints"] == []
+
+
+def large(clusters: int, replicas: int, *, length: int = 20) -> World:
+    """Return a large fleet with long names in which everything is a little different."""
+    fleet = [
+        build.cluster(
+            f"{'c' * length}-{number:05}",
+            [build.pool(f"pool-{each}", 1 + number % 3, [build.gpu(), build.nic()]) for each in range(4)],
+            labels={"modelplane.ai/region": f"region-{number % 7}"},
+            taints=[build.taint("maintenance", value=f"window-{number % 50}")] if number % 3 == 0 else (),
+            ready=number % 5 != 0,
+        )
+        for number in range(clusters)
+    ]
+    return World(wants(build.request("gpu", 8), replicas=replicas), fleet, [], {}, input=STATUS)
+
+
+@pytest.mark.parametrize(
+    ("clusters", "replicas", "length", "reason"),
+    [
+        (600, 200, 20, "many clusters, many replicas"),
+        (300, 200, 230, "names as long as names may be"),
+        (600, 10, 20, "more clusters than are told about"),
+    ],
+)
+def test_it_stays_within_its_size(clusters: int, replicas: int, length: int, reason: str) -> None:
+    answer = drive.run(large(clusters, replicas, length=length), level="plain")
+    found = answer.status["placement"]
+    assert len(json.dumps(found).encode()) <= LIMIT, reason
+    assert len(json.dumps(answer.desired).encode()) + LIMIT <= RESPONSE, reason
+    hosting = {each["cluster"] for each in found["replicas"]}
+    assert len(found["clusters"]) + found["clustersOmitted"] == clusters
+    assert len([each for each in found["clusters"] if each["name"] not in hosting]) <= OTHERS or length > 20
+    assert max(len(each[2]) for each in answer.conditions.values()) <= 512

@@ -1,0 +1,123 @@
+"""Nothing flaps: an unchanged world gives identical conditions, status and no event after the first time."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.explain import scarce
+from tests.explain.cases import one, wants
+from tests.simulate import episode
+from tests.simulate.plane import Plane
+from tests.support import build, drive, parts, scale
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.simulate.plane import Deployment
+    from tests.support.world import World
+
+Plain = dict[str, Any]
+
+PATIENCE = 12
+"""Rounds in which a world comes to rest: objects go, endpoints appear."""
+AGAIN = 5
+"""Reconciles of the world at rest."""
+
+
+class Explaining(Plane):
+    """A control plane whose Composition asks for the whole explanation."""
+
+    def request(self, of: Deployment, required: dict[str, Any]) -> World:
+        return super().request(of, required).but(input={"explain": "Status"})
+
+
+def _nothing(_: World, __: drive.Answer) -> None:
+    """Look at nothing on the way."""
+
+
+@pytest.mark.parametrize("number", range(scale.BATCHES))
+def test_five_reconciles_of_a_world_at_rest_say_the_same(number: int) -> None:
+    for seed in scale.batch(number, quick=96, gate=1_000):
+        made = episode.plane(parts.Source(seed))
+        lived = Explaining(made.clusters, made.deployments, made.caches)
+        for of in lived.deployments:
+            of.plain["spec"]["replicas"] = seed % 9
+        _rest(lived)
+        for of in lived.deployments:
+            said = [lived.reconcile(of, _nothing) for _ in range(AGAIN)]
+            for each in said:
+                assert each.conditions == said[0].conditions, f"seed {seed}"
+                assert each.status == said[0].status, f"seed {seed}"
+                assert each.events == (), f"seed {seed}"
+
+
+def _rest(lived: Plane) -> None:
+    """Reconcile until nothing changes, however the replicas do."""
+    before = None
+    for _ in range(PATIENCE):
+        said = [lived.reconcile(of, _nothing) for of in lived.deployments]
+        lived.age()
+        now = [(each.desired, each.conditions, each.status) for each in said]
+        if now == before and not lived.dying:
+            return
+        before = copy.deepcopy(now)
+    pytest.fail("no rest")
+
+
+def _touched(made: World) -> World:
+    """Change everything that scheduling does not read, and the order in which objects are listed."""
+    noise = {"resourceVersion": "4711", "generation": 7, "managedFields": [{"manager": "x", "time": "now"}]}
+    made.deployment["metadata"] |= noise
+    made.deployment["status"] = {"placement": {"summary": "an older one"}}
+    for each in [*(made.clusters or ()), *(made.replicas or ())]:
+        each["metadata"] |= noise
+        for told in each.get("status", {}).get("conditions", []):
+            told |= {"lastTransitionTime": "2031-01-01T00:00:00Z", "message": "as before"}
+    return made.but(
+        clusters=list(reversed(made.clusters or ())), replicas=list(reversed(made.replicas or ()))
+    )
+
+
+@pytest.mark.parametrize("number", range(scale.BATCHES))
+def test_what_scheduling_does_not_read_changes_no_word(number: int) -> None:
+    for seed in scale.batch(number, quick=160, gate=4_000):
+        made = scarce.world(seed).but(input={"explain": "Status"})
+        told, again = drive.run(made, level="plain"), drive.run(_touched(made.copy()), level="plain")
+        assert told.conditions == again.conditions, f"seed {seed}"
+        assert told.status == again.status, f"seed {seed}"
+
+
+def _relabel(cluster: Plain) -> None:
+    cluster["metadata"]["labels"]["tier"] = "other"
+
+
+def _grow(cluster: Plain) -> None:
+    cluster["status"]["gpuPools"][0]["nodes"] = 99
+
+
+def _fail(cluster: Plain) -> None:
+    cluster["status"]["conditions"] = []
+
+
+def _taint(cluster: Plain) -> None:
+    cluster["spec"]["taints"] = [{"key": "new", "effect": "NoSchedule"}]
+
+
+def _exchange(cluster: Plain) -> None:
+    cluster["status"]["gpuPools"][0]["devices"][0]["capacity"]["memory"]["value"] = "1Gi"
+
+
+@pytest.mark.parametrize("change", [_relabel, _grow, _fail, _taint, _exchange])
+def test_what_scheduling_reads_changes_the_digest(change: Callable[[Plain], None]) -> None:
+    made = one(wants(build.request())).but(input={"explain": "Status"})
+    other = made.copy()
+    change((other.clusters or ())[0])
+    assert _digest(made) != _digest(other)
+
+
+def _digest(made: World) -> str:
+    found: str = drive.run(made, level="plain").status["placement"]["inputDigest"]
+    return found
