@@ -31,7 +31,7 @@ def edited(draw: Source, parent: Plain) -> Plain:
         chosen["members"][-1]["worker"] = {"nodes": draw.choice((1, 2, 3))}
     elif what == "image":
         chosen["members"][0]["template"] = build.template("vllm/vllm-openai:v0.20.0")
-    elif what == "name":
+    elif what == "name" and all(each["name"] != "old" for each in engines):
         chosen["name"] = "old"
     elif what == "engine" and len(engines) > 1:
         engines.pop()
