@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.scheduler.decision import Decision
+    from function.scheduler.overcommit import Overcommitted
 
 SHOWN = 3
 """How many overcommitted pools a message names."""
@@ -21,9 +22,16 @@ def _overcommitted(decision: Decision) -> Iterator[str]:
     """The pools of its replicas that hold more than they have: somebody has to act, or to yield."""
     found = decision.overcommitted
     if found:
-        named = [f"{each.cluster}/{each.pool} holds {each.nodes} of {each.total} nodes" for each in found]
+        named = [_held(each) for each in found]
         more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         yield f"PoolOvercommitted: {', '.join(named[:SHOWN])}{more}"
+
+
+def _held(each: Overcommitted) -> str:
+    pool, nodes = f"{each.cluster}/{each.pool}", f"{each.total} node{'s' * (each.total != 1)}"
+    if each.by_devices:
+        return f"{pool} holds {each.nodes} pods, and some packing on its {nodes} strands one"
+    return f"{pool} holds {each.nodes} of {nodes}"
 
 
 def _waiting(decision: Decision) -> Iterator[str]:

@@ -95,6 +95,10 @@ class Ledger:
         """Nodes a pool has."""
         return self._sizes.get((cluster, pool), 0)
 
+    def by_devices(self, cluster: str, pool: str) -> bool:
+        """Whether a pool charges devices, not whole nodes."""
+        return (cluster, pool) in self._kinds
+
     def living_nodes(self, cluster: str, pool: str) -> int:
         """Nodes of a pool that existing replicas hold, those that are being deleted aside."""
         return sum(each.nodes[pool] for each in self.holding(cluster, pool) if not each.deleting)

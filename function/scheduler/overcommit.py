@@ -27,16 +27,24 @@ class Overcommitted:
     cluster: str
     pool: str
     nodes: int
-    """Nodes that living replicas hold."""
+    """Nodes that living replicas hold; pods, where devices are charged."""
     total: int
     """Nodes the pool has."""
+    by_devices: bool = False
+    """Whether the pool charges devices: then some packing of the pods would strand one."""
 
 
 def overcommitted_pools(own: Iterable[Own], ledger: Ledger) -> tuple[Overcommitted, ...]:
     """The overcommitted pools that replicas of this deployment hold something of."""
     held = sorted({(each.holds, pool) for each in own if not each.terminating for pool in each.replica.nodes})
     return tuple(
-        Overcommitted(cluster, pool, ledger.living_nodes(cluster, pool), ledger.size(cluster, pool))
+        Overcommitted(
+            cluster,
+            pool,
+            ledger.living_nodes(cluster, pool),
+            ledger.size(cluster, pool),
+            by_devices=ledger.by_devices(cluster, pool),
+        )
         for cluster, pool in held
         if ledger.overcommitted(cluster, pool)
     )

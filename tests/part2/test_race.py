@@ -49,6 +49,13 @@ def test_with_global_order_alone_no_pool_is_ever_overcommitted_while_deployments
         assert not race.ready_removed, seed
 
 
+def test_global_order_alone_does_not_mend_what_old_lists_did_once_replicas_come_and_go() -> None:
+    """Equal snapshots give disjoint claims; unequal ones may not, and only Yield takes a claim back."""
+    alone = sum(bool(Race(seed, ORDER, churn=True).play().overcommitted) for seed in EPISODES)
+    without = sum(bool(Race(seed, {}, churn=True).play().overcommitted) for seed in EPISODES)
+    assert alone < without
+
+
 def test_every_episode_ends_with_what_the_fleet_has_room_for() -> None:
     """Nothing is lost by coordinating: nobody waits for a node that nobody takes."""
     for seed in EPISODES:

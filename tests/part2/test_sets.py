@@ -347,11 +347,11 @@ def test_an_overcommitted_pool_is_said_in_every_deployment_on_it_and_takes_nothi
     answer = Case(
         "", clusters(a=1), two, ["a"], {"a": "PoolOvercommitted"}, running=[ours(two)], others=[rival()]
     ).check()
-    assert "PoolOvercommitted: a/p0 holds 2 of 1 nodes" in answer.conditions["ReplicasScheduled"][2]
+    assert "PoolOvercommitted: a/p0 holds 2 of 1 node" in answer.conditions["ReplicasScheduled"][2]
     answer = Case(
         "", clusters(a=1), MINE, ["a"], status="ReplicasCreated", running=[ours(MINE)], others=[rival()]
     ).check()
-    assert "PoolOvercommitted: a/p0 holds 2 of 1 nodes" in answer.conditions["ReplicasScheduled"][2]
+    assert "PoolOvercommitted: a/p0 holds 2 of 1 node" in answer.conditions["ReplicasScheduled"][2]
 
 
 def test_a_pool_that_charges_devices_is_overcommitted_when_a_packing_could_strand_a_pod() -> None:
@@ -359,7 +359,10 @@ def test_a_pool_that_charges_devices_is_overcommitted_when_a_packing_could_stran
     fleet = clusters(a={"nodes": 1, "accounting": "Device"})
     running = [build.replica(five, "a", n, pools="p0") for n in (0, 1)]
     answer = Case("", fleet, five, ["a", "a"], running=running).check()
-    assert "PoolOvercommitted: a/p0" in answer.conditions["ReplicasScheduled"][2]
+    assert (
+        "a/p0 holds 2 pods, and some packing on its 1 node strands one"
+        in answer.conditions["ReplicasScheduled"][2]
+    )
     last = Case("", fleet, five, ["a"], running=running, input=YIELD).check()
     assert set(last.replicas) == {
         min((each["metadata"]["name"], key) for key, each in build.observed(*running).items())[1]

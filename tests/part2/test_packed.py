@@ -1,0 +1,65 @@
+"""Device accounting through the whole pipeline: what is placed, reconcile after reconcile, strands nobody."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from tests.part2.cases import Case, ask, first_available, one, single
+from tests.part2.packings import Gangs, Pod, strands
+from tests.support import build
+from tests.support.scale import count
+
+Plain = dict[str, Any]
+NIC = 'device.driver == "dra.net"'
+GPU = 'device.driver == "gpu.nvidia.com"'
+KINDS = (build.GPU, "rdma.dra.net")
+
+
+def engine(draw: random.Random, devices: Pod) -> Plain:
+    """One pod or a small gang, with GPUs and perhaps NICs, some of them whatever is left."""
+    gpus = draw.randint(1, devices[0])
+    request = build.request("gpu", gpus)
+    if draw.random() < 0.3:
+        request = first_available("gpu", (gpus, GPU), (max(1, gpus // 2), GPU))
+    requests = [request]
+    if draw.random() < 0.5:
+        requests.append(build.request("nic", draw.randint(1, devices[1]), NIC))
+    if draw.random() < 0.3:
+        leader, worker = build.member("Leader", requests), build.member("Worker", requests, nodes=1)
+        return build.engine("main", [leader, worker])
+    made = single(*requests)
+    return made | ({"copies": 2} if draw.random() < 0.2 else {})
+
+
+def gangs_of(replica: Plain) -> Gangs:
+    """The pods of a replica as they are stamped, gang by gang."""
+    found: Gangs = []
+    for each in replica["spec"]["engines"]:
+        pods: list[Pod] = []
+        for member in each["members"]:
+            held = dict.fromkeys(KINDS, 0)
+            for request in member.get("deviceRequests", ()):
+                held[request["deviceClassName"]] += request["count"]
+            pods += [tuple(held.values())] * member.get("worker", {}).get("nodes", 1)
+        found += [pods] * each["copies"]
+    return found
+
+
+def test_deployments_that_fill_a_pool_one_after_the_other_never_strand_a_pod() -> None:
+    shared = 0
+    for seed in range(count(25, 400, 2_000)):
+        draw = random.Random(seed)
+        devices, nodes = draw.choice(((4, 2), (8, 4), (3, 1))), draw.choice((1, 2, 3))
+        pool = build.pool("p0", nodes, [build.gpu(devices[0]), build.nic(devices[1], claim="DRA")])
+        fleet, listed = [one("a", pools=[pool], accounting="Device")], []
+        for number in range(6):
+            deployment = ask(1, engines=[engine(draw, devices)])
+            deployment["metadata"] |= {"name": f"model-{number}", "uid": build.uid(number)}
+            listed += Case("", fleet, deployment, [], others=listed).answer().replicas.values()
+        gangs = [each for replica in listed for each in gangs_of(replica)]
+        if sum(map(len, gangs)) <= 8:
+            shared += sum(map(len, gangs)) > nodes
+            for apart in (True, False):
+                assert not strands(nodes, devices, gangs, apart=apart), (seed, nodes, devices, gangs)
+    assert shared, "no node was ever shared: the test would prove nothing"
