@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LAZY = frozenset({"or", "orValue"})
 KEYS = frozenset({str, int, UInt, float, bool})
 INDEXES = frozenset({"_[_]", "_[?_]"})
-OPERATORS = frozenset(overload.name for overload in operators.DECLARATIONS)
+OPERATORS = operators.GENERIC.keys()
 """Functions whose overloads all run the same: they tell the types apart themselves."""
 
 
@@ -157,7 +157,7 @@ def _eager(generator: Generator, node: Call) -> CodeSteps:
     runs = [code.run for code in codes]
     one = direct(overloads, kinds)
     if one is None and node.function in OPERATORS:
-        return _operator(overloads, runs, units)
+        return _operator(node.function, overloads, runs, units)
     if one is None:
         return Code(_dispatched(node.function, overloads, runs), units)
     run = generator.owning(one)
@@ -166,9 +166,9 @@ def _eager(generator: Generator, node: Call) -> CodeSteps:
     return Code(_metered(run, one.cost, runs), units)
 
 
-def _operator(overloads: tuple[Overload, ...], runs: list[Run], units: int) -> Code:
+def _operator(name: str, overloads: tuple[Overload, ...], runs: list[Run], units: int) -> Code:
     """Build an operator on values whose types only show at run time."""
-    run, cost = overloads[0].run, overloads[0].cost if len(overloads) == 1 else dispatched
+    run, cost = operators.GENERIC[name], overloads[0].cost if len(overloads) == 1 else dispatched
     if isinstance(cost, int):
         return Code(_applied(run, runs), units + cost)
     return Code(_metered(run, cost, runs), units)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import operator
+from typing import TYPE_CHECKING
+
 from function.cel import cost
 from function.cel.declarations import Overload, function
 from function.cel.operators import (
@@ -12,6 +15,7 @@ from function.cel.operators import (
     divide,
     element,
     equal,
+    int64,
     less,
     minus,
     more,
@@ -23,6 +27,11 @@ from function.cel.operators import (
     unequal,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from function.cel.values import Value
+
 _NUMBERS = ("int", "uint", "double")
 _WALKED = ("string", "bytes")
 _MIXED = [(one, two) for one in _NUMBERS for two in _NUMBERS]
@@ -30,25 +39,62 @@ _ALIKE = [(kind, kind) for kind in ("bool", "string", "bytes", "timestamp", "dur
 _ORDER = (("_<_", less), ("_<=_", at_most), ("_>_", more), ("_>=_", at_least))
 
 
+GENERIC: dict[str, Callable[..., Value]] = {
+    "_==_": equal,
+    "_!=_": unequal,
+    "!_": negate,
+    "-_": minus,
+    "@in": contains,
+    "_[_]": element,
+    "_[?_]": optional_element,
+    "_+_": add,
+    "_-_": subtract,
+    "_*_": multiply,
+    "_/_": divide,
+    "_%_": remainder,
+    **dict(_ORDER),
+}
+"""What an operator runs when the types only show at run time."""
+
+_INTS: dict[str, Callable[..., Value]] = {
+    "_<_": operator.lt,
+    "_<=_": operator.le,
+    "_>_": operator.gt,
+    "_>=_": operator.ge,
+    "_+_": lambda one, two: int64(one + two),
+    "_-_": lambda one, two: int64(one - two),
+    "_*_": lambda one, two: int64(one * two),
+}
+"""The same for two ints: loops spend their time here."""
+
+
+def _for_ints() -> list[Overload]:
+    return [
+        function(name, f"int, int -> {'bool' if name in dict(_ORDER) else 'int'}", run)
+        for name, run in _INTS.items()
+    ]
+
+
 def _orders() -> list[Overload]:
     return [
         function(name, f"{one}, {two} -> bool", run, cost=cost.compare if one in _WALKED else 1)
         for name, run in _ORDER
         for one, two in _ALIKE + _MIXED
+        if (one, two) != ("int", "int")
     ]
 
 
 def _arithmetic() -> list[Overload]:
     return [
-        *(function("_+_", f"{k}, {k} -> {k}", add) for k in (*_NUMBERS, "duration")),
+        *(function("_+_", f"{k}, {k} -> {k}", add) for k in ("uint", "double", "duration")),
         *(function("_+_", f"{k}, {k} -> {k}", add, cost=cost.walk_both) for k in _WALKED),
         function("_+_", "duration, timestamp -> timestamp", add),
         function("_+_", "timestamp, duration -> timestamp", add),
         function("_+_", "list<A>, list<A> -> list<A>", add, cost=cost.join_lists),
-        *(function("_-_", f"{k}, {k} -> {k}", subtract) for k in (*_NUMBERS, "duration")),
+        *(function("_-_", f"{k}, {k} -> {k}", subtract) for k in ("uint", "double", "duration")),
         function("_-_", "timestamp, duration -> timestamp", subtract),
         function("_-_", "timestamp, timestamp -> duration", subtract),
-        *(function("_*_", f"{k}, {k} -> {k}", multiply) for k in _NUMBERS),
+        *(function("_*_", f"{k}, {k} -> {k}", multiply) for k in ("uint", "double")),
         *(function("_/_", f"{k}, {k} -> {k}", divide) for k in _NUMBERS),
         *(function("_%_", f"{k}, {k} -> {k}", remainder) for k in ("int", "uint")),
         *(function("-_", f"{k} -> {k}", minus) for k in ("int", "double")),
@@ -69,6 +115,7 @@ DECLARATIONS = (
     function("_[?_]", "optional<list<A>>, int -> optional<A>", optional_element),
     function("_[?_]", "map<A, B>, A -> optional<B>", optional_element),
     function("_[?_]", "optional<map<A, B>>, A -> optional<B>", optional_element),
+    *_for_ints(),
     *_orders(),
     *_arithmetic(),
 )
