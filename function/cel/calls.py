@@ -140,7 +140,7 @@ def _alternative(node: Call) -> CodeSteps:
     return Code(run, optional.cost)
 
 
-def _eager(generator: Generator, node: Call) -> CodeSteps:
+def _eager(generator: Generator, node: Call) -> CodeSteps:  # noqa: PLR0911 - one for each way to call
     nodes = node.args if node in generator.checked.global_calls else operands(node)
     codes = yield from each(nodes)
     overloads = generator.checked.overloads[node]
@@ -162,6 +162,8 @@ def _eager(generator: Generator, node: Call) -> CodeSteps:
         return Code(_dispatched(node.function, overloads, runs), units)
     run = generator.owning(one)
     if isinstance(one.cost, int):
+        if len(codes) == 2 and codes[1].is_constant:  # noqa: PLR2004 - such as x > 0
+            return Code(_with_constant(run, runs[0], codes[1].constant), units + one.cost)
         return Code(_applied(run, runs), units + one.cost)
     return Code(_metered(run, one.cost, runs), units)
 
@@ -202,6 +204,10 @@ def _equals_text(run: Run, text: str) -> Run:
         return equal(value, text)
 
     return compare
+
+
+def _with_constant(call: Callable[..., Value], one: Run, value: Value) -> Run:
+    return lambda frame: call(one(frame), value)
 
 
 def _applied(call: Callable[..., Value], runs: list[Run]) -> Run:

@@ -81,6 +81,7 @@ def _quantifier(walker: Walker, step: Code, *, decisive: bool) -> Run:
     """Build `all` or `exists`: the first decisive element settles it, errors lose against it."""
     test = step.run
     units = (EXISTS_STEP if decisive else ALL_STEP) + step.cost
+    ordinary = not decisive
 
     def run(frame: Frame) -> Value:
         error: EvaluationError | None = None
@@ -91,15 +92,16 @@ def _quantifier(walker: Walker, step: Code, *, decisive: bool) -> Run:
             except EvaluationError as raised:
                 error = error or raised
                 continue
+            if value is ordinary:
+                continue
             if value is decisive:
                 frame[BUDGET] -= RESULT
                 return decisive
-            if type(value) is not bool:
-                error = error or no_overload(f"{type_name(value)} is not a bool")
+            error = error or no_overload(f"{type_name(value)} is not a bool")
         if error is not None:
             raise error
         frame[BUDGET] -= RESULT
-        return not decisive
+        return ordinary
 
     return run
 
