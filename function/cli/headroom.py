@@ -73,15 +73,19 @@ class Headroom:
     """Why nothing new may be placed at all."""
 
 
-def going_on(decision: Decision, clusters: Mapping[str, InferenceCluster]) -> Placing:
-    """Go on placing where a decision stopped, on these clusters."""
+def going_on(
+    decision: Decision, clusters: Mapping[str, InferenceCluster], shared: Placing | None = None
+) -> Placing:
+    """Go on placing where a decision stopped, on these clusters.
+
+    With `shared`, its ledger and indices are used on; what was placed there must have been undone.
+    """
     question = replace(decision.question, fleet=replace(decision.question.fleet, clusters=clusters))
-    tally = Tally(
-        [*(each.own.cluster for each in decision.kept), *(each.identity.cluster for each in decision.placed)]
-    )
-    ledger = deepcopy(decision.ledger)
-    places = Places(question, Fits(question), ledger, tally)
-    return Placing(places, ledger, Indices(question.deployment, question.fleet))
+    kept = (each.own.cluster for each in decision.kept)
+    tally = Tally([*kept, *(each.identity.cluster for each in decision.placed)])
+    ledger = shared.ledger if shared else deepcopy(decision.ledger)
+    indices = shared.indices if shared else Indices(question.deployment, question.fleet)
+    return Placing(Places(question, Fits(question), ledger, tally), ledger, indices)
 
 
 def _closed(cluster: InferenceCluster) -> InferenceCluster:
@@ -93,15 +97,20 @@ def _closed(cluster: InferenceCluster) -> InferenceCluster:
 def _rooms(decision: Decision) -> Iterator[Room]:
     """Each cluster's own room: the others take nothing meanwhile."""
     clusters = decision.question.fleet.clusters
-    full = going_on(decision, clusters).places.rejections()
-    closed = {name: _closed(cluster) for name, cluster in clusters.items()}
-    for name, cluster in clusters.items():
+    whole = going_on(decision, clusters)
+    full = whole.places.rejections()
+    # Spreading looks at all clusters, so the others must be there, closed; nothing else does.
+    spread = bool(decision.question.policy.topology_spread)
+    others = {name: _closed(cluster) for name, cluster in clusters.items()} if spread else {}
+    for name, cluster in track(clusters.items(), "Looking for room", total=len(clusters)):
         if name in full:
             yield Room(name, 0, full[name])
             continue
-        placing = going_on(decision, {**closed, name: cluster})
-        more = len(fill(placing, LIMIT))
-        yield Room(name, more, placing.places.rejections().get(name))
+        placing = going_on(decision, {**others, name: cluster}, whole)
+        placed = fill(placing, LIMIT)
+        yield Room(name, len(placed), placing.places.rejections().get(name))
+        for each in reversed(placed):
+            placing.undo(each)
     for name in decision.question.fleet.broken:
         yield Room(name, 0, full[name])
 
@@ -126,7 +135,7 @@ def _depth(room: Room) -> int:
 def headrooms(forecast: Forecast, names: list[str]) -> list[Headroom]:
     """Every deployment's headroom once the fleet has settled, each as if the others stayed as they are."""
     chosen = [each for each in forecast.last if not names or title(each) in names]
-    return [of(each) for each in track(chosen, "Looking for room", total=len(chosen))]
+    return [of(each) for each in chosen]
 
 
 def _data(found: Headroom) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from rich.console import Console
 from function.cli.common import Command
 from function.cli.faults import faults_of
 from function.cli.manifests import BadInput, load
+from function.cli.memory import Memory
+from function.cli.progress import track
 from function.cli.table import show
 from function.cli.worlds import Planned, plan_all, world_of
 
@@ -86,7 +88,8 @@ def plan(files: tuple[str, ...], output: str) -> None:
     faults = faults_of(manifests, world)
     for fault in faults:
         errors.print(f"error: {fault}", markup=False, style="red")
-    results = list(plan_all(world))
+    planning = plan_all(world, reuse=Memory())
+    results = list(track(planning, "Planning", total=len(world.deployments)))
     if output == "yaml":
         click.echo(yaml.safe_dump_all(_desired(results), sort_keys=False, width=1_000), nl=False)
     elif output == "json":

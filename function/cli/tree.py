@@ -72,9 +72,14 @@ def _headline(planned: Planned, decision: Decision, found: list[Hint]) -> str:
     scheduled = next(each for each in planned.response.conditions if each.type == "ReplicasScheduled")
     if decision.total >= decision.wanted and not decision.held:
         return scheduled.message
+    told = lint(decision.question)
     if not found:
-        return scheduled.message
+        return f"{placed_of(decision)}. {_capitalised(told[0].message)}" if told else scheduled.message
     return f"{placed_of(decision)}. Nearest way to more: {_told(found[0])}"
+
+
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _told(hint: Hint) -> str:
