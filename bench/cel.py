@@ -1,7 +1,7 @@
 """Selectors beside cel-python's own evaluator, in one run: `python bench/cel.py`.
 
 The figures that count are the ratios. cel-python gets the same text and the device as it wants it: nested
-maps, with memory as a number. Where a selector needs a quantity, the comparison is written with numbers for it.
+maps, with memory as a number; where a selector needs a quantity, the comparison is written with numbers.
 """
 
 from __future__ import annotations

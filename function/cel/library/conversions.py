@@ -6,9 +6,9 @@ import math
 import re
 
 from function.cel import cost
+from function.cel.arithmetic import uint64
 from function.cel.declarations import function
 from function.cel.errors import EvaluationError
-from function.cel.operators import uint64
 from function.cel.times import format_duration, format_timestamp, parse_duration, parse_timestamp
 from function.cel.values import (
     NANO,

@@ -7,9 +7,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from function.cel import cost
+from function.cel.arithmetic import add
 from function.cel.declarations import Overload, function, method
 from function.cel.errors import CostExceeded, EvaluationError
-from function.cel.operators import ORDERED, SPANS, add, equal, order
+from function.cel.operators import ORDERED, SPANS, equal, order
 from function.cel.values import Duration, UInt, Value
 
 if TYPE_CHECKING:

@@ -6,24 +6,18 @@ import operator
 from typing import TYPE_CHECKING
 
 from function.cel import cost
+from function.cel.arithmetic import add, divide, int64, minus, multiply, remainder, subtract
 from function.cel.declarations import Overload, function
 from function.cel.operators import (
-    add,
     at_least,
     at_most,
     contains,
-    divide,
     element,
     equal,
-    int64,
     less,
-    minus,
     more,
-    multiply,
     negate,
     optional_element,
-    remainder,
-    subtract,
     unequal,
 )
 
