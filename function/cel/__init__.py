@@ -9,7 +9,7 @@ match, error or cost.
 from function.cel.comparisons import Comparison
 from function.cel.errors import CompileError
 from function.cel.evaluations import Evaluations
-from function.cel.references import Reference
+from function.cel.references import Reference, published
 from function.cel.selector import Conjunct, Outcome, Selector, compile_cluster, compile_device, compile_node
 from function.cel.subject import Subject, bind_cluster, bind_device, bind_node
 from function.cel.suggest import suggest
@@ -31,5 +31,6 @@ __all__ = [
     "compile_cluster",
     "compile_device",
     "compile_node",
+    "published",
     "suggest",
 ]

@@ -129,6 +129,24 @@ def _reference(environment: Environment, field: str, keys: tuple[str, ...]) -> R
     return Reference(known.kind, None, keys[0] if keys else None)
 
 
+_FIELDS = {"attribute": "attributes", "label": "labels"}
+
+
+def published(subject: Subject, reference: Reference) -> str | None:
+    """Return what the subject publishes under a reference, as text; None if it publishes nothing there."""
+    names = (name for name in (reference.domain, reference.id) if name is not None)
+    found = subject.content.get((_FIELDS.get(reference.kind, reference.kind), *names))
+    if isinstance(found, tuple):
+        _, found = found
+    if isinstance(found, tuple):
+        return f"[{', '.join(map(_shown, found))}]"
+    return None if found is None else _shown(found)
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 class Projection:
     """What of a subject decides the outcome. Subjects with equal projections have equal outcomes."""
 

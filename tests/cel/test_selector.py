@@ -15,6 +15,7 @@ from function.cel import (
     compile_cluster,
     compile_device,
     compile_node,
+    published,
     suggest,
 )
 from function.cel.errors import EvaluationError
@@ -61,6 +62,30 @@ READS = [
 @pytest.mark.parametrize(("expression", "expected"), READS)
 def test_what_a_selector_reads(expression: str, expected: set[Reference]) -> None:
     assert compile_device(expression).reads == expected
+
+
+PUBLISHED = [
+    (Reference("driver"), "d"),
+    (Reference("attribute", "d", "i"), "42"),
+    (Reference("attribute", "d", "yes"), "true"),
+    (Reference("attribute", "d", "v"), "1.2.3"),
+    (Reference("attribute", "d", "ints"), "[3, 1, 2]"),
+    (Reference("attribute", "d", "bools"), "[false, true]"),
+    (Reference("capacity", "d", "q"), "80Gi"),
+    (Reference("attribute", "d", "gone"), None),
+    (Reference("attribute", "d"), None),
+    (Reference("allowMultipleAllocations"), "false"),
+]
+
+
+@pytest.mark.parametrize(("reference", "expected"), PUBLISHED)
+def test_what_a_device_publishes_under_a_reference(reference: Reference, expected: str | None) -> None:
+    assert published(bound(MIXED), reference) == expected
+
+
+def test_what_a_cluster_publishes_under_a_reference() -> None:
+    assert published(CLUSTER, Reference("label", None, "region")) == "us-east-1"
+    assert published(CLUSTER, Reference("attribute", None, "modelplane.ai/cost")) == "3"
 
 
 def test_references_print_as_people_write_them() -> None:
