@@ -7,6 +7,7 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
+from function.verify.devices import stranded
 from function.verify.finding import Finding
 from function.verify.gates import closed, compiles
 from function.verify.matching import LIMIT, TooMany
@@ -44,10 +45,23 @@ def check_capacity(state: State, decisions: Sequence[Decided]) -> Iterator[Findi
     """No pool that a decision adds to holds more than it has."""
     new = [each for decided in decisions for each in decided.new]
     added = {where for where, nodes in total_of(new).items() if nodes}
-    for where, text in beyond(state, [*_existing(state, decisions, replaced=True), *new]):
+    charged = [*_existing(state, decisions, replaced=True), *new]
+    for where, text in [*beyond(state, charged), *_stranding(state, charged)]:
         if where in added:
             names = sorted(f"{each.namespace}/{each.name}" for each in new if held_by(each).get(where))
             yield Finding("Overcommit", f"{where[0]}/{where[1]}", f"{text}, new there: {', '.join(names)}")
+
+
+def _stranding(state: State, charged: Sequence[ModelReplica]) -> Iterator[tuple[tuple[str, str], str]]:
+    """Pools accounted by devices in which the worst packing could strand a pod."""
+    for (cluster, name), pool in pools(state).items():
+        text = (
+            stranded(pool, [r for r in charged if r.cluster == cluster])
+            if pool.accounting == "Device"
+            else ""
+        )
+        if text:
+            yield (cluster, name), text
 
 
 def _simple(decided: Decided) -> bool:
