@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
+
+from function.cel import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -13,16 +14,13 @@ if TYPE_CHECKING:
     from function.cel import Reference
     from function.fleet import Fleet
 
-CLOSE = 0.6
-"""How alike two names must be for one to be offered for the other, 0 to 1."""
 KINDS = ("attribute", "capacity")
 _FIELDS = {"attributes": "attribute", "capacity": "capacity"}
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The known name most like another; empty when none is alike."""
-    found = get_close_matches(name, sorted(known), n=1, cutoff=CLOSE)
-    return found[0] if found else ""
+    """The known name nearest to another; empty when none is near."""
+    return suggest(name, known) or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +57,20 @@ class Catalogue:
             return any(kind == read.kind and domain == read.domain for kind, domain, _ in self.names)
         return (read.kind, read.domain, read.id) in self.names
 
+    def alike(self, read: Reference) -> str:
+        """A like name of the same kind and domain, for one that nobody publishes; empty for none."""
+        if self.publishes(read):
+            return ""
+        here = {name for kind, domain, name in self.names if (kind, domain) == (read.kind, read.domain)}
+        return nearest(read.id or "", here)
+
     def instead_of(self, read: Reference) -> str:
         """The nearest thing that is published: other kind, other domain or a like name; empty for none."""
         kind, domain, name = read.kind, read.domain or "", read.id or ""
         alike = [each for each in self.names if each[2] == name]
         for other in sorted(alike, key=lambda each: (each[1] != domain, each[0] != kind, each)):
             return f'device.{_plural(other[0])}["{other[1]}"].{other[2]}'
-        here = {each[2] for each in self.names if each[:2] == (kind, domain)}
-        like = nearest(name, here)
+        like = self.alike(read)
         if like:
             return f'device.{_plural(kind)}["{domain}"].{like}'
         other_domain = nearest(domain, {each[1] for each in self.names})

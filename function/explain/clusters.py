@@ -92,12 +92,13 @@ class Survey:
         listed = {*fleet.clusters, *fleet.broken, *self.hosting}
         return sorted(listed, key=self._nearness)
 
-    def _nearness(self, name: str) -> tuple[bool, int, int, str]:
+    def _nearness(self, name: str) -> tuple[bool, int, int, int, str]:
         rejection = self.rejections.get(name)
         if rejection is None:
-            return (name not in self.hosting, -len(Reason), 0, name)
+            return (name not in self.hosting, -len(Reason), 0, 0, name)
         missing = (rejection.needs or 0) - (rejection.free or 0)
-        return (name not in self.hosting, -rejection.reason.depth, missing, name)
+        selector = rejection.selector or 0
+        return (name not in self.hosting, -rejection.reason.depth, missing, -selector, name)
 
     def shown(self, others: int) -> list[str]:
         """The clusters worth telling about, by name: the hosts and the nearest of the others."""

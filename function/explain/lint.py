@@ -5,7 +5,6 @@ It never changes a decision. Every finding holds for the fleet as it is publishe
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.api import Device
-    from function.cel import Conjunct, Selector
+    from function.cel import Comparison, Selector
     from function.cel.quantity import Quantity
     from function.explain.asked import Asked
     from function.scheduler.question import Question
@@ -27,9 +26,6 @@ SHOWN = 20
 """How many findings are told."""
 BOX = 0.9
 """A device of at least this share of what is asked is taken to be the one that was meant."""
-
-_DRIVER = re.compile(r"""device\.driver\s*==\s*(?:"([^"]*)"|'([^']*)')""")
-_AT_LEAST = re.compile(r"""quantity\(\s*["']([^"']+)["']\s*\)\s*\)\s*(?:>=|>)\s*(?:0|-1)\s*$""")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -91,37 +87,34 @@ def _count(each: Asked, matching: list[Device]) -> Iterator[Finding]:
 
 
 def _selector(catalogue: Catalogue, path: str, selector: Selector) -> Iterator[Finding]:
-    for term in selector.conjuncts():
-        missing = [read for read in sorted(term.reads, key=str) if not catalogue.publishes(read)]
-        for read in missing:
+    for read in sorted(selector.reads, key=str):
+        if not catalogue.publishes(read):
             instead = catalogue.instead_of(read)
             told = f"; the nearest is {instead}" if instead else ""
             code = f"Unknown{read.kind.capitalize()}"
             yield Finding(path, code, f"no device of the fleet publishes the {read.kind} {read}{told}")
-        yield from _driver(catalogue, path, term)
-        if not missing:
-            yield from _below_the_box(catalogue, path, term)
+    for each in selector.comparisons():
+        if each.reference.kind == "driver":
+            yield from _driver(catalogue, path, each)
+        elif each.kind == "quantity" and each.operator in (">", ">="):
+            yield from _below_the_box(catalogue, path, each)
 
 
-def _driver(catalogue: Catalogue, path: str, term: Conjunct) -> Iterator[Finding]:
-    for found in _DRIVER.finditer(term.source):
-        name = found[1] or found[2] or ""
-        if name not in catalogue.drivers:
-            like = nearest(name, catalogue.drivers)
-            told = f"; the nearest is {like}" if like else ""
-            yield Finding(path, "UnknownDriver", f'no device of the fleet has the driver "{name}"{told}')
+def _driver(catalogue: Catalogue, path: str, asked_for: Comparison) -> Iterator[Finding]:
+    name = asked_for.literal
+    if asked_for.operator == "==" and name not in catalogue.drivers:
+        like = nearest(name, catalogue.drivers)
+        told = f"; the nearest is {like}" if like else ""
+        yield Finding(path, "UnknownDriver", f'no device of the fleet has the driver "{name}"{told}')
 
 
-def _below_the_box(catalogue: Catalogue, path: str, term: Conjunct) -> Iterator[Finding]:
+def _below_the_box(catalogue: Catalogue, path: str, asked_for: Comparison) -> Iterator[Finding]:
     """A capacity asked by the number on the box, where drivers report a little less."""
-    said, reads = _AT_LEAST.search(term.source), tuple(term.reads)
-    if said is None or len(reads) != 1 or reads[0].kind != "capacity":
-        return
-    wanted = _quantity(said[1])
+    read, wanted = asked_for.reference, _quantity(asked_for.literal)
     published = {
         text
         for device in catalogue.devices
-        for text in [device.subject.content.get(("capacity", reads[0].domain or "", reads[0].id or ""))]
+        for text in [device.subject.content.get(("capacity", read.domain or "", read.id or ""))]
         if isinstance(text, str) and wanted and _just_below(text, wanted)
     }
     if published:
@@ -129,8 +122,8 @@ def _below_the_box(catalogue: Catalogue, path: str, term: Conjunct) -> Iterator[
         yield Finding(
             path,
             "BelowTheBox",
-            f"asks for {reads[0].id} {said[1]} and leaves out devices that publish {most}: drivers report a "
-            f"little less than the number on the box",
+            f"asks for {read.id} {asked_for.literal} and leaves out devices that publish {most}: drivers "
+            f"report a little less than the number on the box",
         )
 
 

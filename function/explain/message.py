@@ -54,7 +54,7 @@ def _nearest(found: Iterable[tuple[str, Rejection]]) -> str:
 
 def _example(found: Iterable[tuple[str, Rejection]]) -> str:
     """The particular of a reason, when it is worth a word: a taint, a device's actual value."""
-    _, first = min(found, key=lambda item: (not item[1].detail, item[0]))
+    _, first = min(found, key=lambda item: (not item[1].detail, -(item[1].selector or 0), item[0]))
     if first.request:
         selector = "" if first.selector is None else f"selector {first.selector}"
         short = f"needs {first.needs}, has {first.free}" if first.needs is not None else ""

@@ -1,57 +1,56 @@
-"""Relax: rewrite the constant of one selector so that it accepts a value that a device really has."""
+"""Relax: a selector that differs in one literal, or in one name, and matches a device that is there."""
 
 from __future__ import annotations
 
-import json
-import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from function.cel import CompileError, compile_device
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from function.cel import Comparison, Selector, Subject
+    from function.explain.catalogue import Catalogue
 
-    from function.cel import Reference, Selector, Subject
-
-_TEXT = re.compile(r"""(?<![\[\w])("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""")
-_NUMBER = re.compile(r"(?<![\w.\"'\]])-?\d+(?![\w.\"'])")
 _FIELDS = {"attribute": "attributes", "capacity": "capacity"}
+_SIZED = frozenset({"quantity", "semver", "int", "uint", "double"})
 
 
-def relaxed(selector: Selector, subject: Subject) -> str:
-    """A selector that differs in one constant and matches the subject; empty when there is none.
+class Relaxed(NamedTuple):
+    """A selector as it stands and as it would match."""
 
-    The constant is the last one of the first term that fails, and the term must read one named value only.
-    """
-    failing = next((each for each in selector.conjuncts() if not each.evaluate(subject).matched), None)
-    if failing is None or len(failing.reads) != 1:
+    another: bool
+    """Whether it asks for another thing (a name), not for less of the same (a number)."""
+    old: str
+    new: str
+
+
+def relaxed(selector: Selector, subject: Subject) -> Relaxed | None:
+    """The selector with the literal of one comparison replaced by the value the subject has."""
+    for each in selector.comparisons():
+        value = _published(subject, each)
+        new = each.relaxed(value) if value else ""
+        if new and _matches(new, subject):
+            return Relaxed(each.kind not in _SIZED, selector.source, new)
+    return None
+
+
+def respelt(selector: Selector, subject: Subject, catalogue: Catalogue) -> Relaxed | None:
+    """The selector with one name that nobody publishes replaced by the nearest that somebody does."""
+    for read in sorted(selector.reads, key=str):
+        instead = catalogue.alike(read)
+        new = selector.source.replace(read.id or "", instead) if instead else ""
+        if new and _matches(new, subject):
+            return Relaxed(another=False, old=selector.source, new=new)
+    return None
+
+
+def _published(subject: Subject, comparison: Comparison) -> str:
+    """The value the subject has where a comparison reads; empty when there is none, or none of that type."""
+    read = comparison.reference
+    content = subject.content.get((_FIELDS.get(read.kind, ""), read.domain or "", read.id or ""))
+    value = content[1] if isinstance(content, tuple) else content
+    if isinstance(value, bool) or not isinstance(value, str | int):
         return ""
-    for written in _constants(subject, next(iter(failing.reads))):
-        for term in _rewritten(failing.source, written):
-            source = selector.source.replace(failing.source, term, 1)
-            if _matches(source, subject):
-                return source
-    return ""
-
-
-def _constants(subject: Subject, read: Reference) -> Iterator[str]:
-    """The value the subject has, as it is written in a selector."""
-    path = (_FIELDS.get(read.kind, ""), read.domain or "", read.id or "")
-    content = subject.content.get(path)
-    if isinstance(content, tuple):
-        kind, value = content
-        if kind in ("string", "version", "int"):
-            yield json.dumps(value, ensure_ascii=False)
-    elif isinstance(content, str):
-        yield json.dumps(content)
-
-
-def _rewritten(source: str, constant: str) -> Iterator[str]:
-    """The term with its last constant of the same form exchanged; keys in brackets are no constants."""
-    form = _TEXT if constant.startswith('"') else _NUMBER
-    found = list(form.finditer(source))
-    for last in reversed(found):
-        yield f"{source[: last.start()]}{constant}{source[last.end() :]}"
+    return str(value)
 
 
 def _matches(source: str, subject: Subject) -> bool:

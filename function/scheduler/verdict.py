@@ -74,11 +74,16 @@ def _engine(each: EngineFit, cluster: InferenceCluster, ledger: Ledger, free: Fr
     if not pools:
         return Rejection(Reason.NoPoolsPublished, engine=name)
     split = None if each.options else _split(each)
-    headline = max(pools, key=lambda found: (found.reason.depth, -_missing(found)))
+    headline = max(pools, key=_nearness)
     parts = tuple(found.at(engine=name) for found in pools)
     if split is not None and split.depth > headline.reason.depth:
         return Rejection(split, detail=_apart(each, cluster), engine=name, parts=parts)
     return replace(headline, engine=name, parts=parts)
+
+
+def _nearness(found: Rejection) -> tuple[int, int, int]:
+    """How near a pool comes: the deeper reason, then the fewer nodes missing, then the later selector."""
+    return (found.reason.depth, -_missing(found), -1 if found.selector is None else found.selector)
 
 
 def _missing(found: Rejection) -> int:

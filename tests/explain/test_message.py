@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from function.explain.message import unplaced
+from function.explain.message import histogram, unplaced
 from tests.explain import scarce
 from tests.explain.cases import CASES, EIGHTY, wants
 from tests.support import build, drive, scale
@@ -80,3 +80,12 @@ def test_counts_that_do_not_fit_are_summed() -> None:
     assert told.endswith("for other reasons")
     counts = told.split("another: ")[1].split(", ")
     assert sum(int(each.split()[0]) for each in counts) == len(decision.rejections)
+
+
+def test_where_room_is_short_every_count_stays() -> None:
+    decision = scarce.decide(everything())
+    told = unplaced(decision, 300)
+    assert len(told) <= 300
+    for reason, count in histogram(decision.rejections).items():
+        assert f"{count} {reason.value}" in told
+    assert len(told) < len(unplaced(decision))

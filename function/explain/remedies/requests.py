@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from function.explain.catalogue import Catalogue
 from function.explain.change import Change, Plain, edited, requests_in
-from function.explain.relax import relaxed
+from function.explain.relax import Relaxed, relaxed, respelt
 from function.explain.remedies.seen import EACH, Seen
 from function.scheduler.reason import Reason
 
@@ -19,31 +20,30 @@ if TYPE_CHECKING:
     from function.scheduler.reason import Rejection
 
 
+BLAMED = (Reason.NoMatchingDevice, Reason.DeviceSelectorError)
+
+
 def selectors(seen: Seen) -> Iterator[Change]:
-    """Relax one device selector to a value that a device really has; the one that opens most clusters."""
-    wider: Counter[tuple[str, str]] = Counter()
-    known: dict[tuple[str, Subject], str] = {}
-    for cluster, found in seen.headed(Reason.NoMatchingDevice):
-        pairs = {_failing(seen.question, cluster, leaf) for leaf in found.leaves}
-        wider.update(
-            {(each[0], new) for each in pairs if each and (new := _relaxed(seen.question, each, known))}
-        )
-    for (old, new), _ in sorted(wider.items(), key=lambda item: (-item[1], item[0]))[:EACH]:
-        yield _rewritten(old, new)
+    """Relax one device selector to a value that a device has: less of the same before another thing."""
+    catalogue = Catalogue.of(seen.question.fleet)
+    known: dict[tuple[str, Subject], Relaxed | None] = {}
+    wider: Counter[Relaxed] = Counter()
+    for cluster, found in seen.headed(*BLAMED):
+        failing = {each for leaf in found.leaves if (each := _failing(seen.question, cluster, leaf))}
+        for each in failing - known.keys():
+            selector = seen.question.selectors.device[each[0]]
+            known[each] = relaxed(selector, each[1]) or respelt(selector, each[1], catalogue)
+        wider.update({new for each in failing if (new := known[each])})
+    ordered = sorted(wider.items(), key=lambda item: (item[0].another, -item[1], item[0]))
+    for change, _ in ordered[:EACH]:
+        yield _rewritten(change.old, change.new)
 
 
 def _failing(question: Question, cluster: InferenceCluster, leaf: Rejection) -> tuple[str, Subject] | None:
     """The selector that fails and the closest device."""
-    source = source_of(question, leaf) if leaf.reason is Reason.NoMatchingDevice else ""
+    source = source_of(question, leaf) if leaf.reason in BLAMED else ""
     device = _device(cluster, leaf)
     return (source, device.subject) if device is not None and source else None
-
-
-def _relaxed(question: Question, failing: tuple[str, Subject], known: dict[tuple[str, Subject], str]) -> str:
-    """The selector relaxed for the device, worked out once for each pair of them."""
-    if failing not in known:
-        known[failing] = relaxed(question.selectors.device[failing[0]], failing[1])
-    return known[failing]
 
 
 def source_of(question: Question, leaf: Rejection) -> str:
@@ -72,7 +72,7 @@ def _rewritten(old: str, new: str) -> Change:
                 selector["cel"] = new if selector["cel"] == old else selector["cel"]
 
     facts = {"selector": old, "instead": new}
-    text = f"relax the selector {old} to {new}"
+    text = f"change the selector {old} to {new}"
     return Change("RelaxSelector", text, lambda question: edited(question, edit), facts, group=f"relax {old}")
 
 

@@ -1,0 +1,108 @@
+"""Hints: one change of each kind, as small as it can be, and none where none helps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from function.explain.hints import SHOWN, TRIES, hints
+from tests.explain import scarce
+from tests.explain.cases import CASES, EIGHTY, here, one, placing, wants
+from tests.support import build, drive
+from tests.support.world import World
+
+Plain = dict[str, Any]
+
+
+def told(world: World) -> list[tuple[str, str, int]]:
+    """Return kind, message and what it unlocks, of every hint."""
+    decision = scarce.decide(world)
+    found = [each.plain for each in hints(decision, decision.survey())]
+    return [(each["change"], each["message"], each["unlocks"]) for each in found]
+
+
+BY_REASON = {
+    "InsufficientNodes": ("AddNodes", "add 1 node to pool p of cluster here (2 to 3)", 1),
+    "InsufficientDevices": ("AddNodes", "add 1 node to pool p of cluster here (1 to 2)", 1),
+    "PoolOvercommitted": ("AddNodes", "add 2 nodes to pool p of cluster here (2 to 4)", 1),
+    "JointCapacity": ("AddNodes", "add 1 node to pool p of cluster here (2 to 3)", 1),
+    "UntoleratedTaint": ("TolerateTaint", "tolerate the taint maintenance=soon:NoSchedule (here)", 1),
+    "ClusterNotReady": ("ClusterReady", "once cluster here is Ready", 1),
+    "ClusterSelectorMismatch": ("SelectLabel", "select tier=dev instead of prod (here)", 1),
+    "DeviceCountShort": ("LowerCount", "ask for 4 instead of 8 devices in request gpu", 1),
+    "NoMatchingDevice": (
+        "RelaxSelector",
+        f"change the selector {EIGHTY} to {EIGHTY.replace('80Gi', '40Gi')}",
+        1,
+    ),
+    "MaxReplicasPerCluster": ("RaiseLimit", "raise placement.maxReplicasPerCluster to 2", 1),
+    "SearchBudgetExceeded": ("RaiseLimit", "raise searchBudget in the function's input to 10", 1),
+}
+
+
+@pytest.mark.parametrize("reason", BY_REASON)
+def test_the_smallest_change_for_a_reason(reason: str) -> None:
+    assert told(CASES[reason]().world)[0] == BY_REASON[reason]
+
+
+def test_freeing_what_another_deployment_holds() -> None:
+    stranger = build.deployment("stranger", namespace="ads")
+    taking = [build.replica(stranger, "here", index, pools="p") for index in range(2)]
+    found = told(one(wants(build.request()), replicas=taking))
+    assert ("FreeNodes", "free 1 node of pool p of cluster here, held by ads/stranger", 1) in found
+
+
+def test_lowering_min_replicas_to_what_fits() -> None:
+    made = wants(build.request(), replicas=4)
+    made["spec"]["minReplicas"] = 3
+    assert ("RaiseLimit", "lower minReplicas from 3 to 2", 2) in told(one(made))
+
+
+def test_the_nearest_name_for_one_that_nobody_publishes() -> None:
+    typo = 'device.attributes["gpu.nvidia.com"].architecure == "Hopper"'
+    [found] = told(one(wants(build.request("gpu", 1, typo))))
+    assert found == (
+        "RelaxSelector",
+        f"change the selector {typo} to {typo.replace('architecure', 'architecture')}",
+        1,
+    )
+
+
+def test_less_of_the_same_comes_before_another_thing() -> None:
+    """A little less memory on the right GPU before another GPU, whichever opens more clusters."""
+    made = wants(build.request("gpu", 1, build.HOPPER, EIGHTY))
+    other = [
+        build.cluster(f"ada-{n}", [build.pool("p", 2, [build.gpu(architecture="Ada")])]) for n in range(3)
+    ]
+    right = here(build.pool("p", 2, [build.gpu(memory="81559Mi")]))
+    assert "81559Mi" in told(one(made, *other, right))[0][1]
+
+
+def test_what_two_changes_would_be_needed_for_is_no_hint() -> None:
+    tainted = here(build.pool("p", 0), taints=[build.taint("a")], ready=False)
+    assert told(one(wants(build.request()), tainted)) == []
+
+
+def test_none_when_nothing_is_missing() -> None:
+    assert told(one(wants(build.request()))) == []
+
+
+def test_few_are_tried_and_fewer_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    from function.explain import hints as module
+
+    tried = []
+    real = module.schedule
+    monkeypatch.setattr(module, "schedule", lambda question: tried.append(1) or real(question))
+    clusters = [build.cluster(f"c{n}", [build.pool(f"p{m}", n) for m in range(4)]) for n in range(30)]
+    spread = placing(wants(build.request("gpu", 8), replicas=200), maxReplicasPerCluster=1)
+    found = told(World(spread, clusters, [], {}))
+    assert 0 < len(tried) <= TRIES
+    assert len(found) <= SHOWN
+
+
+def test_trying_changes_out_changes_nothing() -> None:
+    made = CASES["InsufficientNodes"]().world
+    plain, status = drive.run(made), drive.run(made.but(input={"explain": "Status"}))
+    assert (plain.desired, plain.conditions) == (status.desired, status.conditions)
+    assert plain.counts == status.counts
