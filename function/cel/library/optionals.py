@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from function.cel.declarations import function, method
-from function.cel.errors import EvaluationError
+from function.cel.errors import EvaluationError, no_overload
 from function.cel.values import NONE, Duration, Map, Optional, UInt, Value
 
 _SIZED = (str, bytes, list, Map)
@@ -26,7 +26,9 @@ def of_non_zero(value: Value) -> Optional:
 
 
 def present(values: list[Optional]) -> list[Value]:
-    """Return the values that are there."""
+    """Return the values that are there. Raises EvaluationError for an element that is no optional."""
+    if not all(type(optional) is Optional for optional in values):
+        raise no_overload("unwrap: an element is not an optional")
     return [optional.value for optional in values if optional.present]
 
 
