@@ -1,4 +1,7 @@
-"""The actual values where a selector's first failing term reads: `memory 80Gi`."""
+"""The actual values where a selector's first failing term reads: `memory 80Gi`.
+
+A term that reads no name of its own (`"x" in device.attributes`) is told as it stands.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ if TYPE_CHECKING:
 
     from function.cel import Reference, Selector, Subject
 
+_MAPS = {"attribute", "capacity", "label"}
 _FIELDS = {"attribute": "attributes", "label": "labels"}
 
 
@@ -16,7 +20,9 @@ def actual(selector: Selector, subject: Subject) -> str:
     """What the subject publishes where the first failing term reads; empty when it reads nothing."""
     for term in selector.conjuncts():
         if term.evaluate(subject).kind != "match":
-            return ", ".join(_told(subject, each) for each in sorted(term.reads, key=str))
+            named = [each for each in sorted(term.reads, key=str) if each.id or each.kind not in _MAPS]
+            told = [_told(subject, each) for each in named]
+            return ", ".join(told) or f"{term.source} is false"
     return ""
 
 
