@@ -81,9 +81,10 @@ def _engine(each: EngineFit, cluster: InferenceCluster, ledger: Ledger, free: Fr
     return replace(headline, engine=name, parts=parts)
 
 
-def _nearness(found: Rejection) -> tuple[int, int, int]:
-    """How near a pool comes: the deeper reason, then the fewer nodes missing, then the later selector."""
-    return (found.reason.depth, -_missing(found), -1 if found.selector is None else found.selector)
+def _nearness(found: Rejection) -> tuple[int, int, int, int]:
+    """How near a pool comes: the deeper reason, fewer nodes missing, fewer requests failing, later selector."""
+    selector = -1 if found.selector is None else found.selector
+    return (found.reason.depth, -_missing(found), -len(found.leaves), selector)
 
 
 def _missing(found: Rejection) -> int:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,17 +77,20 @@ CASES: dict[str, tuple[str, Callable[[Plain], None], tuple[str, ...], int]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_why_reads_as_reviewed(name: str, tmp_path: Path) -> None:
-    example, edit, options, code = CASES[name]
+def asked(name: str, where: Path, *more: str) -> tuple[int, str]:
+    """Return exit code and output of `why` for a case."""
+    example, edit, options, _ = CASES[name]
     made = yaml.safe_load((EXAMPLE / example / "xr.yaml").read_text())
     edit(made)
-    file = tmp_path / "xr.yaml"
+    file = where / "xr.yaml"
     file.write_text(yaml.safe_dump(made))
-    asked = ["why", made["metadata"]["name"], str(EXAMPLE / "fleet"), str(file), *options]
-    told = CliRunner().invoke(main, asked)
-    assert told.exit_code == code, told.output
-    text = "".join(f"{line.rstrip()}\n" for line in told.output.splitlines())
+    call = ["why", made["metadata"]["name"], str(EXAMPLE / "fleet"), str(file), *options, *more]
+    told = CliRunner().invoke(main, call)
+    return told.exit_code, told.output
+
+
+def compare(name: str, text: str) -> None:
+    """Compare a text with the reviewed one."""
     golden = GOLDEN / f"{name}.txt"
     if os.environ.get("UPDATE_GOLDEN"):
         GOLDEN.mkdir(exist_ok=True)
@@ -94,5 +98,48 @@ def test_why_reads_as_reviewed(name: str, tmp_path: Path) -> None:
     assert text == golden.read_text()
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_why_reads_as_reviewed(name: str, tmp_path: Path) -> None:
+    code, output = asked(name, tmp_path)
+    assert code == CASES[name][3], output
+    compare(name, "".join(f"{line.rstrip()}\n" for line in output.splitlines()))
+
+
+def test_the_conditions_read_as_reviewed(tmp_path: Path) -> None:
+    lines = []
+    for name in CASES:
+        told = json.loads(asked(name, tmp_path, "-o", "json")[1])
+        lines += [
+            f"{name}: {each['type']}={each['status']} {each['reason']}: {each['message']}\n"
+            for each in told["conditions"]
+        ]
+    compare("conditions", "".join(lines))
+
+
+def test_json_says_why_one_cluster_is_not_chosen(tmp_path: Path) -> None:
+    told = json.loads(asked("why-not-there", tmp_path, "-o", "json")[1])
+    [cluster] = told["placement"]["clusters"]
+    assert (cluster["name"], cluster["verdict"], cluster["reason"]) == (
+        "gke-us-central1",
+        "Rejected",
+        "UntoleratedTaint",
+    )
+    assert [each["name"] for each in cluster["pools"]] == ["h100", "l4"]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--cluster", "gke-us-centrall"), "did you mean gke-us-central1"),
+        (("--pool", "h100x"), 'no node pool "h100x"; did you mean'),
+    ],
+)
+def test_what_is_not_there_is_refused_with_the_nearest(options: tuple[str, ...], complaint: str) -> None:
+    files = [str(EXAMPLE / "fleet"), str(EXAMPLE / "small-model")]
+    told = CliRunner().invoke(main, ["why", "qwen3-8b", *files, *options])
+    assert told.exit_code == 1
+    assert complaint in told.output
+
+
 def test_no_golden_is_left_over() -> None:
-    assert {each.stem for each in GOLDEN.glob("*.txt")} == set(CASES)
+    assert {each.stem for each in GOLDEN.glob("*.txt")} == {*CASES, "conditions"}
