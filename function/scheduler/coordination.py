@@ -1,8 +1,9 @@
 """coordination: GlobalOrder. Every instance places for all deployments in one order, on one ledger.
 
 Those whose turn comes before ours are taken through a pass of their own first; what they would place is
-charged, and only our slice is emitted. Equal snapshots give disjoint claims without a lock. A deployment
-whose selectors do not compile is passed over.
+charged, and only our slice is emitted. Equal snapshots give disjoint claims without a lock; old lists may
+differ once replicas come and go, and what they did is mended by `overcommit: Yield` only. A deployment whose
+selectors do not compile places nothing in its pass, here as on its own.
 """
 
 from __future__ import annotations
@@ -27,8 +28,6 @@ def reserve(question: Question, ledger: Ledger, run: Callable[[Question, Ledger]
     """
     for peer in question.peers.earlier:
         asked = ask(peer.deployment, peer.fleet, question.config)
-        if asked.selectors.invalid:
-            continue
         for each in run(asked, ledger).dropped:
             if each.cause is Cause.Replaced:
                 ledger.occupy(each.own.replica, each.own.holds)
