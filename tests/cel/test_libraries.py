@@ -383,6 +383,7 @@ LOOPS = [
     ("the capacity", "device.capacity['d'].exists(k, v, v.isGreaterThan(quantity('99E')))", "match"),
 ]
 OPTIONALS = [
+    ("unwrap of what is no optional", "optional.unwrap(dyn([1])) == [1]", "error"),
     (
         "a field that is there",
         f"{D}.?yes.orValue(false) && {D}.?yes.hasValue() && {D}[?'yes'].value()",
