@@ -14,7 +14,10 @@ LAST_RESORT = "first by name"
 
 def rejection_line(rejection: Rejection) -> str:
     """`main on frontier: needs 2, 1 free of 4`."""
-    where = " on ".join(part for part in (rejection.engine, rejection.pool) if part)
+    engine = rejection.engine
+    if rejection.alternative:
+        engine = f"{engine} ({rejection.alternative})" if engine else rejection.alternative
+    where = " on ".join(part for part in (engine, rejection.pool) if part)
     return ": ".join(part for part in (where, particular_line(rejection)) if part)
 
 

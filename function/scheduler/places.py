@@ -136,7 +136,7 @@ class Places:
         for number, shape in enumerate(self._question.deployment.shapes):
             fit = self._fits.cluster(number, shape.engines, cluster)
             for each in on_pools(fit, cluster, self._ledger, self.free(cluster)):
-                yield shape, each
+                yield shape, each.of(shape.name)
 
     def headroom(self, cluster: InferenceCluster, limit: int) -> int:
         """How many more replicas the cluster would take, counted up to a limit: placed and taken back."""
@@ -174,4 +174,5 @@ class Places:
         if isinstance(found, Candidate):
             return None
         fit = self._fits.cluster(number, shape.engines, cluster)
-        return below_gates(fit, cluster, self._ledger, self.free(cluster), found)
+        rejected = below_gates(fit, cluster, self._ledger, self.free(cluster), found)
+        return rejected.at(alternative=shape.name) if shape.name else rejected

@@ -57,6 +57,8 @@ class Rejection:
     reason: Reason
     detail: str = ""
     """The particular: the taint, the label, the error's text, the device's actual value."""
+    alternative: str = ""
+    """The alternative shape it is about; empty for the primary engines."""
     pool: str = ""
     engine: str = ""
     member: str = ""
@@ -74,14 +76,16 @@ class Rejection:
     parts: tuple[Rejection, ...] = ()
     """The rejections below this one: of the pools under an engine, of the engines under a cluster."""
 
-    def at(self, *, pool: str = "", engine: str = "", member: str = "") -> Rejection:
+    def at(self, *, alternative: str = "", pool: str = "", engine: str = "", member: str = "") -> Rejection:
         """The same rejection, and those below it, with the place where it happened filled in."""
+        below = {"alternative": alternative, "pool": pool, "engine": engine, "member": member}
         return replace(
             self,
+            alternative=self.alternative or alternative,
             pool=self.pool or pool,
             engine=self.engine or engine,
             member=self.member or member,
-            parts=tuple(each.at(pool=pool, engine=engine, member=member) for each in self.parts),
+            parts=tuple(each.at(**below) for each in self.parts),
         )
 
     @property

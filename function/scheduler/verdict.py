@@ -35,6 +35,12 @@ class OnPools:
     """Nodes it takes; None when it does not fit however many are free."""
     rejection: Rejection | None
 
+    def of(self, alternative: str) -> OnPools:
+        """The same, signed with the alternative shape that the engine belongs to."""
+        if self.rejection is None or not alternative:
+            return self
+        return replace(self, rejection=self.rejection.at(alternative=alternative))
+
 
 def below_gates(
     fit: ClusterFit, cluster: InferenceCluster, ledger: Ledger, free: Free, outcome: Reason
@@ -82,7 +88,7 @@ def _engine(each: EngineFit, cluster: InferenceCluster, ledger: Ledger, free: Fr
 
 
 def _nearness(found: Rejection) -> tuple[int, int, int, int]:
-    """How near a pool comes: the deeper reason, fewer nodes missing, fewer requests failing, later selector."""
+    """How near a pool comes: deeper reason, fewer nodes missing, fewer failures, later selector."""
     selector = -1 if found.selector is None else found.selector
     return (found.reason.depth, -_missing(found), -len(found.leaves), selector)
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from function.explain.clusters import OTHERS
+from function.explain.remedies.requests import source_of
 from function.explain.report import LIMIT
 from tests.explain import scarce
-from tests.explain.cases import CASES, here, one, wants
+from tests.explain.cases import CASES, EIGHTY, here, one, wants
 from tests.support import build, drive, scale
 from tests.support.world import World
 
@@ -179,3 +180,19 @@ def test_it_stays_within_its_size(clusters: int, replicas: int, length: int, rea
     assert len(found["clusters"]) + found["clustersOmitted"] == clusters
     assert len([each for each in found["clusters"] if each["name"] not in hosting]) <= OTHERS or length > 20
     assert max(len(each[2]) for each in answer.conditions.values()) <= 512
+
+
+def test_a_rejection_of_an_alternative_says_which_and_shows_its_own_selector() -> None:
+    """Both shapes have an engine of one name; the selector that is shown is that of the right one."""
+    made = wants(build.request("gpu", 1, build.GPUS, EIGHTY))
+    other = build.engine(members=[build.member(devices=[build.request("gpu", 16, build.GPUS)])])
+    made["spec"]["template"]["spec"]["alternatives"] = [{"name": "large", "engines": [other]}]
+    small = here(build.pool("p", 2, [build.gpu(memory="40Gi")]))
+    decision = scarce.decide(one(made, small))
+    assert decision.places is not None
+    found = [each.rejection for _, each in decision.places.on_pools(decision.question.fleet.clusters["here"])]
+    told = [
+        (leaf.alternative, leaf.reason.name, source_of(decision.question, leaf)) for leaf in found if leaf
+    ]
+    assert told == [("", "NoMatchingDevice", EIGHTY), ("large", "DeviceCountShort", "")]
+    assert decision.rejections["here"].alternative == "large"

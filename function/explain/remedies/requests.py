@@ -14,7 +14,7 @@ from function.scheduler.reason import Reason
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from function.api import Device, InferenceCluster
+    from function.api import Device, InferenceCluster, Member
     from function.cel import Subject
     from function.scheduler.question import Question
     from function.scheduler.reason import Rejection
@@ -50,13 +50,22 @@ def source_of(question: Question, leaf: Rejection) -> str:
     """The text of the selector that a rejection is about; empty when it is about none."""
     if leaf.selector is None:
         return ""
-    for shape in question.deployment.shapes:
-        for engine in shape.engines:
-            for member in engine.members if engine.name == leaf.engine else ():
-                for request in member.requests if member.role == leaf.member else ():
-                    if request.name == leaf.request:
-                        return request.ranked[leaf.rank].selectors[leaf.selector].cel
+    for member in _members(question, leaf):
+        if not leaf.request and member.node_selector:
+            return member.node_selector.selectors[leaf.selector].cel
+        for request in member.requests:
+            if request.name == leaf.request:
+                return request.ranked[leaf.rank].selectors[leaf.selector].cel
     return ""
+
+
+def _members(question: Question, leaf: Rejection) -> Iterator[Member]:
+    """The member that a rejection is about."""
+    for shape in question.deployment.shapes:
+        for engine in shape.engines if shape.name == leaf.alternative else ():
+            yield from (
+                each for each in engine.members if (engine.name, each.role) == (leaf.engine, leaf.member)
+            )
 
 
 def _device(cluster: InferenceCluster, leaf: Rejection) -> Device | None:
