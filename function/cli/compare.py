@@ -98,6 +98,10 @@ def pools_of(decision: Decision) -> Iterator[tuple[str, str, str]]:
         yield placed.name, placed.identity.cluster, "+".join(dict.fromkeys(chosen))
 
 
+def _url(spec: object) -> str:
+    return str(spec.get("url", "")) if isinstance(spec, dict) else ""
+
+
 def outcome(planned: Planned) -> Outcome:
     """Read one deployment's outcome from its plan."""
     response, decision = planned.response, planned.response.decision
@@ -106,7 +110,7 @@ def outcome(planned: Planned) -> Outcome:
     if decision is None:
         return Outcome(reason=reason, message=message)
     endpoints = {
-        each.resource["metadata"]["name"]: str(each.resource.get("spec", {}).get("url", ""))
+        str(each.resource["metadata"].get("name")): _url(each.resource.get("spec"))
         for each in response.desired.values()
         if each.resource.get("kind") == "ModelEndpoint"
     }

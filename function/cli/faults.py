@@ -36,7 +36,7 @@ def faults_of(manifests: Manifests, world: World) -> list[str]:
     for kind, model in _MODELS.items():
         for manifest in manifests[kind]:
             found.extend(_parsed(manifest, model, manifest.content))
-    completed = {each["metadata"]["name"]: each for each in world.clusters}
+    completed = {str(each["metadata"]["name"]): each for each in world.clusters}
     for manifest in manifests["InferenceCluster"]:
         found.extend(_parsed(manifest, InferenceCluster, completed[manifest.name]))
     found.extend(

@@ -78,7 +78,8 @@ def _map(content: object, key: str) -> dict[str, Any]:
 
 def _is_own(content: dict[str, Any], deployment: Manifest) -> bool:
     metadata = _map(content, "metadata")
-    owners = [each for each in metadata.get("ownerReferences") or [] if isinstance(each, dict)]
+    listed = metadata.get("ownerReferences")
+    owners = [each for each in (listed if isinstance(listed, list) else []) if isinstance(each, dict)]
     controllers = [each.get("uid") for each in owners if each.get("controller") is True]
     uid = deployment.metadata.get("uid")
     return (

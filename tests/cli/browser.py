@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 import time
 import urllib.error
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
-PORT = 9517
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -41,25 +41,29 @@ needed = pytest.mark.skipif(
 class Browser:
     """One browser session."""
 
-    def __init__(self, session: str) -> None:
-        self._session = session
+    def __init__(self, port: int, session: str) -> None:
+        self._port, self._session = port, session
 
     def open(self, url: str) -> None:
-        _call("POST", f"/session/{self._session}/url", {"url": url})
+        _call(self._port, "POST", f"/session/{self._session}/url", {"url": url})
 
     def run(self, script: str) -> Any:
         """Run the body of a function in the page, and return what it returns."""
-        return _call("POST", f"/session/{self._session}/execute/sync", {"script": script, "args": []})
+        return _call(
+            self._port, "POST", f"/session/{self._session}/execute/sync", {"script": script, "args": []}
+        )
 
     def wait_for(self, script: str) -> Any:
         """Run the body of an async function in the page, and return what it gives to `done`."""
         body = f"const done = arguments[0]; {script}"
-        return _call("POST", f"/session/{self._session}/execute/async", {"script": body, "args": []})
+        return _call(
+            self._port, "POST", f"/session/{self._session}/execute/async", {"script": body, "args": []}
+        )
 
 
-def _call(method: str, path: str, body: Any = None) -> Any:
+def _call(port: int, method: str, path: str, body: Any = None) -> Any:
     request = urllib.request.Request(
-        f"http://127.0.0.1:{PORT}{path}",
+        f"http://127.0.0.1:{port}{path}",
         data=None if body is None else json.dumps(body).encode(),
         method=method,
         headers={"Content-Type": "application/json"},
@@ -69,11 +73,17 @@ def _call(method: str, path: str, body: Any = None) -> Any:
         return json.load(answer)["value"]
 
 
-def _up() -> bool:
+def _up(port: int) -> bool:
     try:
-        return bool(_call("GET", "/status")["ready"])
+        return bool(_call(port, "GET", "/status")["ready"])
     except (urllib.error.URLError, OSError):
         return False
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 @contextmanager
@@ -82,17 +92,18 @@ def browsing(profile: Path, *, scheme: str = "light") -> Iterator[Browser]:
     settings = f"--blink-settings=preferredColorScheme={0 if scheme == 'dark' else 1}"
     arguments = [*FLAGS, settings, f"--user-data-dir={profile}"]
     options = {"goog:chromeOptions": {"binary": CHROMIUM, "args": arguments}}
-    driver = subprocess.Popen([str(DRIVER), f"--port={PORT}"], stdout=subprocess.DEVNULL)
+    port = _free_port()
+    driver = subprocess.Popen([str(DRIVER), f"--port={port}"], stdout=subprocess.DEVNULL)
     try:
         for _ in range(100):
-            if _up():
+            if _up(port):
                 break
             time.sleep(0.1)
         session = _call("POST", "/session", {"capabilities": {"alwaysMatch": options}})["sessionId"]
         try:
-            yield Browser(session)
+            yield Browser(port, session)
         finally:
-            _call("DELETE", f"/session/{session}")
+            _call(port, "DELETE", f"/session/{session}")
     finally:
         driver.terminate()
         driver.wait(timeout=10)

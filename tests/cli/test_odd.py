@@ -1,0 +1,87 @@
+"""Whatever stands in the files, every command answers or says what is wrong: it never breaks.
+
+One value somewhere in a fleet is replaced by an odd one, or left out; then every command is asked.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cli.command import run, write
+from tests.cli.fleets import fleet
+from tests.support import build
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ODD: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    1.5,
+    10**18,
+    "",
+    "x",
+    "é\n{}",
+    [],
+    [None],
+    ["x"],
+    {},
+    {"": None},
+    [[{}]],
+)
+TRIES = {"quick": 60, "gate": 1_000, "soak": 30_000}[os.environ.get("FLEET_SCALE", "quick")]
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    found = [path] if path else []
+    keys = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    return found + [place for key in keys for place in _places(value[key], (*path, key))]
+
+
+def _mutated(draw: random.Random, objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    changed = copy.deepcopy(objects)
+    for _ in range(draw.randint(1, 2)):
+        target: Any = draw.choice(changed)
+        *parents, last = draw.choice(_places(target))
+        for part in parents:
+            target = target[part]
+        if isinstance(target, dict) and draw.random() < 0.3:
+            del target[last]
+        else:
+            target[last] = copy.deepcopy(draw.choice(ODD))
+    return changed
+
+
+def _with_all(seed: int) -> list[dict[str, Any]]:
+    objects = fleet(seed)
+    running = [each for each in objects if each["kind"] == "ModelReplica"]
+    cache = build.cache("weights", {"region": "eu"})
+    return [*objects, *(build.endpoint(each) for each in running), cache]
+
+
+@pytest.mark.parametrize("seed", range(TRIES))
+def test_no_command_breaks_on_an_odd_value(seed: int, tmp_path: Path) -> None:
+    draw = random.Random(seed)
+    path = write(tmp_path / "f.yaml", _mutated(draw, _with_all(seed % 20)))
+    commands: tuple[tuple[str, ...], ...] = (
+        ("plan",),
+        ("plan", "-o", "json"),
+        ("whatif", "--drain", "cluster-a"),
+        ("headroom",),
+        ("verify", "-o", "json"),
+        ("map",),
+        ("map", "-o", "svg"),
+        ("advise", "--max-moves", "1"),
+        ("snapshot",),
+    )
+    name, *options = draw.choice(commands)
+    ran = run(name, path, *options)
+    assert ran.code in (0, 1, 2)
+    assert ran.out or ran.err
