@@ -99,7 +99,7 @@ def browsing(profile: Path, *, scheme: str = "light") -> Iterator[Browser]:
             if _up(port):
                 break
             time.sleep(0.1)
-        session = _call("POST", "/session", {"capabilities": {"alwaysMatch": options}})["sessionId"]
+        session = _call(port, "POST", "/session", {"capabilities": {"alwaysMatch": options}})["sessionId"]
         try:
             yield Browser(port, session)
         finally:
