@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from function.api.replica import WAS_READY_ANNOTATION
 from function.compose.objects import as_observed, composed, labels
-from function.exchange import Desired
+from function.exchange import Desired, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from function.api import Engine, Member, ModelDeployment
+    from function.exchange import Shape
     from function.scheduler.candidate import Candidate
     from function.scheduler.decision import Kept, Placed
     from function.scheduler.options import EngineOption
@@ -115,30 +116,60 @@ def _updated_engine(engine: Engine, observed: Mapping[str, Any]) -> dict[str, An
     return _engine(engine, members)
 
 
+_STAMPED: Shape = {
+    "spec": {
+        "engines": {
+            "name": None,
+            "members": {
+                "role": None,
+                "nodePoolName": None,
+                "deviceRequests": None,
+                "deviceConstraints": None,
+            },
+        }
+    }
+}
+"""What an updated replica keeps of what was stamped on it; the templates come from the deployment."""
+
+
 def _updated(deployment: ModelDeployment, kept: Kept) -> dict[str, Any]:
     own, shape = kept.own, kept.shape
     assert own.identity is not None  # noqa: S101 - only a replica with an identity is updated
     assert shape is not None  # noqa: S101 - see kept_replica
     by_name = {engine.name: engine for engine in shape.engines}
-    engines = [
-        _updated_engine(by_name[each["name"]], each) for each in own.document.plain()["spec"]["engines"]
-    ]
+    stamped = own.document.project(_STAMPED)["spec"]["engines"]
+    engines = [_updated_engine(by_name[each["name"]], each) for each in stamped]
     labelled = labels(deployment, own.identity, shape.name)
     return composed(
         KIND, own.replica.name, deployment.namespace, labelled, _spec(deployment, own.cluster, engines)
     )
 
 
-def kept_replica(deployment: ModelDeployment, kept: Kept, *, remember: bool = False) -> Desired:
+def _resource(deployment: ModelDeployment, kept: Kept) -> dict[str, Any] | None:
+    document = kept.own.document
+    try:
+        if kept.shape is not None:
+            return _updated(deployment, kept)
+        if not kept.own.observed:
+            document.plain()
+    except Unreadable:
+        if not kept.own.observed:
+            return None
+    return as_observed(document, kind=KIND, namespace=deployment.namespace)
+
+
+def kept_replica(deployment: ModelDeployment, kept: Kept, *, remember: bool = False) -> Desired | None:
     """A replica that stays: updated in place, or exactly as observed.
+
+    None for one that is only listed and of which some part cannot be read: there is nothing to write again,
+    and Crossplane, which has not observed it, does not delete it.
 
     With `remember` it is noted on it that it was Ready once, and the note is carried on ever after. Only on
     an observed one: what is only listed may be gone already, and would come back as another that never was.
     """
-    if kept.shape is None:
-        resource = as_observed(kept.own.document, kind=KIND, namespace=deployment.namespace)
-    else:
-        resource = _updated(deployment, kept)
+    resource = _resource(deployment, kept)
+    if resource is None:
+        return None
     replica = kept.own.replica
     if kept.own.observed and (replica.was_ready or (remember and replica.ready is True)):
         resource["metadata"]["annotations"] = {WAS_READY_ANNOTATION: "true"}

@@ -42,7 +42,11 @@ def desired(decision: Decision) -> dict[str, Desired]:
     """Everything desired: kept and new replicas, and the endpoints of those that are ready for traffic."""
     deployment = decision.question.deployment
     remember = decision.question.config.overcommit == "Yield"
-    found = {kept.own.key: kept_replica(deployment, kept, remember=remember) for kept in decision.kept}
+    found = {
+        kept.own.key: resource
+        for kept in decision.kept
+        if (resource := kept_replica(deployment, kept, remember=remember)) is not None
+    }
     found |= {replica_key(placed.identity): placed_replica(deployment, placed) for placed in decision.placed}
     found |= endpoints(decision)
     return dict(sorted(found.items()))

@@ -121,13 +121,5 @@ def test_mutated_bytes_are_answered_or_refused(number: int, function: Function) 
         except wire.Malformed:
             refused += 1
             continue
-        if any(each.message == SORRY for each in response.results):
-            assert safe(content, response), f"seed {seed}"
+        assert all(each.message != SORRY for each in response.results), f"seed {seed}"
     assert refused
-
-
-def safe(content: bytes, response: drive.pb.RunFunctionResponse) -> bool:
-    """Say whether an answer that is none removes nothing: it is fatal, or it desires all that is observed."""
-    observed = set(wire.decode(content).message.observed.resources)
-    fatal = any(each.severity == drive.pb.SEVERITY_FATAL for each in response.results)
-    return fatal or observed <= set(response.desired.resources)
