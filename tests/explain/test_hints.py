@@ -106,3 +106,14 @@ def test_trying_changes_out_changes_nothing() -> None:
     plain, status = drive.run(made), drive.run(made.but(input={"explain": "Status"}))
     assert (plain.desired, plain.conditions) == (status.desired, status.conditions)
     assert plain.counts == status.counts
+
+
+def test_as_few_nodes_as_will_do() -> None:
+    """Two of the three engines fit with one node more, the third goes to the other pool."""
+    engines = [build.engine(name, copies=copies) for name, copies in (("a", 2), ("b", 1), ("c", 2))]
+    pools = here(build.pool("p", 2), build.pool("q", 2))
+    assert told(one(build.deployment(engines=engines), pools))[0] == (
+        "AddNodes",
+        "add 1 node to pool p of cluster here (2 to 3)",
+        1,
+    )

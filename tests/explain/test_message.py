@@ -88,4 +88,5 @@ def test_where_room_is_short_every_count_stays() -> None:
     assert len(told) <= 300
     for reason, count in histogram(decision.rejections).items():
         assert f"{count} {reason.value}" in told
+    assert told.count("(") > 0, "as many particulars as fit"
     assert len(told) < len(unplaced(decision))

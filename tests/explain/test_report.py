@@ -196,3 +196,9 @@ def test_a_rejection_of_an_alternative_says_which_and_shows_its_own_selector() -
     ]
     assert told == [("", "NoMatchingDevice", EIGHTY), ("large", "DeviceCountShort", "")]
     assert decision.rejections["here"].alternative == "large"
+
+
+def test_a_pool_that_is_too_small_at_all_is_not_resolved_by_waiting() -> None:
+    world = one(build.deployment(engines=[build.engine(copies=3)]))
+    [cluster] = placement(world)["clusters"]
+    assert (cluster["reason"], cluster["resolvable"]) == ("InsufficientNodes", False)
