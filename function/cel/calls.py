@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.cel.code import Code, CodeSteps, Frame, Run, relative
+from function.cel.code import Code, CodeSteps, Frame, Run, is_path, relative
 from function.cel.cost import dispatched, spend
 from function.cel.descent import each
 from function.cel.errors import EvaluationError, Mistake, no_overload
@@ -12,6 +12,7 @@ from function.cel.folding import folded
 from function.cel.library import operators
 from function.cel.nodes import Call, Name, Node, Select, operands, written
 from function.cel.operators import equal
+from function.cel.passing import passing
 from function.cel.paths import optional_selected, path_code
 from function.cel.runtime import admission, direct
 from function.cel.scope import BUDGET
@@ -37,7 +38,7 @@ def call_code(generator: Generator, node: Call) -> CodeSteps:
     if node.function in ("_&&_", "_||_"):
         return _logic(node)
     if node.function == "_?_:_":
-        return _choice(node)
+        return _choice(generator, node)
     if node.function == "_?._":
         return _optional_select(node)
     if node.function == "_[_]":
@@ -81,9 +82,13 @@ def _logic(node: Call) -> CodeSteps:
     return Code(run, first.cost)
 
 
-def _choice(node: Call) -> CodeSteps:
+def _choice(generator: Generator, node: Call) -> CodeSteps:
     condition, one, other = yield from each(node.args)
-    test, yes, no = condition.run, one.run, other.run
+    test = condition.run
+    yes, no = (
+        code.run if is_path(branch) else passing(code.run, generator.checked.types[branch])
+        for code, branch in zip((one, other), node.args[1:], strict=True)
+    )
     yes_cost, no_cost = _branch_cost(one, node.args[1]), _branch_cost(other, node.args[2])
 
     def run(frame: Frame) -> Value:

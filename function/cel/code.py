@@ -35,6 +35,13 @@ def constant(value: Value) -> Code:
     return Code(lambda _frame: value, 0, value)
 
 
+def is_path(node: Node) -> bool:
+    """Whether Kubernetes reads the node as a path, so that its value arrives as it is."""
+    if isinstance(node, Name | Select):
+        return True
+    return isinstance(node, Call) and node.function in ("_[_]", "_[?_]", "_?._", "_?_:_")
+
+
 def relative(operand: Node) -> int:
     """Return the unit that Kubernetes charges for reaching into something computed."""
     if isinstance(operand, Name | Select):

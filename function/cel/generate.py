@@ -30,6 +30,7 @@ from function.cel.nodes import (
     OptionalMap,
     Select,
 )
+from function.cel.passing import passing
 from function.cel.paths import path_code, present, selected
 from function.cel.scope import BUDGET
 from function.cel.values import Map, Optional, TypeValue, Value, normal_key
@@ -74,9 +75,8 @@ class Generator:
             return constant(TypeValue(self.checked.type_values[node]))
         variable = self.checked.variables[node]
         slot = variable.slot
-        if not variable.lazy:
-            return Code(lambda frame: frame[slot], 1)
-        return Code(_lazy(slot), 1)
+        run = _lazy(slot) if variable.lazy else (lambda frame: frame[slot])
+        return Code(passing(run, self.checked.types[node]), 1)
 
     def select(self, node: Select) -> CodeSteps:
         """Return the code of a selection, or of has()."""

@@ -9,6 +9,7 @@ from function.cel.cost import CREATE_LIST, sorting, spend
 from function.cel.descent import each
 from function.cel.errors import CostExceeded, EvaluationError, no_overload
 from function.cel.library.lists import sorted_by
+from function.cel.passing import passed
 from function.cel.scope import BUDGET
 from function.cel.values import NONE, Map, Optional, Value, normal_key, type_name
 
@@ -252,10 +253,8 @@ def optional_map_code(generator: Generator, node: OptionalMap) -> CodeSteps:
         frame[slot] = value.value
         frame[BUDGET] -= units
         made = make(frame)
-        if not flat:
-            return Optional(made)
-        if type(made) is not Optional:
+        if flat and type(made) is not Optional:
             raise no_overload(f"optFlatMap to {type_name(made)}")
-        return made
+        return passed(made if flat else Optional(made))
 
     return Code(run, optional.cost)

@@ -383,6 +383,37 @@ LOOPS = [
     ("the capacity", "device.capacity['d'].exists(k, v, v.isGreaterThan(quantity('99E')))", "match"),
 ]
 OPTIONALS = [
+    (
+        "a branch makes one optional of two",
+        "(true ? optional.of(optional.of(1)) : optional.none()) == dyn(optional.of(1))",
+        "match",
+    ),
+    (
+        "so they do not differ",
+        "(true ? optional.of(optional.of(1)) : dyn(optional.of(2))) != dyn(optional.of(1))",
+        "nomatch",
+    ),
+    ("elsewhere they are two", "optional.of(optional.of(1)) != dyn(optional.of(1))", "match"),
+    (
+        "a name makes one of two",
+        "cel.bind(x, optional.of(optional.of(1)), x == dyn(optional.of(1)))",
+        "match",
+    ),
+    ("and optMap", f"{D}.?i.optMap(x, optional.of(1)) == dyn(optional.of(1))", "match"),
+    (
+        "nothing in an optional becomes null",
+        "(true ? dyn(optional.of(optional.none())) : 1) == dyn(optional.of(null))",
+        "match",
+    ),
+    ("a type becomes its name", "(true ? dyn(optional.of(type(1))) : 1) == dyn(optional.of('int'))", "match"),
+    (
+        "a quantity does not come out of a branch",
+        "(true ? optional.of(quantity('1')) : optional.none()).value() == quantity('1')",
+        "error",
+    ),
+    ("nor of a name", "cel.bind(x, optional.of(semver('1.0.0')), x.value() == semver('1.0.0'))", "error"),
+    ("nor of optMap", f"{D}.?i.optMap(x, quantity('1')).value() == quantity('1')", "error"),
+    ("a path is not taken apart", "(true ? device.capacity['d'].?q : optional.none()).hasValue()", "match"),
     ("unwrap of what is no optional", "optional.unwrap(dyn([1])) == [1]", "error"),
     (
         "a field that is there",
