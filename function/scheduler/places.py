@@ -5,7 +5,9 @@ Filter, score, select, in that order. What was found about a cluster holds until
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from heapq import nsmallest
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 from function.scheduler.candidate import Candidate
 from function.scheduler.filters import counting, standing
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from function.scheduler.verdict import OnPools
 
 Because = tuple[tuple[str, object], ...]
+Scored = tuple[tuple[Any, ...], Candidate]
 
 
 class Places:
@@ -44,6 +47,8 @@ class Places:
         }
         self._eligible = self._filtered()
         self._searched: dict[tuple[int, str], Candidate | Reason] = {}
+        self._keyed: dict[tuple[int, ...], dict[str, Scored | None]] = {}
+        self._local = not self._counting and not any(each.elsewhere for each in self._scores)
         self._rejections: dict[str, Rejection] | None = None
         self._results: dict[tuple[int, Free], tuple[EngineOption, ...] | Reason] = {}
 
@@ -59,43 +64,49 @@ class Places:
         return eligible
 
     def touch(self, cluster: str) -> None:
-        """Forget what was found about a cluster: its ledger changed."""
+        """Forget what was found about a cluster: its ledger or its count changed."""
         self._rejections = None
+        for keyed in self._keyed.values():
+            keyed.pop(cluster, None)
         for shape in range(len(self._question.deployment.shapes)):
             self._searched.pop((shape, cluster), None)
 
     def best(self) -> tuple[Candidate, Because, str] | None:
         """The best place for one more replica, why, and the runner-up; None when there is no place."""
-        open_to = [
-            each for each in self._eligible if not any(f.reject(each, self.tally) for f in self._counting)
-        ]
-        shapes = range(len(self._question.deployment.shapes))
+        every = tuple(range(len(self._question.deployment.shapes)))
         if self._question.policy.alternative_policy == "ClusterFirst":
-            return self._select([found for each in open_to if (found := self._first(each, shapes))])
-        for shape in shapes:
-            chosen = self._select([found for each in open_to if (found := self._first(each, (shape,)))])
-            if chosen:
-                return chosen
-        return None
+            return self._select(every)
+        return next((chosen for shape in every if (chosen := self._select((shape,)))), None)
 
-    def _first(self, cluster: InferenceCluster, shapes: range | tuple[int, ...]) -> Candidate | None:
+    def _first(self, cluster: InferenceCluster, shapes: tuple[int, ...]) -> Candidate | None:
         for shape in shapes:
             found = self._search(shape, cluster)
             if isinstance(found, Candidate):
                 return found
         return None
 
-    def _select(self, candidates: list[Candidate]) -> tuple[Candidate, Because, str] | None:
-        """Score the candidates and take the best; an earlier score outweighs every later one."""
-        if not candidates:
+    def _select(self, shapes: tuple[int, ...]) -> tuple[Candidate, Because, str] | None:
+        """Take the best candidate and name the next; an earlier score outweighs every later one."""
+        keyed = self._keyed.setdefault(shapes, {}) if self._local else {}
+        if len(keyed) < len(self._eligible):
+            for cluster in self._eligible:
+                if cluster.name not in keyed:
+                    keyed[cluster.name] = self._scored(cluster, shapes)
+        found = nsmallest(2, filter(None, keyed.values()), key=itemgetter(0))
+        if not found:
             return None
-        keyed = [
-            (tuple(each.value(found, self.tally) for each in self._scores), found) for found in candidates
-        ]
-        keyed.sort(key=lambda item: item[0])
-        key, chosen = keyed[0]
+        key, chosen = found[0]
         because = tuple((each.description, value) for each, value in zip(self._scores, key, strict=True))
-        return chosen, because, keyed[1][1].cluster.name if len(keyed) > 1 else ""
+        return chosen, because, found[1][1].cluster.name if len(found) > 1 else ""
+
+    def _scored(self, cluster: InferenceCluster, shapes: tuple[int, ...]) -> Scored | None:
+        """A cluster as a candidate with its scores; None when it takes no replica now."""
+        if any(each.reject(cluster, self.tally) for each in self._counting):
+            return None
+        found = self._first(cluster, shapes)
+        if found is None:
+            return None
+        return tuple(each.value(found, self.tally) for each in self._scores), found
 
     def free(self, cluster: InferenceCluster) -> Free:
         """What a cluster's pools have left, in their order."""
@@ -142,7 +153,7 @@ class Places:
         """How many more replicas the cluster would take, counted up to a limit: placed and taken back."""
         taken, known = list[Candidate](), self._rejections
         while len(taken) < limit and not any(each.reject(cluster, self.tally) for each in self._counting):
-            found = self._first(cluster, range(len(self._question.deployment.shapes)))
+            found = self._first(cluster, tuple(range(len(self._question.deployment.shapes))))
             if found is None:
                 break
             taken.append(found)

@@ -25,6 +25,8 @@ class Score(Protocol):
     """One reason to prefer a cluster."""
 
     description: str
+    elsewhere: bool
+    """Whether a placement on another cluster can change the value."""
 
     def value(self, candidate: Candidate, tally: Tally) -> object:
         """A value to compare; smaller is better."""

@@ -14,6 +14,7 @@ class Name:
     """Prefers the name that sorts first."""
 
     description = "first by name"
+    elsewhere = False
 
     @classmethod
     def of(cls, _question: Question) -> Name:

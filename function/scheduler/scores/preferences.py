@@ -19,6 +19,7 @@ class PreferencesScore:
     """Prefers clusters that match more preference weight."""
 
     description = "matched preference weight"
+    elsewhere = False
 
     def __init__(self, preferences: tuple[Preference, ...], selectors: Selectors) -> None:
         """Take the preferences; a cluster's weight is computed once per pass."""

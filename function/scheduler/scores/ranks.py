@@ -14,6 +14,7 @@ class Ranks:
     """Prefers clusters where the preferred devices of a prioritized list are available."""
 
     description = "preferred devices of firstAvailable"
+    elsewhere = False
 
     @classmethod
     def of(cls, question: Question) -> Ranks | None:

@@ -19,6 +19,7 @@ class SoftSpread:
     """Prefers clusters where one more replica would not exceed maxSkew, or exceed it least."""
 
     description = "least topology skew beyond maxSkew"
+    elsewhere = True
 
     def __init__(self, constraints: tuple[Domains, ...]) -> None:
         """Take the constraints that do not bind."""

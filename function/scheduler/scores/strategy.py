@@ -14,6 +14,7 @@ class FewestReplicas:
     """Spread: prefers the cluster that hosts the fewest replicas of this deployment."""
 
     description = "fewest replicas of this deployment"
+    elsewhere = False
 
     @classmethod
     def of(cls, question: Question) -> FewestReplicas | None:
@@ -29,6 +30,7 @@ class LeastFreeLeft:
     """BinPack: prefers the cluster with the least free nodes left in the pools it would use."""
 
     description = "least free nodes left in its pools"
+    elsewhere = False
 
     @classmethod
     def of(cls, question: Question) -> LeastFreeLeft | None:
@@ -44,6 +46,7 @@ class MostReplicas:
     """BinPack: then the cluster that has the most replicas of this deployment already."""
 
     description = "most replicas of this deployment"
+    elsewhere = False
 
     @classmethod
     def of(cls, question: Question) -> MostReplicas | None:

@@ -15,6 +15,7 @@ class MostFree:
     """Prefers the cluster with the most free nodes left in the pools it would use."""
 
     description = "most free nodes left in its pools"
+    elsewhere = False
 
     @classmethod
     def of(cls, question: Question) -> MostFree | None:
@@ -30,6 +31,7 @@ class HashOrder:
     """Prefers by a hash of deployment and cluster, so that many deployments do not pile on one name."""
 
     description = "hash of deployment and cluster"
+    elsewhere = False
 
     def __init__(self, uid: str) -> None:
         """Take what identifies the deployment."""
