@@ -25,7 +25,7 @@ class WireDocument:
     `plain` and `project` raise `Unreadable` when the bytes they look at are no object or nest too deep.
     """
 
-    content: bytes
+    content: bytes | memoryview
 
     @property
     def identity(self) -> Hashable | None:

@@ -34,7 +34,7 @@ _parse_list = messages.List.FromString
 _parse_value = messages.Value.FromString
 
 
-def plain(content: bytes) -> dict[str, Plain]:
+def plain(content: bytes | memoryview) -> dict[str, Plain]:
     """Return the whole Struct. Raises `Unreadable` for what is no Struct, or nests too deep."""
     try:
         return _whole_struct(content, MAX_DEPTH)
@@ -42,7 +42,7 @@ def plain(content: bytes) -> dict[str, Plain]:
         raise Unreadable("not a readable object") from None
 
 
-def project(content: bytes, shape: Shape) -> dict[str, Plain]:
+def project(content: bytes | memoryview, shape: Shape) -> dict[str, Plain]:
     """Return the Struct cut down to `shape`. Raises `Unreadable` as `plain` does, where it looked."""
     try:
         return _cut_struct(content, shape, MAX_DEPTH)
@@ -58,7 +58,7 @@ def value(content: bytes) -> Plain:
         raise Unreadable("not a readable value") from None
 
 
-def level(content: bytes) -> Any:
+def level(content: bytes | memoryview) -> Any:
     """Return one level of a Struct as a map from key to the bytes of its value."""
     try:
         return _parse_struct(content).fields
@@ -127,14 +127,14 @@ def _whole(content: bytes, depth: int) -> Plain:
     return _number(payload) if kind == _NUMBER else payload
 
 
-def _whole_struct(content: bytes, depth: int) -> dict[str, Plain]:
+def _whole_struct(content: bytes | memoryview, depth: int) -> dict[str, Plain]:
     """Return a Struct with everything below it."""
     _descend(depth)
     fields = _parse_struct(content).fields
     return {key: _whole(fields[key], depth - 1) for key in fields}
 
 
-def _cut_struct(content: bytes, shape: Shape, depth: int) -> dict[str, Plain]:
+def _cut_struct(content: bytes | memoryview, shape: Shape, depth: int) -> dict[str, Plain]:
     """Return the keys of a Struct that `shape` names, cut down in turn."""
     if depth <= 0:
         _descend(depth)
@@ -144,13 +144,13 @@ def _cut_struct(content: bytes, shape: Shape, depth: int) -> dict[str, Plain]:
     found = {}
     for key, below in shape.items():
         if key in fields:
-            content = fields[key]
+            held: bytes = fields[key]
             if below is not None:
-                found[key] = _cut(content, below, depth - 1)
-            elif len(content) > 1 and content[0] == _STRING and content[1] == len(content) - 2 < _SHORT:
-                found[key] = content[2:].decode()
+                found[key] = _cut(held, below, depth - 1)
+            elif len(held) > 1 and held[0] == _STRING and held[1] == len(held) - 2 < _SHORT:
+                found[key] = held[2:].decode()
             else:
-                found[key] = _whole(content, depth - 1)
+                found[key] = _whole(held, depth - 1)
     return found
 
 

@@ -10,6 +10,7 @@ from google.protobuf.message import DecodeError
 from function.exchange import Request, Unreadable
 from function.wire import messages, read
 from function.wire.document import WireDocument
+from function.wire.slices import Unusual, sliced
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,14 +44,18 @@ def decode(content: bytes) -> Call:
     Raises:
         Malformed: when the bytes are no RunFunctionRequest.
     """
+    required: Mapping[str, tuple[bytes | memoryview, ...]]
     try:
-        message = messages.Request.FromString(content)
+        rest, required = sliced(content)
+        message = messages.Request.FromString(rest)
+    except Unusual:
+        message, required = _parsed(content)
     except DecodeError:
         raise Malformed("the bytes are not a RunFunctionRequest") from None
     request = Request(
         composite=WireDocument(message.observed.composite.resource),
         observed=_observed(message.observed.resources),
-        required=_required(message.required_resources),
+        required={name: tuple(WireDocument(item) for item in required[name]) for name in sorted(required)},
         input=_input(message),
         desired=frozenset(message.desired.resources),
         desired_status=_status(message.desired.composite.resource),
@@ -63,11 +68,18 @@ def _observed(resources: Any) -> dict[str, WireDocument]:
     return {key: WireDocument(resources[key].resource) for key in sorted(resources)}
 
 
-def _required(requirements: Any) -> dict[str, tuple[WireDocument, ...]]:
-    """Return what was delivered. Some versions answer "not found" with an empty item: it holds no object."""
-    return {
-        name: tuple(WireDocument(item.resource) for item in requirements[name].items if item.resource)
-        for name in sorted(requirements)
+def _parsed(content: bytes) -> tuple[Any, dict[str, tuple[bytes, ...]]]:
+    """Parse the whole request: the message, and the required objects by requirement name.
+
+    Some versions answer "not found" with an empty item: it holds no object.
+    """
+    try:
+        message = messages.Request.FromString(content)
+    except DecodeError:
+        raise Malformed("the bytes are not a RunFunctionRequest") from None
+    delivered = message.required_resources
+    return message, {
+        name: tuple(item.resource for item in delivered[name].items if item.resource) for name in delivered
     }
 
 
