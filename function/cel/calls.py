@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.cel.code import Code, CodeSteps, Frame, Run, is_path, relative
-from function.cel.cost import dispatched, spend
+from function.cel.cost import AFTER, absorbed, dispatched, looked, spend
 from function.cel.descent import each
 from function.cel.errors import EvaluationError, Mistake, no_overload
-from function.cel.folding import folded
+from function.cel.folding import PATTERNS, folded
 from function.cel.library import operators
 from function.cel.nodes import Call, Name, Node, Select, operands, written
 from function.cel.operators import equal
@@ -22,13 +22,17 @@ from function.cel.values import Optional, UInt, Value, type_name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from function.cel.declarations import Overload
+    from function.cel.declarations import Cost, Overload
     from function.cel.generate import Generator
     from function.cel.types import Type
 
 LAZY = frozenset({"or", "orValue"})
 KEYS = frozenset({str, int, UInt, float, bool})
 INDEXES = frozenset({"_[_]", "_[?_]"})
+COMPILED_PATTERN = 1000
+"""Units for compiling a regular expression that is computed."""
+UNSURE: dict[str, Cost] = {"@in": looked, "_[_]": 1, "_[?_]": 1}
+"""What operators cost whose overload only shows at run time, where the length does not tell."""
 OPERATORS = operators.GENERIC.keys()
 """Functions whose overloads all run the same: they tell the types apart themselves."""
 
@@ -69,6 +73,7 @@ def _logic(node: Call) -> CodeSteps:
             try:
                 value = term(frame)
             except EvaluationError as raised:
+                absorbed(frame)
                 error = error or raised
                 continue
             if value is decisive:
@@ -153,6 +158,8 @@ def _eager(generator: Generator, node: Call) -> CodeSteps:  # noqa: PLR0911 - on
     if known is not None:
         return known
     units = sum(code.cost for code in codes)
+    if node.function in PATTERNS and len(codes) > 1 and not codes[1].is_constant:
+        units += COMPILED_PATTERN
     if node.function in INDEXES:
         _check_index(node, codes[1])
         units += relative(nodes[0]) - isinstance(nodes[1], Name | Select)
@@ -175,7 +182,10 @@ def _eager(generator: Generator, node: Call) -> CodeSteps:  # noqa: PLR0911 - on
 
 def _operator(name: str, overloads: tuple[Overload, ...], runs: list[Run], units: int) -> Code:
     """Build an operator on values whose types only show at run time."""
-    run, cost = operators.GENERIC[name], overloads[0].cost if len(overloads) == 1 else dispatched
+    run, cost = (
+        operators.GENERIC[name],
+        overloads[0].cost if len(overloads) == 1 else UNSURE.get(name, dispatched),
+    )
     if isinstance(cost, int):
         return Code(_applied(run, runs), units + cost)
     return Code(_metered(run, cost, runs), units)
@@ -234,32 +244,50 @@ def _applied(call: Callable[..., Value], runs: list[Run]) -> Run:
 
 
 def _metered(call: Callable[..., Value], units: Callable[..., int], runs: list[Run]) -> Run:
-    """Return what computes the arguments, calls, and charges by what came of it."""
+    """Return what computes the arguments, charges and calls."""
+    charged = _charged(call, units)
 
     def run(frame: Frame) -> Value:
         values = []
         for part in runs:
             values.append(part(frame))  # noqa: PERF401 - a comprehension would be one more frame
-        result = call(*values)
-        spend(frame, units(result, *values))
-        return result
+        return charged(frame, values)
 
     return run
 
 
+def _charged(call: Callable[..., Value], units: Cost) -> Callable[[Frame, list[Value]], Value]:
+    """Return what charges for a call and then makes it; after it where only the result tells the cost."""
+
+    def fixed(frame: Frame, values: list[Value]) -> Value:
+        spend(frame, int(units))  # type: ignore[arg-type]
+        return call(*values)
+
+    def before(frame: Frame, values: list[Value]) -> Value:
+        spend(frame, units(None, *values))  # type: ignore[operator]
+        return call(*values)
+
+    def after(frame: Frame, values: list[Value]) -> Value:
+        result = call(*values)
+        spend(frame, units(result, *values))  # type: ignore[operator]
+        return result
+
+    if isinstance(units, int):
+        return fixed
+    return after if units in AFTER else before
+
+
 def _dispatched(name: str, overloads: tuple[Overload, ...], runs: list[Run]) -> Run:
     """Return what computes the arguments and then finds the overload for what they turned out to be."""
-    choices = [(admission(overload.parameters), overload.run, overload.cost) for overload in overloads]
+    choices = [(admission(one.parameters), _charged(one.run, one.cost)) for one in overloads]
 
     def run(frame: Frame) -> Value:
         values = []
         for part in runs:
             values.append(part(frame))  # noqa: PERF401 - a comprehension would be one more frame
-        for admits, call, units in choices:
+        for admits, charged in choices:
             if admits(values):
-                result = call(*values)
-                spend(frame, units if isinstance(units, int) else units(result, *values))
-                return result
+                return charged(frame, values)
         raise no_overload(f"{name}({', '.join(map(type_name, values))})")
 
     return run

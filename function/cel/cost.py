@@ -1,25 +1,39 @@
 """What work costs, in the units of Kubernetes: about one for each step, a tenth of the length for each text.
 
-We charge what Kubernetes charges, or less, so that all it admits passes here. The exception is work that
-it does lazily and we do at once (joining long lists, comparing deep ones): a fraction of a unit for each
-element.
+We charge what Kubernetes charges, or less, so that all it admits passes here, and we charge before the work
+is done. The exception is work that it does lazily or does not count: comparing, joining and searching what
+has more than 64 elements costs more here, loops that cost it nothing are counted, and so are absorbed errors.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from function.cel.errors import CostExceeded
-from function.cel.scope import BUDGET
+from function.cel.scope import BUDGET, WORK
 from function.cel.values import Map, Optional, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 LIMIT = 1_000_000
 """Units that one evaluation may cost: Kubernetes' limit for device selectors."""
+STEPS = 500_000
+"""Steps of loops that one evaluation may take, also where Kubernetes charges nothing for one."""
+ERROR = 10
+"""Steps that an absorbed error stands for."""
 CREATE_LIST = 10
 CREATE_MAP = 30
 CREATE_MESSAGE = 40
-LAZY = 5
-"""Joining and looking through cost one unit for each 2**LAZY elements more."""
-DEEP = 4
-"""Comparing lists in lists costs one unit for each so many elements more."""
+SHORT = 64
+"""Elements that cost nothing beyond what Kubernetes charges: more than an attribute has."""
+JOINED = 8
+"""Elements that one unit copies."""
+MET = 4
+"""Units for each element that is compared with another, where Kubernetes charges less."""
+
+
+NESTING = frozenset({list, Map, Optional})
 
 
 def size(value: Value) -> int:
@@ -47,30 +61,51 @@ def walk_both(_result: Value, one: Value, two: Value) -> int:
     return tenth(size(one) + size(two))
 
 
-def compare(_result: Value, one: Value, two: Value) -> int:
-    """Cost of comparing: the shorter of the two, and for deep values what lies below."""
-    length = min(size(one), size(two))
-    if length and type(one) is list and type(two) is list:
-        return tenth(length) + deep(one) // DEEP
-    return tenth(length)
+def excess(count: int, units: int = 1) -> int:
+    """Return what many elements cost that Kubernetes handles for nothing, or nearly."""
+    return (count - SHORT) * units if count > SHORT else 0
 
 
-def deep(values: list[Value]) -> int:
-    """Return how many elements lie below the first level."""
-    below = 0
-    todo = [value for value in values if type(value) is list]
+def _within(value: Value) -> Iterable[Value]:
+    """Return the elements of a list, the values of a map."""
+    return value if type(value) is list else (entry for _, entry in value.entries.values())
+
+
+def weight(value: Value) -> int:
+    """Return how many elements lie in a value, however deep. Raises CostExceeded before it takes long."""
+    count, todo = 0, [value]
     while todo:
         inner = todo.pop()
-        below += len(inner)
-        todo += [value for value in inner if type(value) is list]
-    return below
+        if type(inner) is Optional:
+            todo.append(inner.value)
+        elif type(inner) is list or type(inner) is Map:
+            count += 1 + len(inner)
+            if count * MET > LIMIT:
+                raise CostExceeded
+            todo += [one for one in _within(inner) if type(one) in NESTING]
+    return count - 1
 
 
-def search(_result: Value, _value: Value, container: Value) -> int:
+def compare(_result: Value, one: Value, two: Value) -> int:
+    """Cost of comparing: the shorter of the two, and for what holds much every element."""
+    units = tenth(min(size(one), size(two)))
+    if type(one) in NESTING and type(two) is type(one) and units:
+        return units + excess(weight(one), MET)
+    return units
+
+
+def search(_result: Value, value: Value, container: Value) -> int:
     """Cost of `in`: every element of a list, one step in a map."""
-    if type(container) is list:
-        return len(container) + deep(container) // DEEP
-    return 1
+    if type(container) is not list:
+        return 1
+    if type(value) in NESTING:
+        return len(container) + excess(weight(container), MET)
+    return len(container) + (0 if type(value) is str else excess(len(container), MET))
+
+
+def found(_result: Value, value: Value, wanted: Value) -> int:
+    """Cost of `includes`: one, and what nests in a list."""
+    return 1 + (excess(weight(value), MET) if type(wanted) in NESTING else 0)
 
 
 def product(_result: Value, text: Value, part: Value) -> int:
@@ -83,9 +118,21 @@ def regex(_result: Value, text: Value, pattern: Value, *_limit: Value) -> int:
     return tenth(1 + size(text)) * -(-size(pattern) // 4)
 
 
+def matches(_result: Value, text: Value, pattern: Value, *_limit: Value) -> int:
+    """Cost of finding all matches: as for one, and each that may be found in a long text."""
+    return regex(_result, text, pattern) + excess(len(text), MET)
+
+
 def join_lists(_result: Value, one: Value, two: Value) -> int:
     """Cost of `list + list`."""
-    return 1 + (len(one) + len(two) >> LAZY) if type(one) is list and type(two) is list else 1
+    return 1 + excess(len(one) + len(two)) // JOINED if type(one) is list and type(two) is list else 1
+
+
+def absorbed(frame: list[Value]) -> None:
+    """Count an error that something absorbs: Kubernetes charges nothing, and here it is slow."""
+    frame[WORK] -= ERROR
+    if frame[WORK] < 0:
+        raise CostExceeded
 
 
 def spend(frame: list[Value], units: int) -> None:
@@ -112,15 +159,27 @@ def pairwise(_result: Value, values: list[Value]) -> int:
 
 def traverse(value: Value) -> int:
     """Cost of walking through a value: a tenth of a text, rounded down, each element of a list."""
-    kind = type(value)
-    if kind is str or kind is bytes:
-        return len(value) // 10
-    return sum(map(traverse, value)) if kind is list else 1
+    if type(value) is not list:
+        return len(value) // 10 if type(value) is str or type(value) is bytes else 1
+    total, todo, seen = 0, [value], 0
+    while todo:
+        inner = todo.pop()
+        seen += len(inner)
+        if seen > LIMIT:
+            raise CostExceeded
+        for one in inner:
+            if type(one) is list:
+                todo.append(one)
+            else:
+                total += len(one) // 10 if type(one) is str or type(one) is bytes else 1
+    return total
 
 
-def elements(_result: Value, values: Value, *_others: Value) -> int:
+def elements(_result: Value, values: Value, *others: Value) -> int:
     """Cost of walking through a list or text."""
-    return traverse(values) + (len(values) >> LAZY)
+    nested = bool(others) and type(others[0]) in NESTING
+    length = weight(values) * MET if nested else len(values)
+    return traverse(values) + excess(length) // (1 if type(values) is list else JOINED)
 
 
 def copy(_result: Value, text: str, *_others: Value) -> int:
@@ -128,6 +187,27 @@ def copy(_result: Value, text: str, *_others: Value) -> int:
     return tenth(2 * len(text))
 
 
+def joined(_result: Value, parts: list[Value], separator: str = "") -> int:
+    """Cost of joining: the result, twice, and the number of parts."""
+    length = sum(len(part) for part in parts if type(part) is str)
+    length += len(separator) * max(len(parts) - 1, 0)
+    return tenth(2 * length) + excess(len(parts))
+
+
+def unwrapped(_result: Value, values: list[Value]) -> int:
+    """Cost of unwrapping optionals."""
+    return 1 + excess(len(values))
+
+
 def dispatched(_result: Value, *values: Value) -> int:
     """Cost of an operator whose overload only shows at run time: one, whatever the length."""
-    return 1 + (sum(map(size, values)) >> LAZY)
+    return 1 + excess(sum(map(size, values))) // JOINED
+
+
+def looked(_result: Value, value: Value, container: Value) -> int:
+    """Cost of `in` where the overload only shows at run time: one, until it is much."""
+    return 1 + excess(search(None, value, container))
+
+
+AFTER = frozenset({allocate})
+"""Costs that only the result tells; every other is charged before the work is done."""

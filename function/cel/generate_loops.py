@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from function.cel.code import Code, CodeSteps, Frame, Run
-from function.cel.cost import CREATE_LIST, sorting, spend
+from function.cel.cost import CREATE_LIST, absorbed, sorting, spend
 from function.cel.descent import each
 from function.cel.errors import CostExceeded, EvaluationError, no_overload
 from function.cel.library.lists import sorted_by
 from function.cel.passing import passed
-from function.cel.scope import BUDGET
+from function.cel.scope import BUDGET, WORK
 from function.cel.values import NONE, Map, Optional, Value, normal_key, type_name
 
 if TYPE_CHECKING:
@@ -41,14 +41,16 @@ def _walker(over: Run, slots: tuple[int, ...]) -> Walker:
 
     def one(frame: Frame) -> Iterable[Value]:
         for value in _elements(over(frame)):
-            if frame[BUDGET] < 0:
+            frame[WORK] -= 1
+            if frame[BUDGET] < 0 or frame[WORK] < 0:
                 raise CostExceeded
             frame[first] = value
             yield value
 
     def two(frame: Frame) -> Iterable[Value]:
         for pair in _pairs(over(frame)):
-            if frame[BUDGET] < 0:
+            frame[WORK] -= 1
+            if frame[BUDGET] < 0 or frame[WORK] < 0:
                 raise CostExceeded
             frame[first], frame[slots[1]] = pair
             yield pair
@@ -60,7 +62,7 @@ def _elements(value: Value) -> Iterable[Value]:
     if type(value) is list:
         return value
     if type(value) is Map:
-        return [key for key, _ in value.entries.values()]
+        return (key for key, _ in value.entries.values())
     raise EvaluationError(f"a {type_name(value)} is nothing to iterate over")
 
 
@@ -91,6 +93,7 @@ def _quantifier(walker: Walker, step: Code, *, decisive: bool) -> Run:
             try:
                 value = test(frame)
             except EvaluationError as raised:
+                absorbed(frame)
                 error = error or raised
                 continue
             if value is ordinary:

@@ -1,4 +1,4 @@
-"""Names and the slots of a frame. A frame is a list: the subject, the budget, then one slot for each name."""
+"""Names and slots. A frame is a list: subject, budget, steps left, then a slot for each name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from function.cel.types import Type
 
 SUBJECT = 0
 BUDGET = 1
-FIRST_SLOT = 2
+WORK = 2
+FIRST_SLOT = 3
 
 
 class Variable(NamedTuple):

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from function.cel import environment
 from function.cel.check import check
 from function.cel.comparisons import Comparison, comparison
-from function.cel.cost import LIMIT
+from function.cel.cost import LIMIT, STEPS
 from function.cel.errors import CompileError, CostExceeded, EvaluationError, Mistake
 from function.cel.generate import Generator
 from function.cel.library.quantities import FORM_MATTERS
 from function.cel.nodes import Call, Node
 from function.cel.references import Projection, Reference, children, paths, references
-from function.cel.scope import BUDGET
+from function.cel.scope import BUDGET, FIRST_SLOT
 from function.cel.syntax import parse
 from function.cel.values import type_name
 from function.cel.versions import Requirement, requirements
@@ -62,7 +62,7 @@ class Program:
         code = Generator(checked, forms=self._forms).program(root)
         self._run: Run = code.run
         self._budget = LIMIT - code.cost
-        self._rest = [None] * (checked.size - 2)
+        self._rest = [STEPS, *[None] * (checked.size - FIRST_SLOT)]
         read = paths(checked, root)
         self.reads: frozenset[Reference] = references(checked.environment, read)
         self._projection = Projection(checked.environment, read)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.cel import cost
 from function.cel.declarations import method
 from function.cel.errors import EvaluationError
 from function.cel.operators import equal
@@ -36,4 +37,4 @@ def includes(value: Value, wanted: Value) -> bool:
     return False
 
 
-DECLARATIONS = (method("includes", "dyn, dyn -> bool", includes, since="1.36"),)
+DECLARATIONS = (method("includes", "dyn, dyn -> bool", includes, cost=cost.found, since="1.36"),)

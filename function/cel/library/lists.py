@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from functools import cmp_to_key
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from function.cel import cost
 from function.cel.arithmetic import add
 from function.cel.declarations import Overload, function, method
 from function.cel.errors import CostExceeded, EvaluationError
-from function.cel.operators import ORDERED, SPANS, equal, order
+from function.cel.operators import EXACT, ORDERED, SPANS, equal, order
 from function.cel.values import Duration, UInt, Value
 
 if TYPE_CHECKING:
@@ -21,8 +22,15 @@ _ORDERED = ("int", "uint", "double", "bool", "duration", "timestamp", "string", 
 _SORTED = frozenset({int, UInt, float}) | ORDERED | SPANS
 
 
+def _alike(values: list[Value]) -> bool:
+    """Whether Python orders these as CEL does, so that its own functions may."""
+    return len({*map(type, values)}) == 1 and type(values[0]) in EXACT
+
+
 def is_sorted(values: list[Value]) -> bool:
     """Whether no element is more than the next."""
+    if values and _alike(values):
+        return all(map(operator.le, values, values[1:]))
     return all(order(one, two) <= 0 for one, two in pairwise(values))
 
 
@@ -42,10 +50,13 @@ def total(zero: Value) -> Callable[[list[Value]], Value]:
 
 def extreme(name: str, sign: int) -> Callable[[list[Value]], Value]:
     """Return what finds the most (sign 1) or the least (sign -1)."""
+    quick = max if sign == 1 else min
 
     def run(values: list[Value]) -> Value:
         if not values:
             raise EvaluationError(f"{name} called on empty list")
+        if _alike(values):
+            return quick(values)
         best = values[0]
         for value in values[1:]:
             if order(value, best) == sign:
@@ -90,6 +101,8 @@ def flatten(values: list[Value], levels: int = 1) -> list[Value]:
     if levels < 0:
         raise EvaluationError("level must be non-negative")
     while levels > 0 and any(type(value) is list for value in values):
+        if sum(len(value) if type(value) is list else 1 for value in values) > cost.LIMIT:
+            raise CostExceeded
         values = [inner for value in values for inner in (value if type(value) is list else [value])]
         levels -= 1
     return values
@@ -138,22 +151,9 @@ def _ordered() -> list[Overload]:
             method("isSorted", f"list<{kind}> -> bool", is_sorted, cost=cost.elements),
             method("max", f"list<{kind}> -> {kind}", extreme("max", 1), cost=cost.elements),
             method("min", f"list<{kind}> -> {kind}", extreme("min", -1), cost=cost.elements),
-            method(
-                "sort", f"list<{kind}> -> list<{kind}>", _guarded(sort), cost=cost.pairwise, since=EXTENSIONS
-            ),
+            method("sort", f"list<{kind}> -> list<{kind}>", sort, cost=cost.pairwise, since=EXTENSIONS),
         ]
     return made
-
-
-def _guarded(run: Callable[[list[Value]], Value]) -> Callable[[list[Value]], Value]:
-    """Return what refuses a list that would cost more than an evaluation may, before it takes the time."""
-
-    def guarded(values: list[Value]) -> Value:
-        if cost.sorting(values) > cost.LIMIT:
-            raise CostExceeded
-        return run(values)
-
-    return guarded
 
 
 _SUMS = {"int": 0, "uint": UInt(0), "double": 0.0, "duration": Duration(0)}
@@ -170,7 +170,7 @@ DECLARATIONS = (
     method("flatten", "list<list<A>> -> list<A>", flatten, cost=cost.allocate, since=EXTENSIONS),
     method("flatten", "list<dyn> -> list<dyn>", flatten, cost=cost.allocate, since=EXTENSIONS),
     method("flatten", "list<dyn>, int -> list<dyn>", flatten, cost=cost.allocate, since=EXTENSIONS),
-    method("distinct", "list<A> -> list<A>", _guarded(distinct), cost=cost.pairwise, since=EXTENSIONS),
+    method("distinct", "list<A> -> list<A>", distinct, cost=cost.pairwise, since=EXTENSIONS),
     method(
         "reverse", "list<A> -> list<A>", lambda values: values[::-1], cost=cost.allocate, since=EXTENSIONS
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from function.cel import cost
 from function.cel.declarations import function, method
 from function.cel.errors import EvaluationError, no_overload
 from function.cel.values import NONE, Duration, Map, Optional, UInt, Value
@@ -45,8 +46,8 @@ DECLARATIONS = (
     method("value", "optional<A> -> A", unwrap),
     method("or", "optional<A>, optional<A> -> optional<A>", never),
     method("orValue", "optional<A>, A -> A", never),
-    function("optional.unwrap", "list<optional<A>> -> list<A>", present, since="1.33"),
-    method("unwrapOpt", "list<optional<A>> -> list<A>", present, since="1.33"),
+    function("optional.unwrap", "list<optional<A>> -> list<A>", present, cost=cost.unwrapped, since="1.33"),
+    method("unwrapOpt", "list<optional<A>> -> list<A>", present, cost=cost.unwrapped, since="1.33"),
     method("first", "list<A> -> optional<A>", lambda v: Optional(v[0]) if v else NONE, since="1.33"),
     method("last", "list<A> -> optional<A>", lambda v: Optional(v[-1]) if v else NONE, since="1.33"),
 )

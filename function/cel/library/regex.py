@@ -36,25 +36,22 @@ def find(text: str, pattern: str) -> str:
 
 def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
     """Return the first `limit` matches; all if it is negative."""
-    expression = compiled(pattern)
     found: list[str] = []
-    start, last_end = 0, -1
-    while start <= len(text) and len(found) != limit:
-        match = expression.search(text, start)
-        if match is None:
+    last_end = -1
+    for match in compiled(pattern).finditer(text):
+        if len(found) == limit:
             break
         begin, end = match.span()
         if begin == end == last_end:  # An empty match right after a match does not count.
-            start = end + 1
             continue
         found.append(str(match.group()))
-        start, last_end = (end + 1 if begin == end else end), end
+        last_end = end
     return found
 
 
 DECLARATIONS = (
     *both("matches", "string, string -> bool", matches, cost=cost.regex),
     method("find", "string, string -> string", find, cost=cost.regex),
-    method("findAll", "string, string -> list<string>", find_all, cost=cost.regex),
-    method("findAll", "string, string, int -> list<string>", find_all, cost=cost.regex),
+    method("findAll", "string, string -> list<string>", find_all, cost=cost.matches),
+    method("findAll", "string, string, int -> list<string>", find_all, cost=cost.matches),
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.cel.cost import DEEP, deep
+from function.cel.cost import MET, excess, weight
 from function.cel.declarations import function
-from function.cel.operators import contains
+from function.cel.operators import EXACT, contains
 
 if TYPE_CHECKING:
     from function.cel.values import Value
@@ -29,12 +29,15 @@ def intersects(one: list[Value], two: list[Value]) -> bool:
 
 def crossed(_result: Value, one: list[Value], two: list[Value]) -> int:
     """Cost of comparing each element with each."""
-    return 1 + len(one) * len(two) + deep(one) * len(two) // DEEP
+    pairs = len(one) * len(two)
+    if {*map(type, one), *map(type, two)} <= EXACT:
+        return 1 + pairs
+    return 1 + pairs + excess(weight(one) * len(two), MET)
 
 
 def crossed_twice(_result: Value, one: list[Value], two: list[Value]) -> int:
     """Cost of comparing each with each, both ways."""
-    return 2 * crossed(_result, one, two) - 1
+    return 2 * crossed(None, one, two) - 1
 
 
 DECLARATIONS = (

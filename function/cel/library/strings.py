@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.cel import cost
-from function.cel.cost import size, tenth
 from function.cel.declarations import both, function, method
 from function.cel.errors import CostExceeded, EvaluationError, no_overload
 
@@ -19,6 +18,7 @@ _QUOTED = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t"
     "\\": "\\\\",
     '"': '\\"',
 }
+_ESCAPES = str.maketrans(_QUOTED)
 LONGEST = 10 * cost.LIMIT
 """Characters: walking through a longer text would cost more than an evaluation may."""
 
@@ -96,17 +96,12 @@ def join(parts: list[Value], separator: str = "") -> str:
 
 def quote(text: str) -> str:
     """Return the text as a literal."""
-    return '"' + "".join(_QUOTED.get(character, character) for character in text) + '"'
+    return '"' + text.translate(_ESCAPES) + '"'
 
 
 def length(value: str | bytes | list[Value] | Map) -> int:
     """Return how many characters, bytes, elements or entries there are."""
     return len(value)
-
-
-def joined(result: str, *_args: Value) -> int:
-    """Cost of joining: the result, twice."""
-    return tenth(2 * size(result))
 
 
 DECLARATIONS = (
@@ -136,7 +131,7 @@ DECLARATIONS = (
     method("substring", "string, int -> string", substring, cost=cost.walk),
     method("substring", "string, int, int -> string", substring, cost=cost.walk),
     method("trim", "string -> string", lambda text: text.strip(_SPACE), cost=cost.walk),
-    method("join", "list<string> -> string", join, cost=joined),
-    method("join", "list<string>, string -> string", join, cost=joined),
+    method("join", "list<string> -> string", join, cost=cost.joined),
+    method("join", "list<string>, string -> string", join, cost=cost.joined),
     function("strings.quote", "string -> string", quote, cost=cost.walk),
 )

@@ -6,7 +6,7 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from function.cel.cost import LIMIT, tenth
+from function.cel.cost import JOINED, MET, excess, tenth, weight
 from function.cel.declarations import method
 from function.cel.errors import CostExceeded, EvaluationError
 from function.cel.library.conversions import to_string
@@ -216,9 +216,12 @@ def check_template(template: str, kinds: list[str]) -> None:
         )
 
 
-def template_cost(result: str, template: str, _values: Value) -> int:
-    """Cost of formatting: the template, and what was made of it if that is much."""
-    return tenth(len(template)) + (len(result) // LIMIT) * LIMIT
+def template_cost(_result: str, template: str, values: Value) -> int:
+    """Cost of formatting: the template, and what goes into it if that is much."""
+    if type(values) is not list:
+        return tenth(len(template))
+    texts = sum(len(value) for value in values if type(value) is str or type(value) is bytes)
+    return tenth(len(template)) + excess(weight(values), MET) + excess(texts) // JOINED
 
 
 DECLARATIONS = (method("format", "string, list<dyn> -> string", format_text, cost=template_cost),)
