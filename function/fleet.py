@@ -92,7 +92,9 @@ class Fleet:
     endpoints: Mapping[str, Document]
     """Observed endpoints by key."""
     taken: frozenset[Identity] = field(default_factory=frozenset)
-    """Identities that an own object or an observed key has."""
+    """Identities that an own object, an observed key or a key of an earlier step has."""
+    theirs: frozenset[str] = frozenset()
+    """Keys that earlier steps of the pipeline desire."""
 
     @property
     def inputs_told(self) -> bool:
@@ -300,7 +302,8 @@ def read_fleet(
     identities = {own.identity for own in observed if own.identity}
     by_name = {own.replica.name: own for own in reversed(observed) if own.replica.name}
     unmatched = [own for own in observed if by_name.get(own.replica.name) is not own]
-    sorting = _Sorting(deployment, by_name, identities)
+    theirs = {read[1] for key in request.desired if (read := read_key(key)) is not None}
+    sorting = _Sorting(deployment, by_name, identities | theirs)
     for document in request.required.get(REPLICAS, ()):
         replica = _replica(document, reuse, parse)
         if parse is not replica_api.parse and sorting.concerns(replica):
@@ -319,5 +322,8 @@ def read_fleet(
         own=tuple(own),
         charged=tuple(sorting.charged),
         endpoints=endpoints,
-        taken=frozenset(_endpoint_identities(endpoints) | {each.identity for each in own if each.identity}),
+        taken=frozenset(
+            theirs | _endpoint_identities(endpoints) | {each.identity for each in own if each.identity}
+        ),
+        theirs=request.desired,
     )

@@ -5,14 +5,15 @@ read the deployment -> read the fleet -> ask -> schedule -> compose (and explain
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from function.api import Malformed, ModelDeployment, SchedulerConfig
+from function.compose.conditions import cache_resolved
 from function.compose.response import answer, requirements, unreadable
 from function.compose.size import room_for
 from function.compose.untouched import referenced, untouched
 from function.exchange import NoReuse
-from function.fleet import CLUSTERS, REPLICAS, read_fleet
+from function.fleet import CACHE, CLUSTERS, REPLICAS, read_fleet, told
 from function.peers import read_peers
 from function.scheduler.question import NOBODY, ask
 from function.scheduler.schedule import schedule
@@ -29,9 +30,11 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
         composite = request.composite.plain()
         deployment = ModelDeployment.parse(composite)
     except ValueError as error:
-        told = CLUSTERS in request.required and REPLICAS in request.required
-        needed = requirements(*referenced(request))
-        return unreadable(str(error), untouched(request), needed, told=told)
+        delivered = CLUSTERS in request.required and REPLICAS in request.required
+        cache, namespace = referenced(request)
+        needed = requirements(cache, namespace, coordinated=_coordinated(request))
+        condition = cache_resolved(cache, told(request, CACHE) if cache else None)
+        return unreadable(str(error), untouched(request), needed, condition, fatal=delivered)
     config, fault = _config(request)
     coordinated = config.coordination == "GlobalOrder"
     fleet = read_fleet(request, deployment, reuse, thorough=coordinated or config.overcommit == "Yield")
@@ -46,4 +49,10 @@ def _config(request: Request) -> tuple[SchedulerConfig, str]:
     try:
         return SchedulerConfig.parse(request.input or {}), ""
     except Malformed as error:
-        return SchedulerConfig(), str(error)
+        coordination: Any = "GlobalOrder" if _coordinated(request) else "None"
+        return SchedulerConfig(coordination=coordination), str(error)
+
+
+def _coordinated(request: Request) -> bool:
+    """Whether the input asks for coordination: what is required must not depend on the rest of it."""
+    return (request.input or {}).get("coordination") == "GlobalOrder"

@@ -103,7 +103,7 @@ def _problems(decision: Decision) -> Iterator[tuple[str, str]]:
             f"The function's input is invalid: {decision.question.config_fault}; nothing new is placed",
         )
     yield from _invalid_selectors(decision)
-    if decision.question.fleet.told_clusters is Told.ABSENT:
+    if decision.question.fleet.told_clusters is Told.ABSENT and (decision.wanted or decision.total):
         yield "NoClusters", "There is no InferenceCluster; everything running is kept"
     yield from _held(decision)
     yield from _shortfall(decision)
@@ -131,10 +131,9 @@ def ready(decision: Decision, routable: int) -> Condition:
     return Condition(READY, status=done, reason="AllReplicasReady" if done else "ModelStarting", message=text)
 
 
-def cache_resolved(decision: Decision) -> Condition | None:
+def cache_resolved(name: str, told: Told | None) -> Condition | None:
     """ModelCacheResolved, only with a modelCacheRef."""
-    name = decision.question.deployment.cache
-    match decision.question.fleet.told_cache:
+    match told:
         case None:
             return None
         case Told.DELIVERED:
@@ -153,5 +152,9 @@ def cache_resolved(decision: Decision) -> Condition | None:
 
 def conditions(decision: Decision, routable: int) -> tuple[Condition, ...]:
     """All conditions, in their order. What is not returned would keep its last value and lie."""
-    found = (cache_resolved(decision), scheduled(decision), ready(decision, routable))
+    found = (
+        cache_resolved(decision.question.deployment.cache, decision.question.fleet.told_cache),
+        scheduled(decision),
+        ready(decision, routable),
+    )
     return tuple(each for each in found if each is not None)

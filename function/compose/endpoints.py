@@ -77,12 +77,17 @@ def _endpoint(decision: Decision, kept: Kept) -> tuple[str, Desired] | None:
 
 
 def endpoints(decision: Decision) -> Mapping[str, Desired]:
-    """The endpoints of all kept replicas; one whose key cannot be read is emitted as it is."""
+    """The endpoints of all kept replicas.
+
+    One whose key cannot be read is emitted as it is, and so is one of a replica not known yet, while it is
+    not told which replicas there are.
+    """
     found = dict(filter(None, (_endpoint(decision, kept) for kept in decision.kept)))
-    namespace = decision.question.deployment.namespace
-    for key, observed in decision.question.fleet.endpoints.items():
-        if read_key(key) is None:
+    fleet, namespace = decision.question.fleet, decision.question.deployment.namespace
+    known = {endpoint_key(own.identity) for own in fleet.own if own.identity}
+    for key, observed in fleet.endpoints.items():
+        if read_key(key) is None or not (key in known or fleet.inputs_told):
             found[key] = Desired(
                 as_observed(observed, kind=KIND, namespace=namespace), _observed_ready(observed)
             )
-    return found
+    return {key: each for key, each in found.items() if key not in fleet.theirs}

@@ -52,21 +52,27 @@ def as_observed(document: Document, *, kind: str, namespace: str) -> dict[str, A
 
     What others own is left out: labels and spec fields that Crossplane manages, and everything the API
     server adds. An object without a readable name is emitted without one; Crossplane knows it by its key.
+    An object of another kind under a key of ours stays what it is.
     """
     try:
         plain = document.plain()
     except ValueError:
         plain = {}
-    metadata = _mapping(plain.get("metadata"))
+    metadata = _again(_mapping(plain.get("metadata")), namespace)
+    if isinstance(plain.get("kind"), str) and plain["kind"] != kind:
+        kept = {key: value for key, value in plain.items() if key not in ("metadata", "status")}
+        return {**kept, "metadata": metadata}
+    spec = {key: value for key, value in _mapping(plain.get("spec")).items() if key != _MANAGED_SPEC}
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def _again(metadata: dict[str, Any], namespace: str) -> dict[str, Any]:
+    """The metadata of an observed object as we applied it: name, namespace and our labels."""
     again: dict[str, Any] = {"namespace": metadata.get("namespace") or namespace}
     if isinstance(metadata.get("name"), str):
         again["name"] = metadata["name"]
-    kept = {
-        key: value
-        for key, value in _mapping(metadata.get("labels")).items()
-        if not key.startswith(_MANAGED_PREFIX)
-    }
+    labelled = _mapping(metadata.get("labels")).items()
+    kept = {key: value for key, value in labelled if not key.startswith(_MANAGED_PREFIX)}
     if kept:
         again["labels"] = kept
-    spec = {key: value for key, value in _mapping(plain.get("spec")).items() if key != _MANAGED_SPEC}
-    return {"apiVersion": API_VERSION, "kind": kind, "metadata": again, "spec": spec}
+    return again

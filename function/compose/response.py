@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.api.names import endpoint_key, replica_key
-from function.compose.conditions import PROBLEMS, SCHEDULED, conditions
+from function.compose.conditions import SCHEDULED, conditions
 from function.compose.endpoints import endpoints
 from function.compose.replicas import kept_replica, placed_replica
 from function.compose.results import results
 from function.exchange import Condition, Desired, Requirement, Response, Result
 from function.explain.message import histogram, one_line
 from function.explain.report import report
-from function.fleet import CACHE, CLUSTERS, REPLICAS
+from function.fleet import CACHE, CLUSTERS, REPLICAS, Told
 from function.peers import CACHES, DEPLOYMENTS
 
 if TYPE_CHECKING:
@@ -82,9 +82,6 @@ def answer(decision: Decision, composite: Mapping[str, Plain]) -> Response:
     found = desired(decision)
     routable = _routable(decision, found)
     told = conditions(decision, routable)
-    broken = any(
-        each.reason in PROBLEMS and not each.status for each in told if each.reason != "PartiallyScheduled"
-    )
     invalid = bool(question.selectors.invalid or question.config_fault)
     invalid = invalid or not (question.fleet.inputs_told and question.peers.resolved)
     ttl, counts = question.config.ttl, _counts(decision)
@@ -99,13 +96,10 @@ def answer(decision: Decision, composite: Mapping[str, Plain]) -> Response:
         ),
         desired=found,
         status=status,
-        unready=decision.total < deployment.required or invalid or _cache_unknown(decision),
+        unready=decision.total < deployment.required or invalid or _cache_unresolved(decision),
         conditions=told,
         results=results(decision, told, composite),
-        settled=not broken
-        and not invalid
-        and decision.total >= decision.wanted
-        and routable >= decision.total,
+        settled=decision.total >= decision.wanted and not invalid and all(each.status for each in told),
         ttl=(ttl.pending, ttl.settled),
         counts=counts,
         rejections={reason.name: count for reason, count in histogram(decision.rejections).items()},
@@ -117,13 +111,17 @@ def _summary(told: tuple[Condition, ...]) -> str:
     return next(each.message for each in told if each.type == SCHEDULED)
 
 
-def _cache_unknown(decision: Decision) -> bool:
-    fleet = decision.question.fleet
-    return fleet.told_cache is not None and fleet.cache is None
+def _cache_unresolved(decision: Decision) -> bool:
+    return decision.question.fleet.told_cache is Told.UNRESOLVED
 
 
 def unreadable(
-    fault: str, kept: Mapping[str, Desired], needed: tuple[Requirement, ...], *, told: bool
+    fault: str,
+    kept: Mapping[str, Desired],
+    needed: tuple[Requirement, ...],
+    cache: Condition | None,
+    *,
+    fatal: bool,
 ) -> Response:
     """The answer to a composite that cannot be read: nothing changes.
 
@@ -131,13 +129,16 @@ def unreadable(
     """
     text = one_line(f"The ModelDeployment cannot be read: {fault}")
     scheduled = Condition(
-        "ReplicasScheduled", status=False, reason="InvalidInput" if told else "InputsUnresolved", message=text
+        "ReplicasScheduled",
+        status=False,
+        reason="InvalidInput" if fatal else "InputsUnresolved",
+        message=text,
     )
     ready = Condition("ReplicasReady", status=False, reason="ModelStarting", message=text)
     return Response(
         requirements=needed,
         desired=kept,
         unready=True,
-        conditions=(scheduled, ready),
-        results=(Result("FATAL", "UnreadableComposite", text),) if told else (),
+        conditions=(cache, scheduled, ready) if cache else (scheduled, ready),
+        results=(Result("FATAL", "UnreadableComposite", text),) if fatal else (),
     )

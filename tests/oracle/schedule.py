@@ -395,7 +395,7 @@ class Scheduler:
         said = {
             "InputsUnresolved": unresolved,
             "InvalidNodeSelector": self.invalid,
-            "NoClusters": facts.clusters == {},
+            "NoClusters": facts.clusters == {} and (facts.wanted > 0 or placed > 0),
             "ReplacementBlocked": bool(plan.held),
             "InsufficientCapacity": placed == 0 < facts.wanted,
             "PartiallyScheduled": placed < facts.wanted,

@@ -58,8 +58,7 @@ def _apart(path: str, expected: Any, found: Any) -> list[str]:
 
 def _summary(facts: Facts, planned: Plan, answer: Answer) -> list[str]:
     placed = len(planned.kept) + len(planned.new)
-    lacking = bool(facts.cache_name) and facts.cache is None
-    unusable = lacking or planned.reasons[0] in {"InputsUnresolved", "InvalidNodeSelector"}
+    unusable = planned.reasons[0] in {"InputsUnresolved", "InvalidNodeSelector"}
     expected = {
         "ReplicasScheduled": planned.reasons[0],
         "total": placed,
