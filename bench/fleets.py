@@ -42,7 +42,7 @@ class Size:
     """Share of replicas that are gangs of several nodes."""
 
     def __str__(self) -> str:
-        """Return the size as the scorecard of this project writes it."""
+        """Return the size as the tables of `docs/scale.md` write it."""
         return f"{self.clusters:,} x {self.pools}, {self.replicas:,}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -73,15 +73,38 @@ _EXPECTED = {
 }
 
 
+_BOUNDED = {
+    "too_short": "must not be empty",
+    "string_too_short": "must not be empty",
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "literal_error": "expected {expected}",
+}
+
+
+def _message(kind: str, text: str, context: dict[str, Any]) -> str:
+    """A finding in our words; one of our own validators speaks for itself."""
+    if kind in _BOUNDED:
+        return _BOUNDED[kind].format(**context)
+    return _EXPECTED.get(kind, text.removeprefix("Value error, "))
+
+
+def _value(kind: str, found: object) -> str:
+    """The offending value, where showing it helps: not what is missing, not the whole of an object."""
+    whole = kind in {"value_error", "too_short"} and isinstance(found, dict | list)
+    return "" if whole or kind in {"missing", "extra_forbidden"} else shown(found)
+
+
 def faults_of(error: ValidationError) -> tuple[Fault, ...]:
     """Turn pydantic's findings into faults, one per field, without those that follow from one below."""
-    errors = error.errors(include_url=False, include_context=False)
+    errors = error.errors(include_url=False)
     above = {found["loc"][:length] for found in errors for length in range(len(found["loc"]))}
     return tuple(
         Fault(
             path=path_of(found["loc"]),
-            message=_EXPECTED.get(found["type"], found["msg"].removeprefix("Value error, ")),
-            value="" if found["type"] in {"missing", "extra_forbidden"} else shown(found["input"]),
+            message=_message(found["type"], found["msg"], found.get("ctx", {})),
+            value=_value(found["type"], found["input"]),
         )
         for found in errors
         if found["loc"] not in above

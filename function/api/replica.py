@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from function.api.fault import Fault, shown
 from function.api.model import ConditionStatus, condition, whole
 
 if TYPE_CHECKING:
@@ -126,33 +127,45 @@ class ModelReplica:
     engines: tuple[StampedEngine, ...] = ()
     whole: bool = True
     """False when some part of it could not be read."""
+    fault: str = ""
+    """The first field that could not be read, and what was found there."""
     nodes: Mapping[str, int] = field(default_factory=dict)
     """Nodes held, by pool."""
 
 
 class _Reader:
-    """Reads fields of plain values and notes whether anything was not what it should be."""
+    """Reads fields of plain values and notes the first that was not what it should be."""
 
-    __slots__ = ("whole",)
+    __slots__ = ("fault",)
 
     def __init__(self) -> None:
-        self.whole = True
+        self.fault = ""
 
-    def _odd(self) -> None:
-        self.whole = False
+    @property
+    def whole(self) -> bool:
+        """Whether everything could be read."""
+        return not self.fault
+
+    def _odd(self, key: str, expected: str, value: object) -> None:
+        if self.fault:
+            return
+        missing = value in (None, "", [])
+        self.fault = str(
+            Fault(key, "required, but missing or empty") if missing else Fault(key, expected, shown(value))
+        )
 
     def text(self, holder: Mapping[str, Any], key: str) -> str:
         value = holder.get(key)
         if value is None or isinstance(value, str):
             return value or ""
-        self._odd()
+        self._odd(key, "expected a string", value)
         return ""
 
     def map(self, holder: Mapping[str, Any], key: str) -> Mapping[str, Any]:
         value = holder.get(key)
         if value is None or isinstance(value, Mapping):
             return value or {}
-        self._odd()
+        self._odd(key, "expected a map", value)
         return {}
 
     def maps(self, holder: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
@@ -160,32 +173,32 @@ class _Reader:
         if value is None:
             return []
         if not isinstance(value, list):
-            self._odd()
+            self._odd(key, "expected a list", value)
             return []
         if all(isinstance(item, Mapping) for item in value):
             return value
-        self._odd()
+        self._odd(key, "expected a list of maps", value)
         return [item for item in value if isinstance(item, Mapping)]
 
     def given(self, holder: Mapping[str, Any], key: str) -> str:
         """A text that must be there."""
         value = self.text(holder, key)
         if not value:
-            self._odd()
+            self._odd(key, "expected a string", holder.get(key))
         return value
 
     def listed(self, holder: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
         """A list that must not be empty."""
         value = self.maps(holder, key)
         if not value:
-            self._odd()
+            self._odd(key, "expected a list of maps", holder.get(key))
         return value
 
     def role(self, holder: Mapping[str, Any]) -> str:
         """A member's role; Standalone is the default."""
         value = self.text(holder, "role") or ROLES[0]
         if value not in ROLES:
-            self._odd()
+            self._odd("role", f"expected one of {', '.join(ROLES)}", value)
         return value
 
     def number(self, holder: Mapping[str, Any], key: str) -> int:
@@ -198,7 +211,7 @@ class _Reader:
         except ValueError:
             read = 0
         if read < 1:
-            self._odd()
+            self._odd(key, "expected a whole number of at least 1", value)
             return 1
         return read
 
@@ -279,6 +292,7 @@ def parse_charge(document: Document) -> ModelReplica:
         cluster=read.text(spec, "clusterName"),
         deleting=metadata.get("deletionTimestamp") not in (None, ""),
         whole=read.whole,
+        fault=read.fault,
         nodes=held,
     )
 
@@ -312,5 +326,6 @@ def parse(document: Document) -> ModelReplica:
         cache=read.text(read.map(spec, "modelCacheRef"), "name"),
         engines=engines,
         whole=read.whole,
+        fault=read.fault,
         nodes=nodes_by_pool(engines),
     )

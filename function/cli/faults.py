@@ -39,9 +39,21 @@ def faults_of(manifests: Manifests, world: World) -> list[str]:
     completed = {str(each["metadata"]["name"]): each for each in world.clusters}
     for manifest in manifests["InferenceCluster"]:
         found.extend(_parsed(manifest, InferenceCluster, completed[manifest.name]))
-    found.extend(
-        f"{manifest.title}: some field has the wrong type; it is charged for what can be read"
-        for manifest in manifests["ModelReplica"]
-        if not parse_replica(PlainDocument(manifest.content)).whole
-    )
+        found.extend(_values(manifest, completed[manifest.name]))
+    for manifest in manifests["ModelReplica"]:
+        fault = parse_replica(PlainDocument(manifest.content)).fault
+        if fault:
+            found.append(f"{manifest.title}: {fault}; it is charged for what can be read")
     return found
+
+
+def _values(manifest: Manifest, content: object) -> Iterator[str]:
+    """Values that selectors cannot read, though the cluster can be: every selector errs on such a device."""
+    try:
+        pools = InferenceCluster.parse(content).pools
+    except Malformed:
+        return
+    for pool in pools:
+        for device in pool.devices or ():
+            if device.subject.problem:
+                yield f"{manifest.title}: pool {pool.name}, device {device.name}: {device.subject.problem}"

@@ -195,10 +195,12 @@ def _unlisted(name: str, document: object) -> Iterator[dict[str, Any]]:
 
 def _checked(name: str, content: dict[str, Any], number: int) -> Manifest | None:
     """The manifest of an object of ours; None for a kind that scheduling does not read."""
-    kind, version = content.get("kind"), str(content.get("apiVersion", ""))
+    kind, version = content.get("kind"), str(content.get("apiVersion") or "")
     ours = version.startswith(GROUP) or kind == "SchedulerConfig"
     if not isinstance(kind, str) or not kind:
         raise BadInput(f"{name}: object {number}: kind: required, but missing")
+    if kind in KINDS and not version:
+        raise BadInput(f"{name}: {kind} (object {number}): apiVersion: required, but missing")
     if kind not in KINDS or not ours:
         return None
     manifest = Manifest(_placed(content, kind), name)

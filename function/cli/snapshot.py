@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 import click
 import yaml
 
@@ -23,10 +25,9 @@ GROUP = "modelplane.ai"
 def command_line(context: str, file: str) -> str:
     """The command line that collects everything the tools read into one file, secrets left out."""
     resources = ",".join(f"{each}.{GROUP}" for each in RESOURCES)
-    where = f" --context {context}" if context else ""
-    return (
-        f"kubectl{where} get {resources} --all-namespaces -o json \\\n  | fleet-scheduler snapshot - > {file}"
-    )
+    where = f" --context {quote(context)}" if context else ""
+    collect = f"kubectl{where} get {resources} --all-namespaces -o json"
+    return f"{collect} \\\n  | fleet-scheduler snapshot - > {quote(file)}"
 
 
 @click.command(cls=Command)

@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+import click
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from function.explain.line import because_line, rejection_line
+from function.cli.text import printable, short
+from function.explain.line import because_line, dropped_line, kept_line, rejection_line
 
 if TYPE_CHECKING:
     from function.cli.worlds import Planned, World
+    from function.exchange import Condition
     from function.scheduler.decision import Decision, Dropped, Kept, Placed
 
 WIDTH = 120
 """Columns when the output is no terminal."""
 SHOWN = 20
 """How many rejected clusters are listed before they are only counted."""
+
+UNDER_WAY = {"Scheduling", "ModelStarting"}
+"""Reasons that ask nobody to do anything but wait."""
 
 _STYLES = {"new": "green", "retained": "", "held": "yellow", "dropped": "red"}
 
@@ -44,12 +50,8 @@ def _pools_of_placed(placed: Placed) -> str:
 def _kept_row(kept: Kept) -> tuple[str, ...]:
     own = kept.own
     index = str(own.identity.index) if own.identity else "?"
-    if kept.mismatch:
-        detail = f" ({kept.detail})" if kept.detail else ""
-        why = f"no place for its replacement: {kept.mismatch.value}{detail}"
-        return (own.replica.name, own.cluster, index, _pools_of_kept(kept), "held", why)
-    why = f"kept in doubt: {kept.doubt}" if kept.doubt else "a running replica is never moved"
-    return (own.replica.name, own.cluster, index, _pools_of_kept(kept), "retained", why)
+    action = "held" if kept.mismatch else "retained"
+    return (own.replica.name, own.cluster, index, _pools_of_kept(kept), action, kept_line(kept))
 
 
 def _placed_row(placed: Placed) -> tuple[str, ...]:
@@ -61,8 +63,7 @@ def _placed_row(placed: Placed) -> tuple[str, ...]:
 def _dropped_row(dropped: Dropped) -> tuple[str, ...]:
     own = dropped.own
     index = str(own.identity.index) if own.identity else "?"
-    why = f"{dropped.cause.value}: {dropped.detail}" if dropped.detail else dropped.cause.value
-    return (own.replica.name, own.cluster, index, "", "dropped", why)
+    return (own.replica.name, own.cluster, index, "", "dropped", dropped_line(dropped))
 
 
 def _rows(decision: Decision) -> list[tuple[str, ...]]:
@@ -73,10 +74,18 @@ def _rows(decision: Decision) -> list[tuple[str, ...]]:
 
 def _table(decision: Decision) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for title in ("REPLICA", "CLUSTER", "INDEX", "POOLS", "ACTION", "WHY"):
-        table.add_column(title, no_wrap=title in ("REPLICA", "CLUSTER"), overflow="fold")
-    for row in _rows(decision):
-        table.add_row(*(escape(cell) for cell in row), style=_STYLES[row[4]])
+    for title, least in (
+        ("REPLICA", 7),
+        ("CLUSTER", 7),
+        ("INDEX", 5),
+        ("POOLS", 10),
+        ("ACTION", 8),
+        ("WHY", 16),
+    ):
+        table.add_column(title, no_wrap=title not in ("POOLS", "WHY"), overflow="fold", min_width=least)
+    for name, cluster, *others in _rows(decision):
+        cells = (short(name), short(cluster), *map(printable, others))
+        table.add_row(*map(escape, cells), style=_STYLES[others[2]])
     return table
 
 
@@ -87,7 +96,8 @@ def _rejected(console: Console, decision: Decision) -> None:
     console.print("\nClusters that cannot host another:", style="bold")
     lines = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     for name, rejection in found[:SHOWN]:
-        lines.add_row("", escape(name), escape(rejection.reason.name), escape(rejection_line(rejection)))
+        cells = (short(name), rejection.reason.name, printable(rejection_line(rejection)))
+        lines.add_row("", *map(escape, cells))
     console.print(lines)
     if len(found) > SHOWN:
         console.print(f"  and {len(found) - SHOWN} more (-o json lists all)")
@@ -98,25 +108,40 @@ def _console() -> Console:
     return console if console.is_terminal else Console(highlight=False, width=WIDTH)
 
 
+def _condition(console: Console, condition: Condition) -> None:
+    """A line per condition: done, on its way, or in need of somebody."""
+    mark, style = ("✓", "green") if condition.status else ("✗", "yellow")
+    if condition.reason in UNDER_WAY:
+        mark, style = "…", "cyan"
+    text = f"{mark} {condition.type}: {condition.reason}"
+    text += f": {condition.message}" if condition.message else ""
+    console.print(f"  {escape(printable(text))}", style=style, soft_wrap=True)
+
+
+def _deployment(console: Console, planned: Planned) -> None:
+    decision = planned.response.decision
+    name = f"{printable(planned.manifest.namespace)}/{printable(planned.manifest.name)}"
+    console.print(escape(name), style="bold", soft_wrap=True)
+    for each in planned.response.conditions:
+        _condition(console, each)
+    if decision is None:
+        return
+    if decision.kept or decision.placed or decision.dropped:
+        console.print(_table(decision))
+    _rejected(console, decision)
+    if decision.rejections:
+        console.print(f"\n  More: fleet-scheduler why {escape(name)} FILE...", style="dim", soft_wrap=True)
+
+
 def show(results: list[Planned], world: World) -> None:
     """Print every deployment's plan."""
     console = _console()
-    for number, planned in enumerate(results):
-        if number:
-            console.print()
-        manifest, decision = planned.manifest, planned.response.decision
-        console.print(f"{escape(manifest.namespace)}/{escape(manifest.name)}", style="bold")
-        for each in planned.response.conditions:
-            mark, style = ("✓", "green") if each.status else ("✗", "yellow")
-            text = f"{mark} {each.type}: {each.reason}" + (f": {each.message}" if each.message else "")
-            console.print(f"  {escape(text)}", style=style, soft_wrap=True)
-        if decision is not None:
-            if decision.kept or decision.placed or decision.dropped:
-                console.print(_table(decision))
-            _rejected(console, decision)
-            if decision.rejections:
-                console.print(
-                    f"\n  More: fleet-scheduler why {manifest.namespace}/{manifest.name} FILE...", style="dim"
-                )
-    for note in world.notes:
-        console.print(f"note: {escape(note)}", style="dim", soft_wrap=True)
+    with console.capture() as captured:
+        for number, planned in enumerate(results):
+            if number:
+                console.print()
+            _deployment(console, planned)
+        for note in world.notes:
+            console.print(f"note: {escape(printable(note))}", style="dim", soft_wrap=True)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -222,3 +223,39 @@ def test_the_example_is_planned_as_it_stands() -> None:
     ran = run("plan", ROOT / "example")
     assert ran.err == ""
     assert ran.code == 2
+
+
+def test_what_a_file_says_never_reaches_the_terminal_as_a_command(tmp_path: Path) -> None:
+    objects = _fleet()
+    _set(objects[1], "metadata.name", "x\x1b[31m\ny")
+    ran = run("plan", write(tmp_path / "f.yaml", objects))
+    assert "\x1b" not in ran.out
+    assert r"x\x1b[31m\ny" in ran.out
+
+
+def test_long_names_keep_their_telling_end_and_no_column_is_lost(tmp_path: Path) -> None:
+    objects = _fleet()
+    _set(objects[1], "metadata.name", "m" * 253)
+    _set(objects[0], "metadata.name", "c" * 253)
+    lines = run("plan", write(tmp_path / "f.yaml", objects)).out.splitlines()
+    header = next(line for line in lines if line.startswith("REPLICA"))
+    assert header.split() == ["REPLICA", "CLUSTER", "INDEX", "POOLS", "ACTION", "WHY"]
+    row = lines[lines.index(header) + 1]
+    assert re.match(r"m+…m*-[0-9a-f]{5}  c+…c{12}  0 +\S", row)
+
+
+def test_a_value_no_selector_can_read_names_the_pool_and_the_device(tmp_path: Path) -> None:
+    objects = _fleet()
+    pools = objects[0]["status"]["gpuPools"]
+    pools[0]["devices"][0]["capacity"] = {"memory": {"value": "80 GB"}}
+    ran = run("plan", write(tmp_path / "f.yaml", objects))
+    assert ran.code == 1
+    assert "capacity memory: not a quantity: '80 GB'" in ran.err
+
+
+def test_an_object_of_ours_without_an_api_version_is_not_passed_over(tmp_path: Path) -> None:
+    file = tmp_path / "f.yaml"
+    file.write_text("kind: ModelDeployment\nmetadata: {name: x}\n")
+    ran = run("plan", file)
+    assert ran.code == 1
+    assert "ModelDeployment (object 1): apiVersion: required, but missing" in ran.err

@@ -87,7 +87,7 @@ def test_redacting_twice_changes_nothing() -> None:
 
 def test_what_cannot_be_decoded_stays_so_and_is_not_written(tmp_path: Path) -> None:
     message = _secret_world().message()
-    sliced = wire.decode(message.SerializeToString()).message
+    sliced = wire.messages.Request.FromString(message.SerializeToString())
     sliced.required_resources["clusters"].items[0].resource = b"\x0a\x05" + CANARY.encode()
     _recorded(tmp_path / "calls", sliced.SerializeToString())
     (file,) = (tmp_path / "calls").glob("*.json")
