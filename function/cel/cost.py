@@ -29,6 +29,8 @@ SHORT = 64
 """Elements that cost nothing beyond what Kubernetes charges: more than an attribute has."""
 JOINED = 8
 """Elements that one unit copies."""
+FOUND = 40
+"""Units for each match that a text may have."""
 MET = 4
 """Units for each element that is compared with another, where Kubernetes charges less."""
 
@@ -120,7 +122,7 @@ def regex(_result: Value, text: Value, pattern: Value, *_limit: Value) -> int:
 
 def matches(_result: Value, text: Value, pattern: Value, *_limit: Value) -> int:
     """Cost of finding all matches: as for one, and each that may be found in a long text."""
-    return regex(_result, text, pattern) + excess(len(text), MET)
+    return regex(_result, text, pattern) + excess(len(text), FOUND)
 
 
 def join_lists(_result: Value, one: Value, two: Value) -> int:

@@ -12,6 +12,7 @@ from function.cel.check import check
 from function.cel.comparisons import Comparison, comparison
 from function.cel.cost import LIMIT, STEPS
 from function.cel.errors import CompileError, CostExceeded, EvaluationError, Mistake
+from function.cel.estimate import estimate
 from function.cel.generate import Generator
 from function.cel.library.quantities import FORM_MATTERS
 from function.cel.nodes import Call, Node
@@ -123,6 +124,13 @@ class Selector(Program):
     def requirements(self) -> tuple[Requirement, ...]:
         """The words that not every supported Kubernetes release knows, with the release that brought them."""
         return requirements(self._checked)
+
+    def estimate(self) -> int | None:
+        """Return the most units that the API server expects this to cost; above LIMIT it may refuse.
+
+        Advice, not a verdict. None for selectors over anything but a device, which no API server sees.
+        """
+        return estimate(self._checked) if self._checked.environment is environment.DEVICE else None
 
     def comparisons(self) -> tuple[Comparison, ...]:
         """Return the terms that compare something published with a literal, in order."""
