@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from function.cel.cost import LIMIT
 from function.cel.errors import EvaluationError
 from function.cel.quantity import quantity
 from function.explain.asked import asked
@@ -60,6 +61,7 @@ def _request(question: Question, catalogue: Catalogue, each: Asked) -> Iterator[
     selectors = [question.selectors.device[selector.cel] for selector in each.sub.selectors]
     before = 0
     for index, selector in enumerate(selectors):
+        yield from _estimate(f"{each.path}.selectors[{index}]", selector)
         for finding in _selector(catalogue, f"{each.path}.selectors[{index}]", selector):
             before += 1
             yield finding
@@ -98,6 +100,17 @@ def _selector(catalogue: Catalogue, path: str, selector: Selector) -> Iterator[F
             yield from _driver(catalogue, path, each)
         elif each.kind == "quantity" and each.operator in (">", ">="):
             yield from _below_the_box(catalogue, path, each)
+
+
+def _estimate(path: str, selector: Selector) -> Iterator[Finding]:
+    """A selector that the API server may refuse for what it might cost."""
+    units = selector.estimate()
+    if units is not None and units > LIMIT:
+        yield Finding(
+            path,
+            "MayBeRefused",
+            f"the API server may refuse this selector: estimated cost {units} exceeds {LIMIT}",
+        )
 
 
 def _driver(catalogue: Catalogue, path: str, asked_for: Comparison) -> Iterator[Finding]:

@@ -156,6 +156,7 @@ def evaluated(selector: Selector, source: str) -> str:
     outcome = selector.evaluate(DEVICE)
     assert outcome.kind in OUTCOMES, source
     assert (outcome.message == "") == (outcome.kind in ("match", "nomatch")), source
+    assert 0 <= (selector.estimate() or 0) < 2**64, source
     for conjunct in selector.conjuncts():
         assert conjunct.evaluate(DEVICE).kind in OUTCOMES, source
     return outcome.kind
