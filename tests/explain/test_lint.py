@@ -56,6 +56,11 @@ CASES = [
             "than the number on the box"
         ),
     ),
+    (
+        'device.capacity["gpu.nvidia.com"].memory != quantity("1Gi")',
+        "MayBeRefused",
+        ("the API server may refuse this selector: estimated cost 1844674407370955269 exceeds 1000000"),
+    ),
 ]
 
 
