@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from function.scheduler.actual import actual
-from function.scheduler.options import EngineOption, across, option, variants
+from function.scheduler.options import EngineOption, across, alone, stranding, variants
 from function.scheduler.reason import Reason, Rejection
 from function.scheduler.resolve import Match, resolve, resolve_every
 
@@ -56,6 +56,7 @@ class Fits:
         self._question = question
         self._shapes: dict[object, int] = {}
         self._members: dict[tuple[int, int], Verdict] = {}
+        self._singles: dict[tuple[int, int, int], EngineOption | Rejection] = {}
         self._clusters: dict[tuple[object, ...], ClusterFit] = {}
         self.matched = 0
         """How many (member, pool shape) pairs were matched."""
@@ -115,7 +116,7 @@ class Fits:
         options: list[EngineOption] = []
         rejections: list[tuple[int, Rejection]] = []
         for at in range(len(pools)):
-            found = option(engine, verdicts, (at,) * len(engine.members))
+            found = self._single(engine, at, numbers[at], verdicts)
             if isinstance(found, Rejection):
                 rejections.append((at, found))
             else:
@@ -125,6 +126,14 @@ class Fits:
         options, cut_short = self._varied(engine, pools, options)
         scattered = _scattered(verdicts, len(engine.members))
         return EngineFit(engine, tuple(options), tuple(rejections), scattered, cut_short)
+
+    def _single(self, engine: Engine, at: int, number: int, verdicts: Verdicts) -> EngineOption | Rejection:
+        """The engine on one pool; what does not depend on the cluster's other pools is found once."""
+        key = (id(engine), at, number)
+        found = self._singles.get(key)
+        if found is None:
+            found = self._singles[key] = alone(engine, verdicts[at], (at,) * len(engine.members))
+        return found if isinstance(found, Rejection) else stranding(engine, verdicts, found)
 
     def _varied(
         self, engine: Engine, pools: Sequence[Pool], options: list[EngineOption]

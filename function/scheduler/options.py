@@ -58,19 +58,29 @@ class EngineOption:
 
 def option(engine: Engine, verdicts: Verdicts, pools: tuple[int, ...]) -> EngineOption | Rejection:
     """Put the engine's members on these pools, or say what stands against it."""
-    found = [verdicts[pool][at] for at, pool in enumerate(pools)]
+    found = alone(engine, [verdicts[pool][at] for at, pool in enumerate(pools)], pools)
+    return found if isinstance(found, Rejection) else stranding(engine, verdicts, found)
+
+
+def alone(engine: Engine, found: Sequence[Verdict], pools: tuple[int, ...]) -> EngineOption | Rejection:
+    """The same, looking at these pools only: found is what was found about each member there."""
     barred = [each for each in found if isinstance(each, Rejection)]
     if barred:
         return combined(barred)
     matches = [each for each in found if isinstance(each, Match)]
     if not any(match.claims for match in matches):
         return Rejection(Reason.NothingClaimable, detail="no member would bind a device")
+    return _put(engine, pools, matches)
+
+
+def stranding(engine: Engine, verdicts: Verdicts, found: EngineOption) -> EngineOption | Rejection:
+    """Refuse an option that strands a member which could bind a device on another pool of the cluster."""
     for at, member in enumerate(engine.members):
-        if member.requests and not matches[at].claims and _claims_elsewhere(verdicts, at):
+        if member.requests and not found.matches[at].claims and _claims_elsewhere(verdicts, at):
             return Rejection(
                 Reason.NothingClaimable, detail="could bind a device on another pool", member=member.role
             )
-    return _put(engine, pools, matches)
+    return found
 
 
 def _put(engine: Engine, pools: tuple[int, ...], matches: Sequence[Match]) -> EngineOption:
