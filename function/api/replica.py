@@ -8,14 +8,15 @@ one is only ever charged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from function.api.fault import Fault, shown
-from function.api.model import ConditionStatus, condition, whole
+from function.api.lenient import Reader
+from function.api.model import ConditionStatus, condition
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from function.exchange import Document, Shape
 
 DEPLOYMENT_LABEL = "modelplane.ai/deployment"
@@ -23,8 +24,6 @@ CLUSTER_LABEL = "modelplane.ai/cluster"
 INDEX_LABEL = "modelplane.ai/replica-index"
 ALTERNATIVE_LABEL = "modelplane.ai/alternative"
 WAS_READY_ANNOTATION = "modelplane.ai/was-ready"
-
-ROLES = ("Standalone", "Leader", "Worker")
 
 SHAPE: Shape = {
     "metadata": {
@@ -133,90 +132,7 @@ class ModelReplica:
     """Nodes held, by pool."""
 
 
-class _Reader:
-    """Reads fields of plain values and notes the first that was not what it should be."""
-
-    __slots__ = ("fault",)
-
-    def __init__(self) -> None:
-        self.fault = ""
-
-    @property
-    def whole(self) -> bool:
-        """Whether everything could be read."""
-        return not self.fault
-
-    def _odd(self, key: str, expected: str, value: object) -> None:
-        if self.fault:
-            return
-        missing = value in (None, "", [])
-        self.fault = str(
-            Fault(key, "required, but missing or empty") if missing else Fault(key, expected, shown(value))
-        )
-
-    def text(self, holder: Mapping[str, Any], key: str) -> str:
-        value = holder.get(key)
-        if value is None or isinstance(value, str):
-            return value or ""
-        self._odd(key, "expected a string", value)
-        return ""
-
-    def map(self, holder: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-        value = holder.get(key)
-        if value is None or isinstance(value, Mapping):
-            return value or {}
-        self._odd(key, "expected a map", value)
-        return {}
-
-    def maps(self, holder: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-        value = holder.get(key)
-        if value is None:
-            return []
-        if not isinstance(value, list):
-            self._odd(key, "expected a list", value)
-            return []
-        if all(isinstance(item, Mapping) for item in value):
-            return value
-        self._odd(key, "expected a list of maps", value)
-        return [item for item in value if isinstance(item, Mapping)]
-
-    def given(self, holder: Mapping[str, Any], key: str) -> str:
-        """A text that must be there."""
-        value = self.text(holder, key)
-        if not value:
-            self._odd(key, "expected a string", holder.get(key))
-        return value
-
-    def listed(self, holder: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-        """A list that must not be empty."""
-        value = self.maps(holder, key)
-        if not value:
-            self._odd(key, "expected a list of maps", holder.get(key))
-        return value
-
-    def role(self, holder: Mapping[str, Any]) -> str:
-        """A member's role; Standalone is the default."""
-        value = self.text(holder, "role") or ROLES[0]
-        if value not in ROLES:
-            self._odd("role", f"expected one of {', '.join(ROLES)}", value)
-        return value
-
-    def number(self, holder: Mapping[str, Any], key: str) -> int:
-        """A count of at least 1, which is also the default."""
-        value = holder.get(key)
-        if value is None:
-            return 1
-        try:
-            read = whole(value)
-        except ValueError:
-            read = 0
-        if read < 1:
-            self._odd(key, "expected a whole number of at least 1", value)
-            return 1
-        return read
-
-
-def _request(read: _Reader, plain: Mapping[str, Any]) -> StampedRequest:
+def _request(read: Reader, plain: Mapping[str, Any]) -> StampedRequest:
     return StampedRequest(
         name=read.text(plain, "name"),
         device_class=read.text(plain, "deviceClassName"),
@@ -224,7 +140,7 @@ def _request(read: _Reader, plain: Mapping[str, Any]) -> StampedRequest:
     )
 
 
-def _member(read: _Reader, plain: Mapping[str, Any]) -> StampedMember:
+def _member(read: Reader, plain: Mapping[str, Any]) -> StampedMember:
     role = read.role(plain)
     return StampedMember(
         role=role,
@@ -234,7 +150,7 @@ def _member(read: _Reader, plain: Mapping[str, Any]) -> StampedMember:
     )
 
 
-def _engine(read: _Reader, plain: Mapping[str, Any]) -> StampedEngine:
+def _engine(read: Reader, plain: Mapping[str, Any]) -> StampedEngine:
     return StampedEngine(
         name=read.given(plain, "name"),
         copies=read.number(plain, "copies"),
@@ -264,7 +180,7 @@ def _owner(references: list[Mapping[str, Any]]) -> str | None:
     return None
 
 
-def _ready(read: _Reader, plain: Mapping[str, Any]) -> bool | None:
+def _ready(read: Reader, plain: Mapping[str, Any]) -> bool | None:
     told = tuple(
         ConditionStatus.model_construct(type=read.text(each, "type"), status=read.text(each, "status"))
         for each in read.maps(read.map(plain, "status"), "conditions")
@@ -276,7 +192,7 @@ def _ready(read: _Reader, plain: Mapping[str, Any]) -> bool | None:
 def parse_charge(document: Document) -> ModelReplica:
     """Read what it takes to charge a replica: who it is, where it is, the nodes it holds."""
     plain = document.project(CHARGE_SHAPE)
-    read = _Reader()
+    read = Reader()
     metadata, spec = read.map(plain, "metadata"), read.map(plain, "spec")
     held: dict[str, int] = {}
     for engine in read.maps(spec, "engines"):
@@ -297,7 +213,7 @@ def parse_charge(document: Document) -> ModelReplica:
     )
 
 
-def _pods(read: _Reader, member: Mapping[str, Any]) -> int:
+def _pods(read: Reader, member: Mapping[str, Any]) -> int:
     is_worker = member.get("role") == "Worker"
     return read.number(read.map(member, "worker"), "nodes") if is_worker else 1
 
@@ -305,7 +221,7 @@ def _pods(read: _Reader, member: Mapping[str, Any]) -> int:
 def parse(document: Document) -> ModelReplica:
     """Read one ModelReplica. Raises nothing but what decoding the document raises."""
     plain = document.project(SHAPE)
-    read = _Reader()
+    read = Reader()
     metadata, spec = read.map(plain, "metadata"), read.map(plain, "spec")
     labels = read.map(metadata, "labels")
     engines = tuple(_engine(read, each) for each in read.listed(spec, "engines"))

@@ -1,0 +1,100 @@
+"""Reading leniently: what can be read is read, and the first thing that cannot is noted.
+
+For objects that must be charged whether or not every field of them can be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from function.api.fault import Fault, shown
+from function.api.model import whole
+
+ROLES = ("Standalone", "Leader", "Worker")
+
+
+class Reader:
+    """Reads fields of plain values and notes the first that was not what it should be."""
+
+    __slots__ = ("fault",)
+
+    def __init__(self) -> None:
+        self.fault = ""
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything could be read."""
+        return not self.fault
+
+    def _odd(self, key: str, expected: str, value: object) -> None:
+        if self.fault:
+            return
+        missing = value in (None, "", [])
+        self.fault = str(
+            Fault(key, "required, but missing or empty") if missing else Fault(key, expected, shown(value))
+        )
+
+    def text(self, holder: Mapping[str, Any], key: str) -> str:
+        """A text; empty when it is not set."""
+        value = holder.get(key)
+        if value is None or isinstance(value, str):
+            return value or ""
+        self._odd(key, "expected a string", value)
+        return ""
+
+    def map(self, holder: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+        """A map; empty when it is not set."""
+        value = holder.get(key)
+        if value is None or isinstance(value, Mapping):
+            return value or {}
+        self._odd(key, "expected a map", value)
+        return {}
+
+    def maps(self, holder: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+        """A list of maps; empty when it is not set, without the items that are none."""
+        value = holder.get(key)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            self._odd(key, "expected a list", value)
+            return []
+        if all(isinstance(item, Mapping) for item in value):
+            return value
+        self._odd(key, "expected a list of maps", value)
+        return [item for item in value if isinstance(item, Mapping)]
+
+    def given(self, holder: Mapping[str, Any], key: str) -> str:
+        """A text that must be there."""
+        value = self.text(holder, key)
+        if not value:
+            self._odd(key, "expected a string", holder.get(key))
+        return value
+
+    def listed(self, holder: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+        """A list that must not be empty."""
+        value = self.maps(holder, key)
+        if not value:
+            self._odd(key, "expected a list of maps", holder.get(key))
+        return value
+
+    def role(self, holder: Mapping[str, Any]) -> str:
+        """A member's role; Standalone is the default."""
+        value = self.text(holder, "role") or ROLES[0]
+        if value not in ROLES:
+            self._odd("role", f"expected one of {', '.join(ROLES)}", value)
+        return value
+
+    def number(self, holder: Mapping[str, Any], key: str) -> int:
+        """A count of at least 1, which is also the default."""
+        value = holder.get(key)
+        if value is None:
+            return 1
+        try:
+            read = whole(value)
+        except ValueError:
+            read = 0
+        if read < 1:
+            self._odd(key, "expected a whole number of at least 1", value)
+            return 1
+        return read
