@@ -6,8 +6,10 @@
 # A tag can come to mean another image; a digest cannot. `make pin-images` looks the digests up and writes them
 # here, behind the tags. An argument overrides an image, to build from a mirror:
 #   docker buildx build --build-arg BUILD_IMAGE=mirror.example/debian:bookworm-slim .
+# No registry is written into this project. The distroless images are published in one of their own, which has
+# to be named: RUN_IMAGE=<registry>/distroless/python3-debian12:nonroot, here or for `make package`.
 ARG BUILD_IMAGE=debian:bookworm-slim
-ARG RUN_IMAGE=gcr.io/distroless/python3-debian12:nonroot
+ARG RUN_IMAGE=distroless/python3-debian12:nonroot
 
 FROM ${BUILD_IMAGE} AS build
 RUN apt-get update \
