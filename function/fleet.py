@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from function.exchange import Document, Request, Reuse
 
+UNNAMED = "(unnamed)"
+"""What stands for clusters whose names cannot be read, where they are counted."""
+
 CLUSTERS, REPLICAS, CACHE = "clusters", "all-replicas", "cache"
 """Requirement names (the wire contract)."""
 
@@ -139,7 +142,10 @@ def _clusters(request: Request, reuse: Reuse) -> tuple[dict[str, InferenceCluste
             broken[each.name] = each
         else:
             clusters[each.name] = each
-    return clusters, broken, broken.pop("", None) is not None
+    nameless = broken.pop("", None)
+    if nameless is not None:
+        broken[UNNAMED] = nameless
+    return clusters, broken, nameless is not None
 
 
 def _replica(
