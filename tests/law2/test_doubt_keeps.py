@@ -241,3 +241,10 @@ def test_the_settled_world_is_settled() -> None:
     assert not answer.unready
     assert answer.status == {"replicas": {"total": 2, "ready": 2}}
     assert answer.events == ()
+
+
+def test_a_cluster_without_a_readable_name_is_counted_and_told_of() -> None:
+    world = _cluster(settled(), lambda each: each["metadata"].update(name=7))
+    world.deployment["spec"]["replicas"] = 9
+    world.deployment["spec"]["template"]["spec"]["engines"][0]["copies"] = 9
+    assert "1 unreadable cluster" in run(world).conditions["ReplicasScheduled"][2]
