@@ -38,8 +38,9 @@ class Ttl:
 def encode(call: Call, response: Response, ttl: Ttl) -> bytes:
     """Return the answer to `call`. Raises `Unreadable` when ours cannot be merged into an earlier status."""
     message = envelope(call, ttl.of(response))
+    written: write.Written = {}
     for key, desired in response.desired.items():
-        _put(message.desired.resources[key], desired)
+        _put(message.desired.resources[key], desired, written)
     if response.status:
         composite = message.desired.composite
         composite.resource = _with_status(composite.resource, response.status)
@@ -75,9 +76,9 @@ def _sort(state: Any) -> None:
         resource.resource = write.canonical(resource.resource)
 
 
-def _put(resource: Any, desired: Desired) -> None:
+def _put(resource: Any, desired: Desired, written: write.Written) -> None:
     """Write one desired composed resource."""
-    resource.resource = write.struct(desired.resource)
+    resource.resource = write.struct(desired.resource, written)
     if desired.ready:
         resource.ready = messages.READY_TRUE
 

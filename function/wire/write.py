@@ -20,9 +20,15 @@ _double = Packed("<cd").pack
 _NULL, _TRUE, _FALSE = b"\x08\x00", b"\x20\x01", b"\x20\x00"
 
 
-def struct(content: Mapping[str, Plain]) -> bytes:
+Written = dict[int, bytes]
+"""Bytes of maps written before, by identity: the replicas of a deployment share their templates.
+
+Only for as long as the maps live and do not change: for one answer."""
+
+
+def struct(content: Mapping[str, Plain], written: Written | None = None) -> bytes:
     """Return the bytes of a Struct. Raises TypeError for what JSON does not have."""
-    return b"".join(entry(key, value(content[key])) for key in sorted(content))
+    return b"".join(entry(key, value(content[key], written)) for key in sorted(content))
 
 
 def entry(key: str, written: bytes) -> bytes:
@@ -30,7 +36,7 @@ def entry(key: str, written: bytes) -> bytes:
     return _delimited(b"\x0a", _delimited(b"\x0a", key.encode()) + _delimited(b"\x12", written))
 
 
-def value(content: Plain) -> bytes:
+def value(content: Plain, written: Written | None = None) -> bytes:
     """Return the bytes of one value. Integers become doubles, as every number in a Struct is one."""
     match content:
         case str():
@@ -42,10 +48,21 @@ def value(content: Plain) -> bytes:
         case None:
             return _NULL
         case dict():
-            return wrapped(struct(content))
+            return _map(content, written)
         case list() | tuple():
-            return _delimited(b"\x32", b"".join(_delimited(b"\x0a", value(item)) for item in content))
+            items = (_delimited(b"\x0a", value(item, written)) for item in content)
+            return _delimited(b"\x32", b"".join(items))
     raise TypeError(f"{type(content).__name__} is not a JSON value")
+
+
+def _map(content: dict[str, Plain], written: Written | None) -> bytes:
+    """Return the bytes of a map as a value, those written before if it was."""
+    found = None if written is None else written.get(id(content))
+    if found is None:
+        found = wrapped(struct(content, written))
+        if written is not None:
+            written[id(content)] = found
+    return found
 
 
 def wrapped(content: bytes) -> bytes:
