@@ -146,6 +146,7 @@ def test_a_replica_that_needs_more_nodes_than_its_pool_has_is_held_or_replaced()
         ("10.0.0.1:8080", "http://10.0.0.1:8080/", "with a port"),
         ("2001:db8::1", "http://[2001:db8::1]/", "IPv6 is bracketed"),
         ("[2001:db8::1]", "http://[2001:db8::1]/", "once"),
+        ("::1", "http://[::1]/", "however short"),
     ],
 )
 def test_an_endpoint_points_at_the_gateway(address: str, url: str, reason: str) -> None:

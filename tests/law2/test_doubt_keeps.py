@@ -248,3 +248,43 @@ def test_a_cluster_without_a_readable_name_is_counted_and_told_of() -> None:
     world.deployment["spec"]["replicas"] = 9
     world.deployment["spec"]["template"]["spec"]["engines"][0]["copies"] = 9
     assert "1 unreadable cluster" in run(world).conditions["ReplicasScheduled"][2]
+
+
+def _edited(world: World, **request: object) -> World:
+    members = world.deployment["spec"]["template"]["spec"]["engines"][0]["members"]
+    members[0]["nodeSelector"]["devices"][0].update(request)
+    members[0]["template"] = build.template("new:1")
+    return world
+
+
+@pytest.mark.parametrize(
+    ("count", "updated", "reason"),
+    [
+        (8, True, "what is stamped is what is wanted, so the new image goes in whatever is unknown"),
+        (4, False, "whether the pool has what is wanted now cannot be told, so it stays as it is"),
+    ],
+)
+def test_in_doubt_only_an_edit_that_depends_on_nothing_unknown_is_applied(
+    count: int, *, updated: bool, reason: str
+) -> None:
+    world = _both(_edited(settled(), count=count), lambda each: each.pop("status"))
+    (engine,) = run(world).desired["replica-a-0"]["spec"]["engines"]
+    assert (engine["members"][0]["template"] == build.template("new:1")) is updated, reason
+
+
+def test_a_reference_to_a_cache_that_is_not_known_yet_changes_no_running_replica() -> None:
+    world = settled(cache=True)
+    world.deployment["spec"]["template"]["spec"]["modelCacheRef"]["name"] = "other"
+    for cache in (None, []):
+        kept = run(world.but(cache=cache)).desired["replica-a-0"]
+        assert kept["spec"]["modelCacheRef"] == {"name": "weights"}
+
+
+def test_a_cache_that_is_not_staged_on_the_cluster_is_a_mismatch() -> None:
+    world = settled(cache=True)
+    world.deployment["spec"]["template"]["spec"]["modelCacheRef"]["name"] = "other"
+    away = run(world.but(cache=[build.cache("other", {"modelplane.ai/tier": "elsewhere"})]))
+    assert away.reason() == "ReplacementBlocked"
+    assert away.desired["replica-a-0"]["spec"]["modelCacheRef"] == {"name": "weights"}
+    here = run(world.but(cache=[build.cache("other", LABELS)]))
+    assert here.desired["replica-a-0"]["spec"]["modelCacheRef"] == {"name": "other"}
