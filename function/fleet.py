@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica
 from function.api import cluster as cluster_api
 from function.api import replica as replica_api
-from function.api.names import Identity, read_key
+from function.api.names import Identity, read_key, replica_key
 from function.exchange import text_at
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ class _Sorting:
         for identity, found in self.candidates.items():
             found.sort(key=lambda each: (each[0].deleting, each[0].created, each[0].name))
             (replica, document), *others = found
-            key = f"replica-{identity.cluster}-{identity.index}"
+            key = replica_key(identity)
             own.append(Own(key, identity, replica, document, observed=False, terminating=replica.deleting))
             self.charged.extend(other for other, _ in others)
         return own

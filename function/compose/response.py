@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from function.api.names import endpoint_key, replica_key
 from function.compose.conditions import SCHEDULED, conditions
 from function.compose.endpoints import endpoints
+from function.compose.objects import API_VERSION
 from function.compose.replicas import kept_replica, placed_replica
 from function.compose.results import results
 from function.exchange import Condition, Desired, Requirement, Response, Result
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
     from function.exchange import Plain
     from function.scheduler.decision import Decision
-
-API_VERSION = "modelplane.ai/v1alpha1"
 
 
 def requirements(cache: str, namespace: str, *, coordinated: bool = False) -> tuple[Requirement, ...]:

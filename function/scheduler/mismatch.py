@@ -189,8 +189,7 @@ def _moved_cache(question: Question, own: Own, cluster: InferenceCluster) -> Fin
         return None
     if told is not Told.DELIVERED or question.fleet.cache is None:
         return Finding(None, f"ModelCache {wanted} is not known yet")
-    footprint = question.fleet.cache.footprint
-    if all(cluster.labels.get(key) == value for key, value in footprint.items()):
+    if question.fleet.cache.spec.cluster_selector.matches(cluster.labels):
         return None
     return Finding(Mismatch.CacheMoved, f"cache {wanted}")
 
