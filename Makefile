@@ -64,6 +64,10 @@ bench: $(STAMP) ## time and work on large fleets, over real gRPC
 bench-profile: $(STAMP) ## where the time goes
 	$(BIN)/python -m bench --profile
 
+.PHONY: bench-serving
+bench-serving: $(STAMP) ## requests a second, health under load, and how fast a failed start ends
+	$(BIN)/python -m bench.serving
+
 .PHONY: e2e
 e2e: $(STAMP) ## the examples through the real crossplane CLI (CROSSPLANE=/path/to/it, or on PATH)
 	$(PYTEST) -m e2e -rs

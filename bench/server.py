@@ -26,6 +26,7 @@ class Server:
     """A running server."""
 
     process: subprocess.Popen[bytes]
+    address: str
     call: Callable[[bytes], bytes]
 
     def timed(self, request: bytes) -> tuple[float, bytes]:
@@ -56,7 +57,7 @@ def server(*flags: str) -> Iterator[Server]:
     try:
         with grpc.insecure_channel(address, options=unlimited) as channel:
             grpc.channel_ready_future(channel).result(timeout=30)
-            yield Server(process, channel.unary_unary(METHOD))
+            yield Server(process, address, channel.unary_unary(METHOD))
     finally:
         process.terminate()
         process.wait(timeout=60)

@@ -89,6 +89,13 @@ class Server:
             if told.get("event") == event:
                 return dict(told)
 
+    @property
+    def resident(self) -> float:
+        """The memory it holds, in MiB."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        line = next(each for each in status.splitlines() if each.startswith("VmRSS"))
+        return int(line.split()[1]) / 1024
+
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Send a signal; return the exit code."""
         self.process.send_signal(number)

@@ -1,0 +1,72 @@
+"""The invariant: no bytes end the server, keep it from answering the next request, or stay in its memory."""
+
+from __future__ import annotations
+
+import random
+import socket
+from typing import TYPE_CHECKING
+
+import grpc
+
+from function.fn import SORRY
+from tests.fuzz.mutate import mutated_bytes
+from tests.serve.server import PATIENCE, Server, health, request, run, runner
+from tests.support import drive, generate, scale
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BUSY = generate.Taste(doubt=0.1, oddity=0.1, own=1.0)
+WARM = 0.25
+"""Share of the requests after which a server holds all that it will ever hold."""
+BOUND = 5.0
+"""MiB it may grow after that."""
+EVERY = 50
+"""After so many requests a good one is sent, whose answer must be the usual one."""
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+
+def outcome(call: Callable[..., bytes], content: bytes) -> str:
+    """Send bytes; say what came back."""
+    try:
+        answer = call(content, timeout=PATIENCE)
+    except grpc.RpcError as error:
+        return str(error.code().name)
+    response = drive.pb.RunFunctionResponse.FromString(answer)
+    assert all(each.message != SORRY for each in response.results)
+    return "answered"
+
+
+def test_mutated_requests_leave_the_server_as_it_was() -> None:
+    seeds = scale.seeds(quick=100, gate=2_000, soak=20_000)
+    warm = seeds[int(len(seeds) * WARM)]
+    seen: set[str] = set()
+    with Server("--insecure", "--reuse-size", "1") as server, server.channel() as channel:
+        call, usual = runner(channel), run(channel)
+        for seed in seeds:
+            content = generate.world(seed, BUSY).message().SerializeToString()
+            seen.add(outcome(call, mutated_bytes(random.Random(seed), content)))
+            if seed == warm:
+                before = server.resident
+            if seed % EVERY == 0:
+                assert run(channel) == usual, f"seed {seed}"
+        after = server.resident
+        assert run(channel) == usual
+        assert health(channel) == "SERVING"
+    print(f"{before:.1f} MiB at seed {warm}, {after:.1f} MiB at the end")  # noqa: T201 - see -s
+    assert seen == {"answered", "INVALID_ARGUMENT"}, "refused as no request, and in no other way"
+    assert after - before <= BOUND
+
+
+def test_bytes_that_are_no_grpc_leave_the_server_as_it_was() -> None:
+    """Straight into the socket: noise, the start of HTTP/2 and then noise, or nothing at all."""
+    with Server("--insecure") as server, server.channel() as channel:
+        usual = run(channel)
+        host, port = server.address.split(":")
+        for seed in scale.seeds(quick=50, gate=2_000, soak=20_000):
+            draw = random.Random(seed)
+            noise = draw.randbytes(draw.choice((0, 1, 9, 100, 5_000)))
+            with socket.create_connection((host, int(port)), timeout=PATIENCE) as raw:
+                raw.sendall(draw.choice((b"", PREFACE, request())) + noise)
+        assert run(channel) == usual
+        assert server.process.poll() is None

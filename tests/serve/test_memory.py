@@ -1,0 +1,81 @@
+"""A server that is asked for days holds no more memory than one that was asked for minutes."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from bench.encode import Requests
+from bench.fleets import Size, churn, cluster, fleet, stranger
+from tests.serve.server import PATIENCE, Server, runner
+from tests.support import scale
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SIZE = Size(clusters=6, pools=2, replicas=16)
+AT_ONCE = 4
+"""Requests in flight: as many as there are workers, so that each of them has worked."""
+WARM = 1_000
+"""Requests after which a server holds all that it will ever hold, the memory of parsed objects full."""
+BOUND = 5.0
+"""MiB it may grow after that."""
+
+
+class Changing:
+    """A fleet of which something else is new in every request, as written by Crossplane."""
+
+    def __init__(self, seed: int) -> None:
+        self._draw = random.Random(seed)
+        self._fleet = fleet(SIZE, seed)
+        self._requests = Requests(self._fleet, seed)
+        self._number = SIZE.clusters
+        self._used = {each["spec"]["clusterName"] for each in self._fleet.observed.values()}
+
+    def next(self) -> bytes:
+        """Return the next request: objects changed, a cluster and a replica gone, others come."""
+        found, draw = self._fleet, self._draw
+        self._number += 1
+        come = cluster(draw, self._number, SIZE.pools)
+        places = [
+            place for place, each in enumerate(found.clusters) if each["metadata"]["name"] not in self._used
+        ]
+        found.clusters[draw.choice(places)] = come
+        placed = stranger(draw, self._number, come, SIZE)
+        found.replicas[draw.randrange(SIZE.replicas - len(found.observed))] = placed
+        self._requests.written = {
+            key: each for key, each in self._requests.written.items() if key in self._alive()
+        }
+        self._requests.refresh([come, placed, *churn(draw, found, objects=3)])
+        return self._requests.next()
+
+    def _alive(self) -> set[int]:
+        found = self._fleet
+        return {id(each) for each in (*found.clusters, *found.replicas, found.deployment)}
+
+
+def taken(changing: Changing, number: int) -> Iterator[list[bytes]]:
+    """Yield the requests, as many at a time as are sent together."""
+    for first in range(0, number, AT_ONCE):
+        yield [changing.next() for _ in range(min(AT_ONCE, number - first))]
+
+
+def ask(server: Server, changing: Changing, number: int) -> float:
+    """Send so many requests, each of which is answered; return the memory held afterwards, in MiB."""
+    with server.channel() as channel:
+        call = runner(channel)
+        for together in taken(changing, number):
+            calls = [call.future(content, timeout=PATIENCE) for content in together]
+            assert all(each.result() for each in calls)
+    return server.resident
+
+
+def test_memory_does_not_grow_with_the_number_of_requests() -> None:
+    number = scale.count(quick=300, gate=5_000, soak=50_000)
+    warm = min(WARM, number // 2)
+    changing = Changing(seed=1)
+    with Server("--insecure", "--reuse-size", "1") as server:
+        before = ask(server, changing, warm)
+        after = ask(server, changing, number - warm)
+    print(f"{before:.1f} MiB after {warm} requests, {after:.1f} MiB after {number}")  # noqa: T201 - see -s
+    assert after - before <= BOUND
