@@ -12,6 +12,10 @@ _NUMBER = r"(0|[1-9][0-9]*)"
 _IDENTIFIERS = r"([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)"
 _STRICT = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-{_IDENTIFIERS})?(?:\+{_IDENTIFIERS})?", re.ASCII)
 _PARTS = 3
+_LONGEST = 10_240
+"""In characters, as an expression: nobody writes a longer version, and reading one takes time and room."""
+_LONGEST_NUMBER = 20
+"""Digits of the largest number of 64 bits; Python refuses to read much longer ones."""
 _DIGITS = frozenset("0123456789")
 
 
@@ -41,13 +45,13 @@ class Semver:
 @lru_cache(maxsize=4096)
 def semver(text: str, normalize: bool = False) -> Semver:  # noqa: FBT001, FBT002 - CEL calls it by position
     """Return the version that a text is. Raises EvaluationError."""
+    if len(text) > _LONGEST:
+        raise EvaluationError(f"not a semantic version, longer than {_LONGEST} characters")
     match = _STRICT.fullmatch(normalized(text) if normalize else text)
     if match is None:
         raise EvaluationError(f"not a semantic version (major.minor.patch): {text!r}")
-    major, minor, patch = (int(part) for part in match.groups()[:_PARTS])
+    major, minor, patch = (_number(part, text) for part in match.groups()[:_PARTS])
     prerelease = tuple(_identifier(part, text) for part in match[4].split(".")) if match[4] else ()
-    if not all(map(is_uint64, (major, minor, patch))):
-        raise EvaluationError(f"a number of the version {text!r} does not fit in 64 bits")
     return Semver(major, minor, patch, prerelease)
 
 
@@ -57,9 +61,13 @@ def _identifier(text: str, whole: str) -> tuple[int, int | str]:
         return (1, text)
     if text[0] == "0" and len(text) > 1:
         raise EvaluationError(f"a number of the prerelease of {whole!r} has a leading zero")
-    if not is_uint64(int(text)):
+    return (0, _number(text, whole))
+
+
+def _number(digits: str, whole: str) -> int:
+    if len(digits) > _LONGEST_NUMBER or not is_uint64(int(digits)):
         raise EvaluationError(f"a number of the version {whole!r} does not fit in 64 bits")
-    return (0, int(text))
+    return int(digits)
 
 
 def normalized(text: str) -> str:

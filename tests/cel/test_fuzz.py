@@ -7,6 +7,7 @@ import random
 import string
 
 from function.cel import CompileError, Selector, bind_device, compile_device, environment
+from function.cel.cost import LIMIT
 from function.cel.selector import compiled
 from tests.support.scale import count
 
@@ -157,6 +158,7 @@ def evaluated(selector: Selector, source: str) -> str:
     assert outcome.kind in OUTCOMES, source
     assert (outcome.message == "") == (outcome.kind in ("match", "nomatch")), source
     assert 0 <= (selector.estimate() or 0) < 2**64, source
+    assert outcome.kind == "cost" or selector.cost(DEVICE) <= LIMIT, source
     for conjunct in selector.conjuncts():
         assert conjunct.evaluate(DEVICE).kind in OUTCOMES, source
     return outcome.kind

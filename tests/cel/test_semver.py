@@ -49,6 +49,8 @@ REFUSED += [
     "1.0.0+a+b",
     "\u0661.0.0",
     "a.b.c",
+    f"{'9' * 5_000}.0.0",
+    f"1.0.0-{'9' * 5_000}",
 ]
 ASCENDING = [
     "0.0.1",
@@ -102,6 +104,13 @@ def test_what_is_a_version(text: str) -> None:
 def test_what_is_none(text: str) -> None:
     with pytest.raises(EvaluationError, match=re.escape(repr(text))):
         semver(text)
+
+
+@pytest.mark.parametrize("text", [f"1.0.0-{'a' * 10_235}", f"1.0.0-{'a.' * 10_000_000}a", "9" * 10_000_000])
+def test_what_is_too_long_to_be_one_is_not_even_quoted(text: str) -> None:
+    for normalize in (False, True):
+        with pytest.raises(EvaluationError, match=r"^not a semantic version, longer than 10240 characters$"):
+            semver(text, normalize)
 
 
 @pytest.mark.parametrize(("text", "meant"), NORMALIZED)

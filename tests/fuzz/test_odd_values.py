@@ -85,6 +85,7 @@ CLUSTERS = (
     Case(f"{DEVICE}.attributes", GONE, OPEN, "the request reads only the driver"),
     Case(f"{DEVICE}.attributes", [], MALFORMED, "a list for a map"),
     Case(f"{DEVICE}.attributes.architecture", {"string": "a", "int": 1}, MALFORMED, "exactly one type"),
+    Case(f"{DEVICE}.attributes.v", {"version": "1.0.0-" + "9" * 5_000}, "DeviceSelectorError", "no version"),
     Case(f"{DEVICE}.capacity.memory", {"value": "80 Gi"}, "DeviceSelectorError", "not a quantity"),
     Case("spec.taints", {"key": "x"}, MALFORMED, "a map for a list"),
     Case(
