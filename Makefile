@@ -56,6 +56,14 @@ gate: $(STAMP) ## the thorough share: about a minute for each check
 soak: $(STAMP) ## the long share: hours
 	FLEET_SCALE=soak $(PYTEST) -n auto -m "not e2e"
 
+ONLY ?= function.scheduler.*
+SAMPLE ?= 0
+.PHONY: mutants
+mutants: $(STAMP) ## do the tests notice a broken rule? make mutants ONLY='function.scheduler.*' SAMPLE=1000 SEED=1
+	GATE=$${GATE:-24} $(PYTEST) -p hack.mutation -p no:cacheprovider -p no:xdist --assert=plain --tb=no -s \
+	  --mutants '$(ONLY)' --sample $(SAMPLE) --seed $${SEED:-1} \
+	  tests/scheduler tests/compose tests/cel tests/explain tests/part2 tests/law2 tests/compat tests/oracle
+
 .PHONY: bench
 bench: $(STAMP) ## time and work on large fleets, over real gRPC
 	$(BIN)/python -m bench

@@ -1,0 +1,161 @@
+"""The mutants of our functions: mutmut's operators, applied to one place of one function at a time.
+
+Every function and method is mutated, properties and memoised ones too. What is not: annotations, decorators,
+default arguments, docstrings, and tables at the top of a module.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import importlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+from mutmut.mutation.mutators import mutation_operators
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[1]
+KEPT = (cst.Annotation, cst.Decorator, cst.Parameters)
+FLAGS = annotations.compiler_flag
+LONGEST = 90
+"""Characters of a piece of code in a report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One change of one function."""
+
+    module: str
+    function: str
+    """As `Class.method` or `function`."""
+    line: int
+    change: str
+    source: str
+    """The changed function, inside of its class if it has one."""
+
+    def __str__(self) -> str:
+        return f"{self.module}.{self.function}, line {self.line}: {self.change}"
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The function that is changed."""
+        return self.module, self.function
+
+    def code(self) -> CodeType | None:
+        """Return what runs instead, None when that cannot be compiled."""
+        try:
+            found = compile(self.source, self.module, "exec", flags=FLAGS, dont_inherit=True)
+        except (SyntaxError, ValueError):
+            return None
+        for name in self.function.split("."):
+            found = next(
+                each for each in found.co_consts if isinstance(each, CodeType) and each.co_name == name
+            )
+        return found
+
+
+def mutants(pattern: str) -> list[Mutant]:
+    """Return every mutant of the functions whose name, with its module, is like `pattern`."""
+    found = []
+    for path in sorted((ROOT / "function").rglob("*.py")):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        if fnmatch.fnmatch(f"{module}.", pattern) or fnmatch.fnmatch(pattern, f"{module}.*"):
+            found += [each for each in _of_file(module, path) if fnmatch.fnmatch(".".join(each.key), pattern)]
+    return found
+
+
+def _of_file(module: str, path: Path) -> Iterator[Mutant]:
+    wrapper = MetadataWrapper(cst.parse_module(path.read_text(encoding="utf-8")))
+    lines = wrapper.resolve(PositionProvider)
+    for classes, function in _functions(wrapper.module.body, ()):
+        name = ".".join([*(each.name.value for each in classes), function.name.value])
+        for node in _places(function.body):
+            for changed in _changes(node):
+                source = _source(classes, function.deep_replace(node, changed))
+                change = f"{_shown(node)} -> {_shown(changed)}"
+                yield Mutant(module, name, lines[node].start.line, change, source)
+
+
+def _functions(
+    body: Any, classes: tuple[cst.ClassDef, ...]
+) -> Iterator[tuple[tuple[cst.ClassDef, ...], cst.FunctionDef]]:
+    for each in body:
+        if isinstance(each, cst.FunctionDef):
+            yield classes, each
+        elif isinstance(each, cst.ClassDef):
+            yield from _functions(each.body.body, (*classes, each))
+
+
+def _places(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Return what may be changed of a function."""
+    if isinstance(node, KEPT) or _never_matters(node):
+        return
+    yield node
+    for each in node.children:
+        yield from _places(each)
+
+
+def _never_matters(node: cst.CSTNode) -> bool:
+    """Say whether this only informs the type checker, or fails at once whatever is changed."""
+    name = node.func if isinstance(node, cst.Call) else None
+    return isinstance(name, cst.Name) and name.value in ("cast", "isinstance", "len")
+
+
+def _changes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    for kind, operator in mutation_operators:
+        if isinstance(node, kind):
+            yield from operator(node)
+
+
+def _source(classes: tuple[cst.ClassDef, ...], function: Any) -> str:
+    made = function.with_changes(decorators=[])
+    for each in reversed(classes):
+        made = cst.ClassDef(name=each.name, body=cst.IndentedBlock(body=[made]))
+    return cst.Module(body=[made]).code
+
+
+def _shown(node: cst.CSTNode) -> str:
+    code = " ".join(cst.Module(body=[]).code_for_node(node).split())
+    return code if len(code) <= LONGEST else f"{code[: LONGEST - 3]}..."
+
+
+def running(key: tuple[str, str]) -> FunctionType | None:
+    """Return the function that runs under this name, None when there is none any more."""
+    found: Any = importlib.import_module(key[0])
+    for name in key[1].split("."):
+        found = vars(found).get(name)
+        if found is None:
+            return None
+    return _plain(found)
+
+
+def _plain(found: Any) -> FunctionType | None:
+    """Return the function under its decorators."""
+    if isinstance(found, property):
+        found = found.fget
+    elif isinstance(found, cached_property):
+        found = found.func
+    elif isinstance(found, (classmethod, staticmethod)):
+        found = found.__func__
+    while hasattr(found, "__wrapped__"):
+        found = found.__wrapped__
+    return found if isinstance(found, FunctionType) else None
+
+
+def same(one: CodeType, other: CodeType) -> bool:
+    """Say whether the change is none: the compiler makes the same of both."""
+    return _content(one) == _content(other)
+
+
+def _content(code: CodeType) -> tuple[Any, ...]:
+    constants = tuple(
+        _content(each) if isinstance(each, CodeType) else (type(each), each) for each in code.co_consts
+    )
+    return code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars

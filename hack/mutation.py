@@ -1,0 +1,253 @@
+"""A pytest plugin: do the tests notice when a rule is broken? `make mutants` starts it.
+
+pytest collects once. For every mutant a process is forked in which the function runs the mutant's code; in it
+the tests that reach the function run, the fastest first, until one fails or SECONDS are over: a mutant that
+is found by nothing but a long random test lacks a test that says its rule. Every memory of `function` is
+cleared before each test, because a mutant that hides behind a warm cache would look as if no test minded it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import pickle
+import random
+import resource
+import sys
+import time
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from _pytest.runner import runtestprotocol
+
+from function.cel.grammar import parser
+from hack.mutants import mutants, running, same
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pytest
+
+    from hack.mutants import Mutant
+
+Key = tuple[str, str]
+
+SECONDS = 6.0
+"""Processor time of the tests that may look at one mutant, measured while every call is watched."""
+MEMORY = 4 * 2**30
+"""Bytes a mutant may take: some never stop."""
+LEFT_OUT = (
+    "law2/test_same_bytes.py",
+    "part2/test_race.py",
+    "test_another_process",
+    "test_what_would_run_for_long_stops",
+)
+"""They start processes, or watch which lines run."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Take what `make mutants` passes on."""
+    parser.addoption("--mutants", help="of which functions: function.scheduler.*")
+    parser.addoption("--sample", type=int, default=0, help="how many, 0 for all")
+    parser.addoption("--seed", type=int, default=1, help="of the sample")
+    parser.addoption("--jobs", type=int, default=2, help="processes at a time")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what cannot be run in a forked process."""
+    left_out = [item for item in items if any(part in item.nodeid for part in LEFT_OUT)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_runtestloop(session: pytest.Session) -> bool:
+    """Try the mutants in place of running the tests."""
+    asked = session.config.option
+    found = _worth_trying(mutants(asked.mutants))
+    drawn = found
+    if 0 < asked.sample < len(found):
+        drawn = random.Random(asked.seed).sample(found, asked.sample)  # noqa: S311  # A sample, not a secret.
+    reach = _reached(session.items, {each.key for each in found})
+    trial = Trial(reach, asked.jobs)
+    trial.run(sorted(drawn, key=lambda each: (each.key, each.line)))
+    _say(trial.report(len(found)))
+    return True
+
+
+def _worth_trying(found: list[Mutant]) -> list[Mutant]:
+    """Return the mutants that compile to something else, and can take the place of what runs."""
+    kept = []
+    for each in found:
+        code, function = each.code(), running(each.key)
+        if code is None or function is None or same(code, function.__code__):
+            continue
+        if len(code.co_freevars) == len(function.__code__.co_freevars):
+            kept.append(each)
+    return kept
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+@dataclass
+class Reach:
+    """Which tests reach which function, and how long each takes."""
+
+    items: dict[str, pytest.Item]
+    tests: dict[Key, set[str]]
+    seconds: dict[str, float]
+
+    def of(self, key: Key) -> list[str]:
+        """Return the tests to try, the fastest first."""
+        chosen, spent = [], 0.0
+        for name in sorted(self.tests.get(key, ()), key=self.seconds.__getitem__):
+            spent += self.seconds[name]
+            if chosen and spent > SECONDS:
+                break
+            chosen.append(name)
+        return chosen
+
+
+def _reached(items: list[pytest.Item], keys: set[Key]) -> Reach:
+    """Run every test once, in a process of its own, and watch."""
+    if "cel.grammar" not in repr(keys):
+        parser()  # Built once for all processes: it takes longer than most tests.
+    tests, seconds, failed = pickle.loads(_in_child(lambda: pickle.dumps(_watched(items, keys))))  # noqa: S301
+    for name in failed:
+        _say(f"left out, because it fails by itself: {name}")
+    return Reach({item.nodeid: item for item in items}, tests, seconds)
+
+
+def _watched(
+    items: list[pytest.Item], keys: set[Key]
+) -> tuple[dict[Key, set[str]], dict[str, float], list[str]]:
+    watched = {id(function.__code__): key for key in keys if (function := running(key))}
+    tests: dict[Key, set[str]] = defaultdict(set)
+    seconds, failed = {}, []
+    for item in items:
+        seen: set[int] = set()
+        start = time.process_time()
+        sys.settrace(lambda frame, _, __, seen=seen: seen.add(id(frame.f_code)))
+        passed = _passes(item)
+        sys.settrace(None)
+        seconds[item.nodeid] = time.process_time() - start
+        if not passed:
+            failed.append(item.nodeid)
+            continue
+        for code in seen & watched.keys():
+            tests[watched[code]].add(item.nodeid)
+    return dict(tests), seconds, failed
+
+
+def _passes(item: pytest.Item) -> bool:
+    for memory in _memories():
+        memory.cache_clear()
+    return not any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
+
+
+def _memories() -> Iterator[Any]:
+    for name, module in list(sys.modules.items()):
+        if name.startswith("function."):
+            found = [each for each in vars(module).values() if hasattr(each, "cache_clear")]
+            yield from (each for each in found if each is not parser)
+
+
+def _in_child(work: Callable[[], bytes]) -> bytes:
+    """Return what `work` returns in a process of its own."""
+    child = Child.started(work)
+    with os.fdopen(child.pipe, "rb") as pipe:
+        answer = pipe.read()
+    os.waitpid(child.process, 0)
+    return answer
+
+
+@dataclass
+class Child:
+    """A forked process, and the end of the pipe to read its answer from."""
+
+    process: int
+    pipe: int
+
+    @classmethod
+    def started(cls, work: Callable[[], bytes]) -> Child:
+        """Fork."""
+        reading, writing = os.pipe()
+        process = os.fork()
+        if process:
+            os.close(writing)
+            return cls(process, reading)
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, 1)
+        os.dup2(nothing, 2)
+        with os.fdopen(writing, "wb") as pipe:
+            pipe.write(work())
+        os._exit(0)
+
+
+@dataclass
+class Trial:
+    """The mutants that are being tried, and what became of the others."""
+
+    reach: Reach
+    jobs: int
+    under_way: dict[int, tuple[Mutant, int]] = field(default_factory=dict)
+    kinds: Counter[str] = field(default_factory=Counter)
+    killers: dict[Key, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """The tests that found a mutant of the function before, the latest last."""
+
+    def run(self, drawn: list[Mutant]) -> None:
+        """Try them."""
+        for each in drawn:
+            tests = self._tests(each.key)
+            if not tests:
+                self._settle(each, "reached by no test")
+                continue
+            while len(self.under_way) >= self.jobs:
+                self._wait()
+            items = [self.reach.items[name] for name in tests]
+            child = Child.started(functools.partial(_try, each, items, self.reach.seconds))
+            self.under_way[child.process] = each, child.pipe
+        while self.under_way:
+            self._wait()
+
+    def _tests(self, key: Key) -> list[str]:
+        first = list(dict.fromkeys(reversed(self.killers[key])))[:5]
+        return [*first, *(name for name in self.reach.of(key) if name not in first)]
+
+    def _wait(self) -> None:
+        process, _ = os.wait()
+        mutant, pipe = self.under_way.pop(process)
+        with os.fdopen(pipe, "rb") as answer:
+            killer = answer.read().decode()
+        if killer in self.reach.items:
+            self.killers[mutant.key].append(killer)
+            killer = "killed"
+        self._settle(mutant, killer or "did not end")
+
+    def _settle(self, mutant: Mutant, kind: str) -> None:
+        self.kinds[kind] += 1
+        if kind not in ("killed", "did not end"):
+            _say(f"{kind}: {mutant}")
+
+    def report(self, everything: int) -> str:
+        """Say how many were killed."""
+        count = self.kinds.total()
+        killed = self.kinds["killed"] + self.kinds["did not end"]
+        told = ", ".join(f"{number} {kind}" for kind, number in self.kinds.most_common())
+        return f"{count} of {everything} mutants: {told}: {100 * killed / max(count, 1):.1f} % killed"
+
+
+def _try(mutant: Mutant, items: list[pytest.Item], seconds: dict[str, float]) -> bytes:
+    """Return the test that fails under a mutant, or that it survived."""
+    function, code = running(mutant.key), mutant.code()
+    if function is None or code is None:
+        raise RuntimeError(f"not there any more: {mutant}")
+    function.__code__ = code
+    limit = int(10 + 3 * sum(seconds[item.nodeid] for item in items))
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    failing = next((item.nodeid for item in items if not _passes(item)), "survived")
+    return failing.encode()
