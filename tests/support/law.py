@@ -95,7 +95,9 @@ def certain(world: World, key: str) -> str:
     fleet, on = named(world), cluster_of(key)
     if not fleet or on is None:
         return ""
-    if on not in fleet and len(fleet) == len(world.clusters or ()):
+    if on not in fleet and all(
+        isinstance(at(each, "metadata", "name"), str) for each in world.clusters or ()
+    ):
         return "cluster gone"
     return "drained" if _drained(world, fleet.get(on)) else ""
 
@@ -104,11 +106,25 @@ def unexplained(world: World, answer: Answer) -> list[str]:
     """Return what was dropped without a reason, none when the law was kept."""
     if answer.fatal:
         return []
-    own = [key for key in world.observed if key.startswith("replica-")]
+    own = [key for key in world.observed if _is_own(world, key)]
     dropped = [key for key in own if key not in answer.desired]
-    doubtful = [key for key in dropped if not certain(world, key)]
+    doubtful = [key for key in dropped if not certain(world, key) and not _may_yield(world, key)]
     excess = len(doubtful) > _allowance(world, answer, own)
     return [f"{key} was dropped" for key in doubtful if excess] + _endpoints(world, answer)
+
+
+def _may_yield(world: World, key: str) -> bool:
+    """Say whether a replica may yield its place: that is asked for, and it never was Ready."""
+    seen = world.observed[key]
+    told = at(seen, "metadata", "annotations", "modelplane.ai/was-ready")
+    return at(world.input, "overcommit") == "Yield" and told is None and condition(seen, "Ready") != "True"
+
+
+def _is_own(world: World, key: str) -> bool:
+    """Say whether something observed is a replica of ours: by its key, else by its kind."""
+    if re.fullmatch(r"replica-.+-(0|[1-9][0-9]{0,8})", key):
+        return True
+    return not key.startswith("endpoint-") and at(world.observed[key], "kind") == "ModelReplica"
 
 
 def _allowance(world: World, answer: Answer, own: list[str]) -> int:
