@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
+from function.server.allocator import keep_memory
 from function.server.certificates import Certificates
 from function.server.services import Runner, add_health, add_reflection
 from function.server.settings import MEBI, CannotStart, Settings, host_and_port
@@ -39,6 +40,7 @@ def serve(settings: Settings, build: Callable[[], Function], log: Any) -> int:
     Raises:
         CannotStart: when it cannot listen; `build`, which takes longer, is not called then.
     """
+    keep_memory()
     sys.setswitchinterval(_TURN)
     code = asyncio.run(_serve(settings, build, log))
     if code:  # A thread cannot be interrupted, and a normal exit would wait for it.
