@@ -17,7 +17,11 @@ _REQUIRED = 8
 _VARINT, _DELIMITED = 0, 2
 _READY = 3
 """Field of Resource that may stand beside the object."""
+_MORE = 0x80
+"""From here on a byte of a varint has another one after it."""
 _MOST_BYTES = 5  # Of a length: 35 bits are more than any request has.
+_FIRST = 1 << 3 | _DELIMITED
+"""Tag of a length-delimited field 1: an item in its list, the object in its item."""
 
 Field = tuple[int, int, int, int]
 """Number, wire type, and where its payload starts and ends."""
@@ -27,29 +31,35 @@ class Unusual(Exception):
     """The bytes are not written the plain way, or are no request at all."""
 
 
-def _varint(content: memoryview, at: int, end: int) -> tuple[int, int]:
-    """Read a length or a tag. Returns it and where the next byte is."""
-    number = 0
-    for shift in range(0, 7 * _MOST_BYTES, 7):
-        if at >= end:
-            break
-        byte = content[at]
-        at += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:  # noqa: PLR2004 - the last byte has no continuation bit
-            return number, at
+def _varint(content: memoryview, at: int) -> tuple[int, int]:
+    """Read a length or a tag. Returns it and where the next byte is, which may be beyond the message.
+
+    Raises IndexError where the bytes end within it.
+    """
+    first = content[at]
+    if first < _MORE:
+        return first, at + 1
+    second = content[at + 1]
+    if second < _MORE:
+        return first & 0x7F | second << 7, at + 2
+    number = first & 0x7F | (second & 0x7F) << 7
+    for more in range(2, _MOST_BYTES):
+        byte = content[at + more]
+        number |= (byte & 0x7F) << 7 * more
+        if byte < _MORE:
+            return number, at + more + 1
     raise Unusual
 
 
 def _fields(content: memoryview, at: int, end: int) -> Iterator[Field]:
     """The fields of a message that are varints or length-delimited."""
     while at < end:
-        tag, at = _varint(content, at, end)
+        tag, at = _varint(content, at)
         number, kind = tag >> 3, tag & 7
         if kind == _VARINT:
-            _, after = _varint(content, at, end)
+            _, after = _varint(content, at)
         elif kind == _DELIMITED:
-            length, at = _varint(content, at, end)
+            length, at = _varint(content, at)
             after = at + length
         else:
             raise Unusual
@@ -70,22 +80,36 @@ def _item(content: memoryview, at: int, end: int) -> memoryview | None:
     return found or None
 
 
+def _objects(content: memoryview, at: int, end: int) -> Iterator[memoryview]:
+    """The objects of a list of items, one after the other, without the items that hold none."""
+    while at < end:
+        if content[at] != _FIRST:
+            raise Unusual
+        size, start = _varint(content, at + 1)
+        at = start + size
+        if at > end:
+            raise Unusual
+        if size and content[start] == _FIRST:
+            length, first = _varint(content, start + 1)
+            if length and first + length == at:  # As nearly all are written: the object and nothing else.
+                yield content[first:at]
+                continue
+        found = _item(content, start, at)
+        if found is not None:
+            yield found
+
+
 def _entry(content: memoryview, at: int, end: int) -> tuple[str, tuple[memoryview, ...]]:
     """One entry of the map: the requirement's name and its objects."""
     fields = list(_fields(content, at, end))
     if [field[:2] for field in fields] != [(1, _DELIMITED), (2, _DELIMITED)]:
         raise Unusual
     (_, _, start, after), (_, _, first, last) = fields
-    items = []
-    for number, kind, begin, close in _fields(content, first, last):
-        if (number, kind) != (1, _DELIMITED):
-            raise Unusual
-        items.append(_item(content, begin, close))
+    items = tuple(_objects(content, first, last))
     try:
-        name = str(content[start:after], "utf-8")
+        return str(content[start:after], "utf-8"), items
     except UnicodeDecodeError:
         raise Unusual from None
-    return name, tuple(item for item in items if item)
 
 
 def sliced(content: bytes) -> tuple[bytes, dict[str, tuple[memoryview, ...]]]:
@@ -94,17 +118,24 @@ def sliced(content: bytes) -> tuple[bytes, dict[str, tuple[memoryview, ...]]]:
     Raises:
         Unusual: when the parser has to look at it.
     """
-    view = memoryview(content)
+    try:
+        return _sliced(memoryview(content))
+    except IndexError:
+        raise Unusual from None
+
+
+def _sliced(content: memoryview) -> tuple[bytes, dict[str, tuple[memoryview, ...]]]:
+    """The same, raising IndexError too where the bytes end too early."""
     rest: list[memoryview] = []
     required: dict[str, tuple[memoryview, ...]] = {}
     start = 0
-    for number, kind, at, after in _fields(view, 0, len(view)):
+    for number, kind, at, after in _fields(content, 0, len(content)):
         if number == _REQUIRED:
             if kind != _DELIMITED:
                 raise Unusual
-            name, items = _entry(view, at, after)
+            name, items = _entry(content, at, after)
             required[name] = items
         else:
-            rest.append(view[start:after])
+            rest.append(content[start:after])
         start = after
     return b"".join(rest), required
