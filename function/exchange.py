@@ -47,11 +47,26 @@ class Unreadable(ValueError):
     """An object that cannot be decoded at all, or nests deeper than any real one: a fault of that object."""
 
 
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """What somebody else's ModelReplica is charged for: who and where it is, the nodes it holds by pool."""
+
+    name: str
+    namespace: str
+    deployment: str
+    cluster: str
+    deleting: bool
+    nodes: Mapping[str, int]
+
+
 class Document(Protocol):
     """One Kubernetes object as a door holds it: readable, perhaps not decoded yet.
 
     `plain` and `project` raise `Unreadable` for an object that cannot be decoded.
     """
+
+    def opened(self) -> Document:
+        """Return the same object, prepared for being asked several things at once."""
 
     @property
     def identity(self) -> Hashable | None:
@@ -62,6 +77,9 @@ class Document(Protocol):
 
     def project(self, shape: Shape) -> dict[str, Plain]:
         """Return the object cut down to `shape`, or more. The caller must not change it."""
+
+    def charged(self) -> Charged | None:
+        """Return what a ModelReplica is charged for; None: to be found out by reading it leniently."""
 
 
 def text_at(document: Document, *path: str) -> str:
@@ -84,6 +102,10 @@ class PlainDocument:
 
     content: dict[str, Plain]
 
+    def opened(self) -> PlainDocument:
+        """Return itself: it is decoded already."""
+        return self
+
     @property
     def identity(self) -> None:
         """Files have no resource version to trust, so they are read every time."""
@@ -96,6 +118,10 @@ class PlainDocument:
     def project(self, _shape: Shape) -> dict[str, Plain]:
         """Return the whole object: nothing is saved by cutting what is decoded already."""
         return self.content
+
+    def charged(self) -> None:
+        """Leave it to the lenient reader."""
+        return
 
 
 class Reuse(Protocol):

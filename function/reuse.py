@@ -85,6 +85,7 @@ class Session:
         `parse` is part of the key, so it must be one function and not a new one on every call; what it
         returns must never change. An exception is passed on and not remembered.
         """
+        document = document.opened()
         identity = None if self._memory is None else document.identity
         if self._memory is None or identity is None:
             self.parses += 1

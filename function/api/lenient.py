@@ -5,11 +5,13 @@ For objects that must be charged whether or not every field of them can be read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from function.api.fault import Fault, shown
 from function.api.model import whole
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ROLES = ("Standalone", "Leader", "Worker")
 
@@ -46,7 +48,7 @@ class Reader:
     def map(self, holder: Mapping[str, Any], key: str) -> Mapping[str, Any]:
         """A map; empty when it is not set."""
         value = holder.get(key)
-        if value is None or isinstance(value, Mapping):
+        if value is None or isinstance(value, dict):
             return value or {}
         self._odd(key, "expected a map", value)
         return {}
@@ -59,10 +61,10 @@ class Reader:
         if not isinstance(value, list):
             self._odd(key, "expected a list", value)
             return []
-        if all(isinstance(item, Mapping) for item in value):
+        if all(isinstance(item, dict) for item in value):
             return value
         self._odd(key, "expected a list of maps", value)
-        return [item for item in value if isinstance(item, Mapping)]
+        return [item for item in value if isinstance(item, dict)]
 
     def given(self, holder: Mapping[str, Any], key: str) -> str:
         """A text that must be there."""

@@ -191,7 +191,21 @@ def _ready(read: Reader, plain: Mapping[str, Any]) -> bool | None:
 
 def parse_charge(document: Document) -> ModelReplica:
     """Read what it takes to charge a replica: who it is, where it is, the nodes it holds."""
-    plain = document.project(CHARGE_SHAPE)
+    found = document.charged()
+    if found is None:
+        return charge(document.project(CHARGE_SHAPE))
+    return ModelReplica(
+        name=found.name,
+        namespace=found.namespace,
+        deployment=found.deployment,
+        cluster=found.cluster,
+        deleting=found.deleting,
+        nodes=found.nodes,
+    )
+
+
+def charge(plain: Mapping[str, Any]) -> ModelReplica:
+    """Read the same leniently from plain values."""
     read = Reader()
     metadata, spec = read.map(plain, "metadata"), read.map(plain, "spec")
     held: dict[str, int] = {}

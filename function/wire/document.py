@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zlib import adler32
 
 from function.exchange import Plain, Unreadable
 from function.wire import read
+from function.wire.charge import charged
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from function.exchange import Shape
+    from function.exchange import Charged, Shape
 
 _EMPTY = b"\x1a\x00"  # The value "".
 _STRING = b"\x1a"
@@ -27,32 +28,14 @@ class WireDocument:
 
     content: bytes | memoryview
 
+    def opened(self) -> OpenDocument:
+        """Return the object with its keys and those of its metadata at hand."""
+        return OpenDocument(self.content)
+
     @property
     def identity(self) -> Hashable | None:
-        """The object's type, name, uid and resource version, with the length and the sum of its bytes.
-
-        Crossplane writes map entries in another order on every call, so the bytes themselves cannot be
-        compared; their number and their sum do not depend on the order. They tell apart two contents
-        that carry one resource version, as a hand-edited file or a restored etcd can have.
-        """
-        try:
-            top = read.level(self.content)
-            metadata = read.level(read.inner(top.get("metadata", b"")) or b"")
-        except Unreadable:
-            return None
-        uid, version = metadata.get("uid", _EMPTY), metadata.get("resourceVersion", _EMPTY)
-        if _EMPTY in (uid, version) or not uid.startswith(_STRING) or not version.startswith(_STRING):
-            return None
-        return (
-            top.get("apiVersion"),
-            top.get("kind"),
-            metadata.get("namespace"),
-            metadata.get("name"),
-            uid,
-            version,
-            len(self.content),
-            adler32(self.content) & 0xFFFF,
-        )
+        """What it is recognised by, see `OpenDocument`."""
+        return self.opened().identity
 
     def plain(self) -> dict[str, Plain]:
         """Return the whole object."""
@@ -61,3 +44,68 @@ class WireDocument:
     def project(self, shape: Shape) -> dict[str, Plain]:
         """Return the object cut down to `shape`."""
         return read.project(self.content, shape)
+
+    def charged(self) -> Charged | None:
+        """Return what a ModelReplica is charged for, see `charge`."""
+        return self.opened().charged()
+
+
+class OpenDocument:
+    """An object whose first levels are read, for whoever asks it several things at once."""
+
+    __slots__ = ("_metadata", "_top", "content")
+
+    def __init__(self, content: bytes | memoryview) -> None:
+        self.content = content
+        self._top: Any = None
+        self._metadata: Any = None
+        """None where there is none to read; whoever wants to read it is told why."""
+        try:
+            self._top = read.level(content)
+            inner = read.inner(self._top["metadata"]) if "metadata" in self._top else None
+            self._metadata = None if inner is None else read.level(inner)
+        except Unreadable:
+            pass
+
+    def opened(self) -> OpenDocument:
+        """Return itself."""
+        return self
+
+    @property
+    def identity(self) -> Hashable | None:
+        """The object's type, name, uid and resource version, with the length and the sum of its bytes.
+
+        Crossplane writes map entries in another order on every call, so the bytes themselves cannot be
+        compared; their number and their sum do not depend on the order. They tell apart two contents
+        that carry one resource version, as a hand-edited file or a restored etcd can have.
+        """
+        top, metadata = self._top, self._metadata
+        if metadata is None or "uid" not in metadata or "resourceVersion" not in metadata:
+            return None
+        uid, version = metadata["uid"], metadata["resourceVersion"]
+        if _EMPTY in (uid, version) or uid[:1] != _STRING or version[:1] != _STRING:
+            return None
+        return (
+            uid,
+            version,
+            len(self.content),
+            adler32(self.content) & 0xFFFF,
+            metadata.get("name"),
+            metadata.get("namespace"),
+            top.get("kind"),
+            top.get("apiVersion"),
+        )
+
+    def plain(self) -> dict[str, Plain]:
+        """Return the whole object."""
+        return read.plain(self.content)
+
+    def project(self, shape: Shape) -> dict[str, Plain]:
+        """Return the object cut down to `shape`."""
+        if self._top is None:
+            return read.project(self.content, shape)
+        return read.project_level(self._top, shape)
+
+    def charged(self) -> Charged | None:
+        """Return what a ModelReplica is charged for, see `charge`."""
+        return None if self._metadata is None else charged(self._top, self._metadata)

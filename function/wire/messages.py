@@ -29,14 +29,16 @@ _SCHEMA: dict[str, dict[str, tuple[int, str, str]]] = {
     # google.protobuf.Struct, one level deep: the values stay bytes.
     "Struct": {"fields": (1, "map", "bytes")},
     "List": {"values": (1, "list", "bytes")},
-    "Value": {
+    # A google.protobuf.Value opened as far as the keys of its object, or of the objects of its list.
+    "Holder": {
         "null": (1, "one", "enum"),
         "number": (2, "one", "double"),
-        "string": (3, "one", "string"),
+        "string": (3, "one", "bytes"),
         "boolean": (4, "one", "bool"),
-        "struct": (5, "one", "bytes"),
-        "list": (6, "one", "bytes"),
+        "struct": (5, "one", "Struct"),
+        "list": (6, "one", "Holders"),
     },
+    "Holders": {"values": (1, "list", "Holder")},
     "Resource": {
         "resource": (1, "", "bytes"),
         "connection_details": (2, "map", "bytes"),
@@ -140,7 +142,7 @@ def _build() -> dict[str, Any]:
 _CLASSES = _build()
 Struct: Any = _CLASSES["Struct"]
 List: Any = _CLASSES["List"]
-Value: Any = _CLASSES["Value"]
+Holder: Any = _CLASSES["Holder"]
 Deep: Any = struct_pb2.Value
 """A value with everything below it."""
 Request: Any = _CLASSES["Request"]

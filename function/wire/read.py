@@ -31,7 +31,7 @@ _STRUCT_BYTE = bytes([_STRUCT])
 _double = Layout("<d").unpack_from
 _parse_struct = messages.Struct.FromString
 _parse_list = messages.List.FromString
-_parse_value = messages.Value.FromString
+_parse_holder = messages.Holder.FromString
 
 
 def plain(content: bytes | memoryview) -> dict[str, Plain]:
@@ -44,8 +44,13 @@ def plain(content: bytes | memoryview) -> dict[str, Plain]:
 
 def project(content: bytes | memoryview, shape: Shape) -> dict[str, Plain]:
     """Return the Struct cut down to `shape`. Raises `Unreadable` as `plain` does, where it looked."""
+    return project_level(level(content), shape)
+
+
+def project_level(fields: Any, shape: Shape) -> dict[str, Plain]:
+    """Do the same from a level that was read already (see `level`)."""
     try:
-        return _cut_struct(content, shape, MAX_DEPTH)
+        return _cut_fields(fields, shape, MAX_DEPTH)
     except (DecodeError, UnicodeDecodeError):
         raise Unreadable("not a readable object") from None
 
@@ -68,7 +73,10 @@ def level(content: bytes | memoryview) -> Any:
 
 def inner(content: bytes) -> bytes | None:
     """Return the Struct inside the bytes of a value, or None when the value is something else."""
-    kind, payload = _open(content)
+    try:
+        kind, payload = _open(content)
+    except DecodeError:
+        raise Unreadable("not a readable value") from None
     return payload if kind == _STRUCT else None
 
 
@@ -94,14 +102,14 @@ def _open(content: bytes) -> tuple[int, Any]:
 
 def _open_slowly(content: bytes) -> tuple[int, Any]:
     """Return the kind of a value and its payload, whatever way it is written. 0 is null."""
-    parsed = _parse_value(content)
+    parsed = _parse_holder(content)
     match parsed.WhichOneof("choice"):
         case "string":
-            return _STRING, parsed.string.encode()
+            return _STRING, parsed.string
         case "struct":
-            return _STRUCT, parsed.struct
+            return _STRUCT, parsed.struct.SerializeToString()
         case "list":
-            return _LIST, parsed.list
+            return _LIST, parsed.list.SerializeToString()
         case "number":
             return _NUMBER, parsed.number
         case "boolean":
@@ -134,23 +142,27 @@ def _whole_struct(content: bytes | memoryview, depth: int) -> dict[str, Plain]:
     return {key: _whole(fields[key], depth - 1) for key in fields}
 
 
-def _cut_struct(content: bytes | memoryview, shape: Shape, depth: int) -> dict[str, Plain]:
+def _cut_struct(content: bytes, shape: Shape, depth: int) -> dict[str, Plain]:
     """Return the keys of a Struct that `shape` names, cut down in turn."""
     if depth <= 0:
         _descend(depth)
-    fields = _parse_struct(content).fields
+    return _cut_fields(_parse_struct(content).fields, shape, depth)
+
+
+def _cut_fields(fields: Any, shape: Shape, depth: int) -> dict[str, Plain]:
+    """Return the keys of one level that `shape` names, cut down in turn."""
     if "*" in shape:
         shape = {key: shape[key] if key in shape else shape["*"] for key in fields}
     found = {}
     for key, below in shape.items():
         if key in fields:
             held: bytes = fields[key]
-            if below is not None:
-                found[key] = _cut(held, below, depth - 1)
-            elif len(held) > 1 and held[0] == _STRING and held[1] == len(held) - 2 < _SHORT:
+            if len(held) > 1 and held[0] == _STRING and held[1] == len(held) - 2 < _SHORT:
                 found[key] = held[2:].decode()
-            else:
+            elif below is None:
                 found[key] = _whole(held, depth - 1)
+            else:
+                found[key] = _cut(held, below, depth - 1)
     return found
 
 

@@ -80,3 +80,5 @@ def test_without_uid_and_version_there_is_no_identity(path: tuple[str, ...], val
 def test_what_cannot_be_read_has_no_identity() -> None:
     assert WireDocument(b"\xff\xff").identity is None
     assert WireDocument(b"").identity is None
+    truncated = write.entry("metadata", b"\x2a\x7f\x0a")
+    assert WireDocument(truncated).identity is None, "metadata that ends too early is no metadata"
