@@ -6,13 +6,14 @@ nor a resource version, a condition's time or the status this function writes ch
 
 from __future__ import annotations
 
+import json
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from function.api import ModelReplica
+    from function.api import ModelDeployment, ModelReplica
     from function.scheduler.decision import Decision
     from function.scheduler.question import Question
 
@@ -34,17 +35,29 @@ def input_digest(question: Question) -> str:
     fleet = question.fleet
     return digest(
         (
-            question.deployment.model_dump_json(by_alias=True),
-            question.config.model_dump_json(by_alias=True),
+            _deployment(question.deployment),
+            _text(question.config.model_dump(mode="json", by_alias=True)),
             question.config_fault,
             f"{fleet.told_clusters} {fleet.told_replicas} {fleet.told_cache}",
-            fleet.cache.model_dump_json(by_alias=True) if fleet.cache else "",
+            _text(fleet.cache.model_dump(mode="json", by_alias=True)) if fleet.cache else "",
             *(fleet.clusters[name].canonical for name in sorted(fleet.clusters)),
             *(f"{each.name}: {each.fault}" for _, each in sorted(fleet.broken.items())),
             *sorted(_charge(each) for each in fleet.charged),
             *(f"{each.key} {each.terminating} {_replica(each.replica)}" for each in fleet.own),
         )
     )
+
+
+def _text(plain: Any) -> str:
+    """One text for one content: map entries arrive in another order on every call."""
+    return json.dumps(plain, sort_keys=True)
+
+
+def _deployment(deployment: ModelDeployment) -> str:
+    """What is read of a deployment. The order of its tolerations means nothing."""
+    plain = deployment.model_dump(mode="json", by_alias=True)
+    plain["spec"]["template"]["spec"]["tolerations"].sort(key=_text)
+    return _text(plain)
 
 
 def _charge(replica: ModelReplica) -> str:

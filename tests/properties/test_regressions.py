@@ -8,6 +8,7 @@ from typing import Any
 from tests.support import build
 from tests.support.apply import apply
 from tests.support.drive import run
+from tests.support.shuffle import shuffled
 from tests.support.world import World
 
 Plain = dict[str, Any]
@@ -66,3 +67,16 @@ def test_the_endpoint_of_an_unreadable_replica_that_is_only_listed_stays() -> No
     for fleet in (clusters, None, ()):
         answer = run(World(parent, fleet, [broken], build.observed(endpoints=[endpoint])))
         assert answer.desired.keys() == {"replica-a-0", "endpoint-a-0"}, fleet
+
+
+def test_the_digest_of_the_input_does_not_know_the_order_of_maps_and_tolerations() -> None:
+    """The templates were written down as they arrived, and Crossplane orders maps anew on every call."""
+    tolerations = [{"key": key, "operator": "Exists"} for key in ("spot", "odd")]
+    parent = build.deployment(match={"tier": "prod", "region": "eu"}, tolerations=tolerations)
+    cache = build.cache(match={"a": "1", "b": "2"})
+    parent["spec"]["template"]["spec"]["modelCacheRef"] = {"name": cache["metadata"]["name"]}
+    world = World(
+        parent, [build.cluster("a", [build.pool("h100")])], cache=[cache], input={"explain": "Status"}
+    )
+    said = {run(shuffled(world, seed)).status["placement"]["inputDigest"] for seed in range(20)}
+    assert len(said) == 1
