@@ -92,7 +92,8 @@ def stranded(pool: Pool, replicas: Iterable[ModelReplica]) -> str:
                 dict(pod).get(entry.device_class_name, 0)
                 for pod in (p for g in others.elements() for p in g.pods)
             ]
-            for size in {dict(pod).get(entry.device_class_name, 0) for pod in gang.pods} - {0}:
+            asked = {dict(pod).get(entry.device_class_name, 0) for pod in gang.pods}
+            for size in asked & set(range(1, entry.count + 1)):  # More than a node has fits nowhere anyway.
                 blocked = min(pool.nodes, most_blocked(sizes, entry.count, entry.count - size + 1))
                 if pool.nodes - blocked < len(gang.pods):
                     nodes = f"{pool.nodes - blocked} of {pool.nodes} nodes"

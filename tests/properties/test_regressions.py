@@ -5,6 +5,10 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from function.api import InferenceCluster
+from function.api.replica import parse
+from function.exchange import PlainDocument
+from function.verify.devices import stranded
 from tests.support import build
 from tests.support.apply import apply
 from tests.support.drive import run
@@ -80,3 +84,15 @@ def test_the_digest_of_the_input_does_not_know_the_order_of_maps_and_tolerations
     )
     said = {run(shuffled(world, seed)).status["placement"]["inputDigest"] for seed in range(20)}
     assert len(said) == 1
+
+
+def test_a_pod_that_asks_for_more_than_a_node_has_ends_no_check() -> None:
+    """Whoever certified a pool that was accounted by devices and had shrunk recursed without end."""
+    parent = build.deployment(replicas=2)
+    was = build.replica(
+        parent, "a", 0, [build.engine(members=[build.member(devices=[build.request("gpu", 4)])])]
+    )
+    pool = build.pool("h100", 3, [build.gpu(2)]) | {"accounting": "Device"}
+    parsed = InferenceCluster.parse(build.cluster("a", [pool]))
+    replicas = tuple(parse(PlainDocument(each)) for each in (was, build.replica(parent, "a", 1)))
+    assert not stranded(parsed.pools[0], replicas)
