@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support import build, existing, vocabulary
+from tests.support import build, existing, optins, vocabulary
 from tests.support.parts import (
     CALM,
     CLUSTERS,
@@ -40,7 +40,8 @@ def world(seed: int, taste: Taste = TASTE) -> World:
     draw.shuffle(clusters)
     draw.shuffle(store.listed)
     made = World(parent, clusters, store.listed, store.observed, caches(draw, parent))
-    return doubted(draw, made, taste)
+    made = doubted(draw, made, taste)
+    return optins.opted(Source(f"opted {seed}"), made) if taste.opted else made
 
 
 def doubted(draw: Source, made: World, taste: Taste) -> World:

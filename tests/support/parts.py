@@ -28,6 +28,8 @@ class Taste:
     """The deployment has replicas already."""
     edits: float = 0.35
     """The deployment was edited since they were stamped."""
+    opted: bool = False
+    """Fields of part 2 are set."""
 
 
 TASTE = Taste()

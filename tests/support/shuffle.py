@@ -19,6 +19,7 @@ def shuffled(world: World, seed: int) -> World:
     for name in ("clusters", "replicas", "cache"):
         items = getattr(world, name)
         changes[name] = None if items is None else _permuted(draw, [_value(draw, each) for each in items])
+    changes["more"] = {name: _permuted(draw, _value(draw, items)) for name, items in world.more.items()}
     return world.but(**changes)
 
 

@@ -28,6 +28,8 @@ class World:
     cache: Sequence[Any] | None = None
     input: Plain | None = None
     tag: str = "tested"
+    more: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """Further required resources, by requirement name."""
 
     def but(self, **changes: Any) -> World:
         """Return this world with `changes`."""
@@ -41,7 +43,8 @@ class World:
     def required(self) -> dict[str, list[Any]]:
         """The required resources that were delivered, by requirement name."""
         asked = {"clusters": self.clusters, "all-replicas": self.replicas, "cache": self.cache}
-        return {name: list(items) for name, items in asked.items() if items is not None}
+        told = {name: list(items) for name, items in asked.items() if items is not None}
+        return told | {name: list(items) for name, items in self.more.items()}
 
     def request(self) -> Request:
         """Return the request as the core sees it."""
@@ -71,7 +74,8 @@ class World:
 
     def dump(self) -> str:
         """Return the world as text, to be read by a person or by `load`."""
-        return json.dumps(vars(self), indent=1, sort_keys=True, default=list)
+        said = {name: each for name, each in vars(self).items() if name != "more" or each}
+        return json.dumps(said, indent=1, sort_keys=True, default=list)
 
 
 def load(text: str) -> World:

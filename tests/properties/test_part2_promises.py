@@ -1,0 +1,327 @@
+"""The promises, on worlds whose deployments, clusters and inputs use the fields of part 2.
+
+The oracle of `tests/oracle` knows part 1 only, so here the promises are read without it: `law` for what may
+leave, `function.verify`, which shares no code with the scheduler, for capacity, gates, pools and names.
+P10, P11 and P15 are about what part 2 changes on purpose; `tests/part2` holds its rules one by one.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from function.api import InferenceCluster, ModelCache, ModelDeployment
+from function.api.replica import parse
+from function.exchange import PlainDocument
+from function.scheduler.decision import Cause
+from function.verify import Decided, State, check
+from tests.oracle import facts as read_facts
+from tests.properties.test_p01_doubt import unrecorded
+from tests.properties.test_p02_ledger import stamped
+from tests.properties.test_p04_settled import doubles, noisy
+from tests.properties.test_p05_order import ordered, other_bytes
+from tests.properties.test_p06_identity import moved, pools, reused
+from tests.properties.test_p09_gates import dead_ends
+from tests.properties.worlds import each_batch, hold
+from tests.support import build, generate, law
+from tests.support.apply import apply
+from tests.support.drive import Answer, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from function.api import ModelReplica
+    from tests.support.world import World
+
+Plain = dict[str, Any]
+
+OPTED = generate.Taste(opted=True)
+DOUBTFUL = generate.Taste(doubt=0.5, oddity=0.25, own=1.0, opted=True)
+CROWDED = generate.Taste(doubt=0.0, own=1.0, edits=0.0, opted=True)
+BUSY = generate.Taste(doubt=0.0, oddity=0.1, own=1.0, opted=True)
+
+
+def replica(plain: Plain) -> ModelReplica:
+    return parse(PlainDocument(plain))
+
+
+def state(world: World) -> State:
+    """Return what exists, as the checker sees it; an observed replica as it is observed."""
+    listed = {_place(each): each for each in world.replicas or ()}
+    listed |= {_place(each): each for each in world.observed.values() if each["kind"] == "ModelReplica"}
+    caches = [ModelCache.parse(each) for each in world.cache or ()]
+    return State(
+        {each["metadata"]["name"]: InferenceCluster.parse(each) for each in world.clusters or ()},
+        tuple(replica(each) for each in listed.values()),
+        {(each.metadata.namespace, each.metadata.name): each for each in caches},
+    )
+
+
+def _place(each: Plain) -> tuple[str, str]:
+    return each["metadata"]["namespace"], each["metadata"]["name"]
+
+
+def unexplained(world: World, answer: Answer) -> Iterator[str]:
+    yield from law.unexplained(world, answer)
+
+
+def blind(world: World, _: Answer) -> Iterator[str]:
+    """Nothing leaves while the fleet, the list or what coordination needs is not delivered."""
+    for each in (
+        world.but(clusters=None),
+        world.but(replicas=None),
+        world.but(clusters=()),
+        world.but(more={}),
+    ):
+        yield from law.unexplained(each, run(each))
+
+
+def uncertified(world: World, answer: Answer) -> Iterator[str]:
+    """Yield what the independent checker has to say.
+
+    It does not know the function's input, so it cannot say who was left out or had to yield. And it counts
+    devices of a class that a pool no longer publishes against whoever is new there.
+    """
+    if world.clusters is None or world.replicas is None:
+        return
+    own = [each.plain for each in read_facts.read(world).own if not each.terminating]
+    parent = ModelDeployment.parse(world.deployment)
+    decided = Decided(parent, tuple(map(replica, own)), tuple(map(replica, answer.replicas.values())))
+    for each in check(state(world), [decided]):
+        by_input = each.rule in ("Lost", "LeftOut", "Spread") and world.input is not None
+        if not by_input and ", 0 published" not in each.message:
+            yield str(each)
+
+
+def too_many(world: World, answer: Answer) -> Iterator[str]:
+    facts = read_facts.read(world)
+    new = [key for key in answer.replicas if key not in {each.key for each in facts.own}]
+    told = facts.clusters is not None and facts.listed
+    if len(answer.replicas) > facts.wanted and (told or new):
+        yield f"{len(answer.replicas)} for {facts.wanted} wanted"
+
+
+def unsettled(world: World, answer: Answer) -> Iterator[str]:
+    """As P4 is held elsewhere, with its exceptions. Every pass may make one more replica yield, and the note
+    that a replica was Ready is written once it is observed.
+    """
+    if world.replicas is None or doubles(world) or _yields(world):
+        return
+    own = {str(each.key): stamped(each.plain) for each in read_facts.read(world).own}
+    if any(own[key] - stamped(each) for key, each in answer.replicas.items() if key in own):
+        return
+    before, after = _unnoted(answer), _unnoted(run(apply(world, answer)))
+    for key in sorted(before.keys() | after.keys()):
+        if before.get(key) != after.get(key):
+            yield f"{key}: {before.get(key)} became {after.get(key)}"
+
+
+def _yields(world: World) -> bool:
+    return bool(law.at(world.input, "overcommit") == "Yield")
+
+
+def _unnoted(answer: Answer) -> dict[str, Plain]:
+    made: dict[str, Plain] = copy.deepcopy(dict(answer.desired))
+    for each in made.values():
+        each["metadata"].pop("annotations", None)
+    return made
+
+
+def ready_yields(world: World, answer: Answer) -> Iterator[str]:
+    """Only one that lives and never was Ready yields, and only where that is asked for."""
+    for each in getattr(getattr(answer.raw, "decision", None), "dropped", ()):
+        if each.cause is not Cause.Yielded:
+            continue
+        seen = each.own.replica
+        if seen.ready is True or seen.was_ready or not _yields(world):
+            yield f"{each.own.key} yields"
+
+
+def split(world: World, answer: Answer) -> Iterator[str]:
+    """P8. Several pools only under `SameFabric`; that their fabric is the same, the checker looks at."""
+    known = {each.key for each in read_facts.read(world).own}
+    inner = world.deployment["spec"]["template"]["spec"]
+    shapes = {each["name"]: each["engines"] for each in inner.get("alternatives", [])} | {
+        "": inner["engines"]
+    }
+    for key, each in answer.replicas.items():
+        if key in known:
+            continue
+        shape = shapes[each["metadata"]["labels"].get("modelplane.ai/alternative", "")]
+        policy = {one["name"]: one.get("poolPolicy", "SinglePool") for one in shape}
+        for engine in each["spec"]["engines"]:
+            together = len({one["nodePoolName"] for one in engine["members"]}) == 1
+            if not together and policy[engine["name"]] != "SameFabric":
+                yield f"{key}: engine {engine['name']} is split"
+            if not any(one.get("deviceRequests") for one in engine["members"]):
+                yield f"{key}: engine {engine['name']} claims nothing"
+
+
+def disturbed(world: World, answer: Answer) -> Iterator[str]:
+    """P12: a cluster that takes nothing and hosts nothing. It is in no domain: its taint keeps it out."""
+    if not world.clusters:
+        return
+    shut = build.cluster("z", [build.pool("p0", 9)], ready=False, taints=[build.taint("odd")])
+    if law.at(world.deployment, "spec", "template", "spec", "tolerations"):
+        return
+    if run(world.but(clusters=[*world.clusters, shut])).desired != answer.desired:
+        yield "a cluster that takes nothing changes what is desired"
+
+
+def ours(world: World, answer: Answer) -> Iterator[str]:
+    """P13: a deployment of our name in another namespace has replicas everywhere."""
+    if world.replicas is None:
+        return
+    twin = copy.deepcopy(world.deployment)
+    twin["metadata"] |= {"namespace": "zz-other", "uid": build.uid("twin")}
+    shape = [build.engine(members=[build.member()])]
+    theirs = [
+        build.replica(
+            twin, each["metadata"]["name"], index, shape, pools="nowhere", name=f"t-{number}-{index}"
+        )
+        for number, each in enumerate(world.clusters or ())
+        for index in range(3)
+    ]
+    if run(world.but(replicas=[*world.replicas, *theirs])).desired != answer.desired:
+        yield "replicas of a deployment of the same name in another namespace change what is desired"
+
+
+def survivors(world: World, answer: Answer) -> dict[str, Plain]:
+    """Return what of the own replicas stays, or makes room only for its replacement."""
+    replaced = {each.replaces.key for each in answer.raw.decision.placed if each.replaces is not None}
+    own = {str(each.key): each.plain for each in read_facts.read(world).own}
+    return {
+        key: answer.desired.get(key, each)
+        for key, each in own.items()
+        if key in answer.desired or key in replaced
+    }
+
+
+def down(world: World, _: Answer) -> Iterator[str]:
+    """P14: exactly the excess leaves, one after the other, and no survivor moves.
+
+    A limit on disruptions is about how many are wanted, so with one the drained may leave in other numbers.
+    """
+    policy = law.at(world.deployment, "spec", "placement") or {}
+    if "disruption" in policy or _yields(world) or law.at(world.input, "coordination"):
+        return
+    more = survivors(world, run(scaled(world, 100)))
+    for to in range(len(more) - 1, -1, -1):
+        found = run(scaled(world, to))
+        stay = survivors(world, found)
+        if not stay.keys() <= more.keys() or len(found.replicas) != to:
+            yield f"scaled to {to}: {sorted(found.replicas)} stay of {sorted(more)}"
+        moved_ones = [key for key, each in stay.items() if pools(each) != pools(more[key])]
+        yield from (f"{key} moved when scaled to {to}" for key in moved_ones)
+        more = stay
+
+
+def scaled(world: World, to: int) -> World:
+    made = world.copy()
+    made.deployment["spec"]["replicas"] = to
+    made.deployment["spec"].pop("minReplicas", None)
+    return made
+
+
+def up(world: World, answer: Answer) -> Iterator[str]:
+    """P14: when more are wanted, everything stays where it is."""
+    more = run(scaled(world, world.deployment["spec"]["replicas"] + 2))
+    for key, each in answer.replicas.items():
+        if key in world.observed and (key not in more.desired or pools(more.desired[key]) != pools(each)):
+            yield f"{key} does not stay when more are wanted"
+
+
+@dataclass(frozen=True)
+class Held:
+    """A promise, what breaks it, and on how many worlds of which kind it is looked at."""
+
+    promise: str
+    broken: Callable[[World, Answer], Iterator[str]]
+    quick: int = 80
+    taste: generate.Taste = OPTED
+
+    def __str__(self) -> str:
+        """The name of the test."""
+        return self.promise
+
+
+PROMISES = (
+    Held("P1-doubt-removes-nothing", unexplained, 160, DOUBTFUL),
+    Held("P1-what-leaves-has-its-reason-on-record", unrecorded, 80),
+    Held("P1-nothing-leaves-while-something-is-undelivered", blind, 40, DOUBTFUL),
+    Held("P2-P8-P9-the-independent-checker-has-no-finding", uncertified, 160),
+    Held("P3-never-more-than-wanted", too_many),
+    Held("P4-asking-again-gives-the-same", unsettled, 40),
+    Held("P4-where-nothing-changes-nothing-is-said", noisy, 40),
+    Held("P5-another-order-gives-the-same-answer", ordered, 40),
+    Held("P5-another-order-gives-the-same-bytes", other_bytes, 40),
+    Held("P6-a-retained-replica-keeps-its-place", moved),
+    Held("P7-identities-and-names-are-unique-and-never-reused", reused),
+    Held("P8-an-engine-is-split-only-where-that-is-allowed", split),
+    Held("P9-no-endpoint-without-a-ready-replica", dead_ends),
+    Held("P12-a-cluster-that-takes-nothing-changes-nothing", disturbed, 40),
+    Held("P13-another-namespace-is-never-ours", ours, 40),
+    Held("P14-scale-down-takes-the-excess-and-moves-nobody", down, 40, BUSY),
+    Held("P14-scale-up-keeps-everything", up, 40, BUSY),
+    Held("law-6-only-one-that-never-was-ready-yields", ready_yields, 160, CROWDED),
+)
+
+
+@each_batch
+@pytest.mark.parametrize("held", PROMISES, ids=str)
+def test_with_the_fields_of_part_2(held: Held, number: int) -> None:
+    hold(number, held.broken, quick=held.quick, taste=held.taste)
+
+
+def test_the_worlds_are_worth_looking_at() -> None:
+    """Every field is in use on worlds that place, keep, hold, replace and yield."""
+    seen: Counter[str] = Counter()
+    for seed in range(400):
+        world = generate.world(seed, OPTED)
+        seen.update(_fields([world.deployment["spec"], world.input or {}]))
+        decision = run(world).raw.decision
+        if decision is not None:
+            seen.update(
+                placed=len(decision.placed),
+                replaced=sum(each.replaces is not None for each in decision.placed),
+            )
+            seen.update(each.cause.name for each in decision.dropped)
+    few = {name: seen[name] for name in FIELDS if seen[name] < 4}
+    assert not few
+
+
+FIELDS = (
+    "minReplicas",
+    "strategy",
+    "tieBreak",
+    "topologySpread",
+    "maxReplicasPerCluster",
+    "preferences",
+    "disruption",
+    "alternativePolicy",
+    "alternatives",
+    "matchExpressions",
+    "cel",
+    "poolPolicy",
+    "constraints",
+    "firstAvailable",
+    "overcommit",
+    "coordination",
+    "explain",
+    "defaults",
+    "searchBudget",
+    "placed",
+    "replaced",
+    "Yielded",
+)
+
+
+def _fields(value: Any) -> set[str]:
+    """Return the names of all fields in a tree."""
+    if isinstance(value, dict):
+        return set(value).union(*map(_fields, value.values()))
+    return set().union(*map(_fields, value)) if isinstance(value, list) else set()

@@ -1,0 +1,171 @@
+"""The fields of part 2, put on random worlds: every one of them may be set, most worlds have a few.
+
+The values are such that most worlds still place something; what each field means is held in `tests/part2`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.support import build
+from tests.support.parts import Source, engine, members_of, requests_of
+
+if TYPE_CHECKING:
+    from tests.support.world import World
+
+Plain = dict[str, Any]
+
+INPUT: Plain = {"apiVersion": "fleet-scheduler.fn.modelplane.ai/v1alpha1", "kind": "SchedulerConfig"}
+ROOT = "resource.kubernetes.io/pcieRoot"
+NET = "example.com/net"
+
+
+def opted(draw: Source, made: World) -> World:
+    """Return the world with fields of part 2 set."""
+    made = made.copy()
+    for each in made.clusters or ():
+        _cluster(draw, each)
+    _alternatives(draw, made)
+    _engines(draw, made.deployment)
+    _policy(draw, made.deployment)
+    _selector(draw, made.deployment)
+    for each in (*made.observed.values(), *(made.replicas or ())):
+        if each["kind"] == "ModelReplica" and draw.odds(0.1):
+            each["metadata"]["annotations"] = {"modelplane.ai/was-ready": "true"}
+    return _with_input(draw, made)
+
+
+def _cluster(draw: Source, made: Plain) -> None:
+    """Facts about a cluster and its pools, their fabric, how they are charged."""
+    if draw.odds(0.8):
+        made["metadata"]["labels"]["zone"] = draw.choice(("z1", "z2"))
+    facts: Plain = {"example.com/compliance": {"list": {"string": ["soc2", "iso"][: draw.choice((1, 2))]}}}
+    if draw.odds(0.5):
+        facts["example.com/cost"] = {"int": draw.choice((1, 2, 3))}
+    holder = draw.choice(("spec", "status"))
+    if holder in made and draw.odds(0.9):
+        made[holder]["attributes"] = facts
+    pools = [*made.get("status", {}).get("gpuPools", ()), *made["spec"].get("nodePools", ())]
+    device = draw.odds(0.3)
+    for each in pools:
+        if device and draw.odds(0.8):
+            each["accounting"] = "Device"
+        if draw.odds(0.6):
+            each["attributes"] = {NET: {"string": draw.choice(("ib-2", "eth"))}}
+        if draw.odds(0.6):
+            each["fabric"] = {"type": "InfiniBand", "infiniband": {"fabric": draw.choice(("f0", "f0", "f1"))}}
+        for one in each.get("devices", ()):
+            if draw.odds(0.7):
+                one.setdefault("attributes", {})[ROOT] = {"strings": draw.sample(["r0", "r1", "r2"], 2)}
+
+
+def _alternatives(draw: Source, made: World) -> None:
+    """Other shapes; some of the replicas that exist say that they are one of them, rightly or not."""
+    if not draw.odds(0.3):
+        return
+    inner = made.deployment["spec"]["template"]["spec"]
+    names = ("small", "large")[: draw.choice((1, 2))]
+    inner["alternatives"] = [{"name": name, "engines": [engine(draw, "main")]} for name in names]
+    for each in made.observed.values():
+        if each["kind"] == "ModelReplica" and draw.odds(0.3):
+            each["metadata"]["labels"]["modelplane.ai/alternative"] = draw.choice((*names, "gone"))
+
+
+def _engines(draw: Source, parent: Plain) -> None:
+    """Fabrics, selectors of nodes, prioritized lists, constraints."""
+    for each in parent["spec"]["template"]["spec"]["engines"]:
+        if draw.odds(0.3):
+            each["poolPolicy"] = draw.choice(("SameFabric", "SameFabric", "SinglePool"))
+    for member in members_of(parent):
+        if not requests_of(member):
+            continue
+        if draw.odds(0.15):
+            cel = draw.choice((f'node.attributes["{NET}"].startsWith("ib-")', 'node.name != "p9"'))
+            member["nodeSelector"]["selectors"] = [{"cel": cel}]
+        if draw.odds(0.2):
+            attribute = draw.choice((ROOT, ROOT, f"{build.GPU}/architecture"))
+            member["nodeSelector"]["constraints"] = [{"matchAttribute": attribute}]
+        for asked in requests_of(member):
+            if draw.odds(0.2):
+                _prioritized(draw, asked)
+
+
+def _prioritized(draw: Source, asked: Plain) -> None:
+    """Make a request a list of ways; what it was is the last of them."""
+    was = {name: asked.pop(name) for name in ("count", "selectors") if name in asked}
+    more = [build.request("", draw.choice((1, 2, 4, 8))) for _ in range(draw.choice((1, 2)))]
+    asked["firstAvailable"] = [each | {"name": f"w{rank}"} for rank, each in enumerate([*more, was])]
+
+
+def _policy(draw: Source, parent: Plain) -> None:
+    spread = {"topologyKey": draw.choice(("zone", "region")), "maxSkew": draw.choice((1, 2))}
+    if draw.odds(0.5):
+        spread["whenUnsatisfiable"] = draw.choice(("DoNotSchedule", "ScheduleAnyway"))
+    if draw.odds(0.3):
+        spread["minDomains"] = 2
+    cost = 'cluster.attributes["example.com/cost"] < 3'
+    wishes = [{"weight": 10, "matchLabels": {"tier": "prod"}}, {"weight": 7, "cel": cost}]
+    policy: Plain = {
+        "strategy": draw.choice(("Spread", "BinPack", "BinPack")),
+        "tieBreak": draw.choice(("Name", "MostFree", "Hash")),
+        "topologySpread": [spread],
+        "maxReplicasPerCluster": draw.choice((1, 2, 3)),
+        "preferences": draw.sample(wishes, draw.choice((1, 2))),
+        "disruption": {"maxUnavailable": draw.choice((1, 1, 2))},
+        "alternativePolicy": draw.choice(("PreferFirst", "ClusterFirst")),
+    }
+    chosen = {name: value for name, value in policy.items() if draw.odds(0.3)}
+    if chosen:
+        parent["spec"]["placement"] = chosen
+    if draw.odds(0.25):
+        parent["spec"]["minReplicas"] = min(parent["spec"]["replicas"], draw.choice((1, 2, 3)))
+
+
+def _selector(draw: Source, parent: Plain) -> None:
+    selector = parent["spec"]["template"]["spec"].setdefault("clusterSelector", {})
+    if draw.odds(0.2):
+        operator = draw.choice(("In", "NotIn", "Exists", "DoesNotExist"))
+        asked: Plain = {"key": draw.choice(("zone", "region", "none")), "operator": operator}
+        if operator in ("In", "NotIn"):
+            asked["values"] = draw.choice((["z1", "eu"], ["us", "eu"]))
+        selector["matchExpressions"] = [asked]
+    if draw.odds(0.15):
+        selector["cel"] = ['"soc2" in cluster.attributes["example.com/compliance"]']
+
+
+def _with_input(draw: Source, made: World) -> World:
+    given: Plain = {}
+    if draw.odds(0.3):
+        given["explain"] = "Status"
+    if draw.odds(0.2):
+        given["overcommit"] = "Yield"
+    if draw.odds(0.1):
+        given["searchBudget"] = draw.choice((5, 200))
+    if draw.odds(0.1):
+        given["defaults"] = {"placement": {"strategy": "BinPack", "maxReplicasPerCluster": 3}}
+    if draw.odds(0.04):
+        given["searchBudgett"] = 7
+    more = {}
+    if draw.odds(0.25):
+        given["coordination"] = "GlobalOrder"
+        more = _peers(draw, made)
+    return made.but(input=INPUT | given if given else None, more=more)
+
+
+def _peers(draw: Source, made: World) -> dict[str, list[Plain]]:
+    """Return the deployments and the caches that coordination asks for; some are not delivered."""
+    peers = [
+        _peer(draw, name, namespace) for name, namespace in (("other", "ml-team"), ("batch", "research"))
+    ]
+    listed = [made.copy().deployment, *peers]
+    draw.shuffle(listed)
+    more = {"all-deployments": listed, "all-caches": [build.cache()]}
+    if draw.odds(0.05):
+        del more[draw.choice(sorted(more))]
+    return more
+
+
+def _peer(draw: Source, name: str, namespace: str) -> Plain:
+    peer = build.deployment(name, draw.choice((1, 2, 3)), [engine(draw, "main")], namespace=namespace)
+    peer["metadata"]["creationTimestamp"] = draw.choice(("2026-02-01T08:00:00Z", "2026-04-01T08:00:00Z"))
+    return peer
