@@ -1,0 +1,70 @@
+"""An answer never outgrows what Crossplane receives: filling stops before, and nothing kept is dropped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from function.compose.size import LIMIT, OVERHEAD, room_for
+from tests.explain.scarce import decide
+from tests.support import build
+from tests.support.drive import run_bytes
+from tests.support.world import World
+
+Plain = dict[str, Any]
+CLUSTER = build.cluster("a", [build.pool("p", 4)])
+
+
+def room(engines: list[Plain], running: int = 0) -> int:
+    """Say how many replicas of these engines may be added to those that run."""
+    deployment = build.deployment(replicas=1, engines=engines)
+    own = [build.replica(deployment, "a", index, pools="p") for index in range(running)]
+    question = decide(World(deployment, [CLUSTER], own, build.observed(*own))).question
+    return room_for(question.deployment, question.fleet)
+
+
+def one(*selectors: str, image: str = "i") -> Plain:
+    return build.engine("main", [build.member(devices=[build.request("gpu", 1, *selectors)], image=image)])
+
+
+def test_a_replica_counts_with_its_templates_and_its_selectors() -> None:
+    """Selectors are stamped on every replica next to its templates, each with some bytes around it."""
+    template = len('{"spec": {"containers": [{"name": "engine", "image": "i", "args": ["--model=small"]}]}}')
+    selector = "true" + " " * 10_000
+    bytes_of_one = template + 2 * (len(selector) + 100) + OVERHEAD
+    assert room([one(selector, selector)]) == LIMIT // bytes_of_one
+
+
+@pytest.mark.parametrize("running", [1, 3])
+def test_replicas_that_run_take_their_share_of_the_answer(running: int) -> None:
+    engines = [one(image="i" * 400_000)]
+    assert room(engines, running) == room(engines) - running
+
+
+def test_an_answer_that_is_full_already_has_no_room_and_no_debt() -> None:
+    assert room([one(image="i" * 400_000)], running=20) == 0
+
+
+def test_every_member_of_every_engine_counts() -> None:
+    alone, twice = one(image="i" * 100_000), build.gang()
+    for member in twice["members"]:
+        member["template"] = build.template("i" * 100_000)
+    assert LIMIT // 3 // 103_000 <= room([{**alone, "name": "x"}, twice]) <= LIMIT // 3 // 100_000
+
+
+def test_the_largest_alternative_decides() -> None:
+    """Which shape a replica will have is not known before it is placed."""
+    deployment = build.deployment(engines=[one()])
+    large = [one(image="i" * 200_000)]
+    deployment["spec"]["template"]["spec"]["alternatives"] = [{"name": "large", "engines": large}]
+    question = decide(World(deployment, [CLUSTER])).question
+    assert room_for(question.deployment, question.fleet) == room(large)
+
+
+def test_with_the_room_used_up_the_answer_fits_in_four_mebibytes_on_the_wire() -> None:
+    selector = "true" + " " * 9_000
+    deployment = build.deployment(replicas=200, engines=[one(selector, image="i" * 9_000)])
+    world = World(deployment, [build.cluster("a", [build.pool("p", 200)])])
+    answer = run_bytes(world.message().SerializeToString())
+    assert LIMIT / 2 < len(answer) < 4 * 1024 * 1024
