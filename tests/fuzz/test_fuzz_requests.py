@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError
 
 from function import wire
 from function.fn import SORRY, Function
+from function.reuse import Memory
 from tests.fuzz.mutate import mutated, mutated_bytes, mutated_world
 from tests.support import drive, generate, law, scale
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 BUSY = generate.Taste(doubt=0.1, oddity=0.1, own=1.0)
 STEADY = generate.Taste(doubt=0.0, oddity=0.0, own=0.9, edits=0.0)
+MEBI = 1024 * 1024
 
 each_batch = pytest.mark.parametrize("number", range(scale.BATCHES))
 
@@ -35,7 +37,7 @@ class Silent:
 
 @pytest.fixture
 def function() -> Function:
-    return Function(log=Silent())
+    return Function(log=Silent(), memory=Memory(MEBI))
 
 
 @each_batch

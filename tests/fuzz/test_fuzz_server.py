@@ -23,6 +23,8 @@ BOUND = 5.0
 """MiB it may grow after that."""
 EVERY = 50
 """After so many requests a good one is sent, whose answer must be the usual one."""
+EXPECTED = {"answered", "INVALID_ARGUMENT"}
+"""Answered, or refused as no request."""
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
@@ -33,8 +35,7 @@ def outcome(call: Callable[..., bytes], content: bytes) -> str:
     except grpc.RpcError as error:
         return str(error.code().name)
     response = drive.pb.RunFunctionResponse.FromString(answer)
-    assert all(each.message != SORRY for each in response.results)
-    return "answered"
+    return "failed" if any(each.message == SORRY for each in response.results) else "answered"
 
 
 def test_mutated_requests_leave_the_server_as_it_was() -> None:
@@ -45,7 +46,8 @@ def test_mutated_requests_leave_the_server_as_it_was() -> None:
         call, usual = runner(channel), run(channel)
         for seed in seeds:
             content = generate.world(seed, BUSY).message().SerializeToString()
-            seen.add(outcome(call, mutated_bytes(random.Random(seed), content)))
+            seen.add(said := outcome(call, mutated_bytes(random.Random(seed), content)))
+            assert said in EXPECTED, f"seed {seed}"
             if seed == warm:
                 before = server.resident
             if seed % EVERY == 0:
@@ -54,7 +56,7 @@ def test_mutated_requests_leave_the_server_as_it_was() -> None:
         assert run(channel) == usual
         assert health(channel) == "SERVING"
     print(f"{before:.1f} MiB at seed {warm}, {after:.1f} MiB at the end")  # noqa: T201 - see -s
-    assert seen == {"answered", "INVALID_ARGUMENT"}, "refused as no request, and in no other way"
+    assert seen == EXPECTED
     assert after - before <= BOUND
 
 
