@@ -1,0 +1,282 @@
+"""The answer around the decision: counts, readiness, requirements, events, what is emitted again as it is."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from function import pipeline
+from function.exchange import PlainDocument, Unreadable
+from tests.part2.cases import ask, clusters
+from tests.support import build
+from tests.support.drive import of_core, run
+from tests.support.world import World
+
+Plain = dict[str, Any]
+
+
+def test_an_answer_counts_what_was_read_and_decided() -> None:
+    """Two kept, of which one is held; one dropped, one placed; a cluster that cannot be read."""
+    wanted = ask(4)
+    own = [build.replica(wanted, name, at, pools="p0", ready=True) for at, name in enumerate("abc")]
+    own[1]["spec"]["engines"][0]["name"] = "renamed"
+    foreign = [build.replica(build.deployment("other"), "a", at, pools="p0") for at in range(5)]
+    fleet = clusters(a=7, b=1, c={"taints": [build.taint("x", "NoExecute")]}, d=1)
+    fleet[1]["spec"]["taints"] = [build.taint("y")]
+    fleet.append({**build.cluster("e"), "status": {"gpuPools": 1}})
+    made = World(wanted, fleet, [*own, *foreign], build.observed(*own))
+    answer = run(made.but(deployment=ask(4, gpus=8)))
+    assert answer.counts == {
+        "clusters": 5,
+        "clusters_unreadable": 1,
+        "replicas_charged": 8,
+        "wanted": 4,
+        "kept": 2,
+        "held": 1,
+        "placed": 2,
+        "dropped": 1,
+        "cel_evaluations": 1,
+        "cel_reused": 1,
+        "pool_matches": 1,
+    }
+
+
+def test_only_an_observed_replica_that_is_ready_is_reported_ready() -> None:
+    """What is only listed may be gone: Crossplane would be told of a resource it has not seen."""
+    wanted = ask(3)
+    own = [build.replica(wanted, "a", at, pools="p0", ready=at != 1) for at in range(3)]
+    answer = run(World(wanted, clusters(a=4), own, build.observed(*own[:2])))
+    assert {key for key in answer.ready if key.startswith("replica-")} == {"replica-a-0"}
+    assert set(answer.replicas) == {"replica-a-0", "replica-a-1", "replica-a-2"}
+
+
+def test_a_stamped_member_without_a_role_is_a_standalone() -> None:
+    """So the schema defaults it; the image of such a replica is updated in place as of any other."""
+    was = ask(engines=[build.engine("main", [build.member(None, [build.request()])])])
+    own = build.replica(was, "a", 0, pools="p0", ready=True)
+    del own["spec"]["engines"][0]["members"][0]["role"]
+    now = ask(engines=[build.engine("main", [build.member(None, [build.request()], image="new")])])
+    [updated] = run(World(now, clusters(a=4), [own], build.observed(own))).replicas.values()
+    [member] = updated["spec"]["engines"][0]["members"]
+    assert member["template"] == build.template("new")
+    assert (member["role"], member["nodePoolName"]) == ("Standalone", "p0")
+
+
+class Damaged(PlainDocument):
+    """An object of which a part that nobody needs cannot be read."""
+
+    def plain(self) -> Plain:
+        raise Unreadable("deep inside")
+
+
+@pytest.mark.parametrize(
+    ("observed", "emitted", "reason"),
+    [
+        (True, {"replica-a-0"}, "Crossplane would delete what it observes and nobody desires"),
+        (False, set(), "what is only listed cannot be written again, and is not deleted for that"),
+    ],
+)
+def test_a_replica_that_cannot_be_read_in_whole(*, observed: bool, emitted: set[str], reason: str) -> None:
+    was = ask()
+    own = build.replica(was, "a", 0, pools="p0", ready=True)
+    own["spec"]["engines"][0]["name"] = "renamed"
+    world = World(was, clusters(a=0), [own], build.observed(own) if observed else {})
+    plain = world.request()
+    request = dataclasses.replace(
+        plain,
+        required={**plain.required, "all-replicas": (Damaged(own),)},
+        observed={key: Damaged(own) for key in plain.observed},
+    )
+    assert set(of_core(pipeline.run(request)).replicas) == emitted, reason
+
+
+@pytest.mark.parametrize(("key", "kind"), [("replica-a-0", "ConfigMap"), ("replica-!", "ModelReplica")])
+def test_an_object_under_our_key_is_emitted_without_what_others_wrote_on_it(key: str, kind: str) -> None:
+    """The server's metadata, the status and what Crossplane manages: writing them would claim them."""
+    seen = {
+        "apiVersion": "modelplane.ai/v1alpha1",
+        "kind": kind,
+        "metadata": {
+            "name": "by-hand",
+            "namespace": "elsewhere",
+            "uid": "u",
+            "labels": {"crossplane.io/composite": "x", "team": "ml"},
+        },
+        "spec": {"clusterName": "a", "engines": [], "crossplane": {"x": 1}},
+        "status": {"conditions": []},
+    }
+    emitted = run(World(ask(), clusters(a=4), [], {key: seen})).desired[key]
+    assert emitted["metadata"] == {"name": "by-hand", "namespace": "elsewhere", "labels": {"team": "ml"}}
+    assert "status" not in emitted
+    assert ("crossplane" in emitted["spec"]) is (kind == "ConfigMap")
+
+
+def test_an_object_without_a_namespace_is_emitted_in_that_of_the_deployment() -> None:
+    own = build.replica(ask(), "a", 0, pools="p0")
+    del own["metadata"]["namespace"]
+    for delivered in ([own], None):
+        answer = run(World(ask(), clusters(a=4), delivered, build.observed(own)))
+        assert answer.desired["replica-a-0"]["metadata"]["namespace"] == build.NAMESPACE
+
+
+@pytest.mark.parametrize(
+    ("given", "unready", "reason"),
+    [
+        ({}, False, "all is well"),
+        ({"typo": True}, True, "a selector that does not compile"),
+        ({"input": {"explian": "x"}}, True, "an input that is invalid"),
+        ({"replicas": None}, True, "a list that is not delivered"),
+    ],
+)
+def test_a_deployment_is_not_called_ready_on_what_is_invalid_or_unknown(
+    given: Plain, *, unready: bool, reason: str
+) -> None:
+    """However well its replicas run."""
+    was = ask()
+    own = build.replica(was, "a", 0, pools="p0", ready=True)
+    wanted = ask(engines=[build.engine("main", [build.member(devices=[build.request("gpu", 8, "typo(")])])])
+    made = World(wanted if given.pop("typo", False) else was, clusters(a=4), [own], build.observed(own))
+    answer = run(made.but(**given))
+    assert (answer.unready, answer.settled) == (unready, not unready), reason
+
+
+def test_the_report_opens_with_what_the_condition_says() -> None:
+    answer = run(World(ask(3), clusters(a=1), input={"explain": "Status"}))
+    assert answer.status["placement"]["summary"] == answer.conditions["ReplicasScheduled"][2]
+    assert answer.status["replicas"] == {"total": 1, "ready": 0}
+
+
+def test_what_crossplane_must_fetch() -> None:
+    """Two lists; the named cache; and with GlobalOrder what the others want and need."""
+    both = [("clusters", "InferenceCluster", None, None), ("all-replicas", "ModelReplica", None, None)]
+    cache = [("cache", "ModelCache", "weights", build.NAMESPACE)]
+    others = [("all-deployments", "ModelDeployment", None, None), ("all-caches", "ModelCache", None, None)]
+    for name, given, expected in (
+        (None, None, both),
+        ("weights", None, [*both, *cache]),
+        (None, {"coordination": "GlobalOrder"}, [*both, *others]),
+        ("weights", {"coordination": "GlobalOrder"}, [*both, *others, *cache]),
+    ):
+        asked = run(World(ask(cache=name), clusters(a=4), input=given)).requirements
+        told = [(each["name"], each["kind"], each["matchName"], each["namespace"]) for each in asked]
+        assert told == expected
+        assert {each["apiVersion"] for each in asked} == {"modelplane.ai/v1alpha1"}
+
+
+@pytest.mark.parametrize(
+    ("delivered", "reason", "events", "why"),
+    [
+        (True, "InvalidInput", ("FATAL", "UnreadableComposite"), "nothing can be done but mending it"),
+        (False, "InputsUnresolved", None, "a fatal result would keep Crossplane from fetching"),
+    ],
+)
+def test_a_deployment_that_cannot_be_read_changes_nothing(
+    reason: str, events: tuple[str, str] | None, why: str, *, delivered: bool
+) -> None:
+    wanted = ask()
+    own = build.replica(wanted, "a", 0, pools="p0", ready=True)
+    wanted["spec"]["replicas"] = 1.5
+    fleet = clusters(a=4) if delivered else None
+    answer = run(World(wanted, fleet, [own] if delivered else None, build.observed(own)))
+    text = "The ModelDeployment cannot be read: spec.replicas: expected a whole number, found 1.5"
+    assert answer.conditions == {
+        "ReplicasScheduled": (False, reason, text),
+        "ReplicasReady": (False, "ModelStarting", text),
+    }, why
+    assert answer.events == (() if events is None else ((*events, text),)), why
+    assert (set(answer.desired), answer.unready) == ({"replica-a-0"}, True), why
+
+
+def _drained(made: World) -> World:
+    made.clusters[0]["spec"]["taints"] = [build.taint("x", "NoExecute")]
+    return made
+
+
+def _gone(made: World) -> World:
+    return made.but(clusters=made.clusters[1:])
+
+
+def _fewer(made: World) -> World:
+    made.deployment["spec"]["replicas"] = 1
+    return made
+
+
+def _reshaped(made: World) -> World:
+    made.deployment["spec"]["template"]["spec"]["engines"] = [build.engine("other")]
+    return made
+
+
+NAMES = [f"a/{build.composed_name('my-model', 'a', at)}" for at in range(8)]
+TAINT = "NoExecute taint (x:NoExecute)"
+FIVE = ", ".join(NAMES[:5])
+
+
+@pytest.mark.parametrize(
+    ("edit", "running", "event"),
+    [
+        (
+            _drained,
+            1,
+            (
+                "WARNING",
+                "ReplicaDrained",
+                f"Removing 1 replica, its cluster has an untolerated {TAINT}: {NAMES[0]}",
+            ),
+        ),
+        (
+            _gone,
+            6,
+            (
+                "WARNING",
+                "ReplicaClusterGone",
+                f"Removing 6 replicas, its cluster no longer exists (cluster a): {FIVE} and 1 more",
+            ),
+        ),
+        (
+            _fewer,
+            6,
+            (
+                "NORMAL",
+                "ReplicaScaledDown",
+                f"Removing 5 replicas, scaled down: {', '.join(reversed(NAMES[1:6]))}",
+            ),
+        ),
+        (
+            _reshaped,
+            1,
+            (
+                "NORMAL",
+                "ReplicaReplaced",
+                f"Removing 1 replica, replaced (the engines changed shape): {NAMES[0]}",
+            ),
+        ),
+    ],
+    ids=["drained", "cluster gone", "scaled down", "replaced"],
+)
+def test_what_leaves_is_told_once_for_each_cause(
+    edit: Any, running: int, event: tuple[str, str, str]
+) -> None:
+    wanted = ask(running)
+    own = [build.replica(wanted, "a", at, pools="p0", ready=True) for at in range(running)]
+    made = edit(World(wanted, clusters(a=9, b=9), own, build.observed(*own)))
+    assert run(made).events[0] == event
+
+
+@pytest.mark.parametrize(
+    ("replicas", "names", "text"),
+    [
+        (1, "a", "Placed 1 replica on 1 cluster: {0}"),
+        (2, "a", "Placed 2 replicas on 1 cluster: {0}, {1}"),
+        (2, "ab", "Placed 2 replicas on 2 clusters: {0}, {1}"),
+        (7, "a", "Placed 7 replicas on 1 cluster: {0}, {1}, {2}, {3}, {4} and 2 more"),
+    ],
+)
+def test_what_is_new_is_told_with_its_places(replicas: int, names: str, text: str) -> None:
+    answer = run(World(ask(replicas), clusters(**dict.fromkeys(names, 9))))
+    made = [
+        f"{each['spec']['clusterName']}/{each['metadata']['name']}"
+        for _, each in sorted(answer.replicas.items(), key=lambda item: item[0][::-1])
+    ]
+    assert answer.events == (("NORMAL", "ReplicasPlaced", text.format(*made)),)
