@@ -83,18 +83,38 @@ def blind(world: World, _: Answer) -> Iterator[str]:
 def uncertified(world: World, answer: Answer) -> Iterator[str]:
     """Yield what the independent checker has to say.
 
-    It does not know the function's input, so it cannot say who was left out or had to yield. And it counts
-    devices of a class that a pool no longer publishes against whoever is new there.
+    It does not know the function's input, so it cannot say who was left out or had to yield. It adds up what
+    pods ask for, also those that ask for more than a node has and so hold nothing. And a replacement, which
+    takes the place of one that runs, is as new to it as any.
     """
     if world.clusters is None or world.replicas is None:
         return
     own = [each.plain for each in read_facts.read(world).own if not each.terminating]
-    parent = ModelDeployment.parse(world.deployment)
+    parent, seen = ModelDeployment.parse(world.deployment), state(world)
     decided = Decided(parent, tuple(map(replica, own)), tuple(map(replica, answer.replicas.values())))
-    for each in check(state(world), [decided]):
+    replaced = sum(each.replaces is not None for each in answer.raw.decision.placed)
+    for each in check(seen, [decided]):
         by_input = each.rule in ("Lost", "LeftOut", "Spread") and world.input is not None
-        if not by_input and ", 0 published" not in each.message:
+        impossible = each.rule == "Overcommit" and _too_large(seen, *each.where.split("/"))
+        one_for_one = each.rule == "MinReplicas" and replaced == len(decided.new)
+        if not (by_input or impossible or one_for_one):
             yield str(each)
+
+
+def _too_large(seen: State, cluster: str, pool: str) -> bool:
+    """Say whether some pod on a pool accounted by devices asks for more of a class than a node has."""
+    published = seen.clusters[cluster].by_name[pool]
+    has: Counter[str] = Counter()
+    for each in published.devices or ():
+        has[each.device_class_name] += each.count
+    pods = [
+        sum((Counter({one.device_class: one.count}) for one in member.requests), Counter())
+        for each in seen.replicas
+        for engine in each.engines
+        for member in engine.members
+        if (each.cluster, member.pool) == (cluster, pool)
+    ]
+    return published.accounting == "Device" and any(asked - has for asked in pods)
 
 
 def too_many(world: World, answer: Answer) -> Iterator[str]:
