@@ -80,6 +80,8 @@ class Selectors:
         try:
             into[source] = build(source)
         except CompileError as error:
+            # They hold this call's frames, and with them the request, until the collector comes by.
+            error.__traceback__ = error.__context__ = None
             self.invalid.append(InvalidSelector(path, error, cluster_level=into is self.cluster))
 
 

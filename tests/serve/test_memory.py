@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import sys
 from typing import TYPE_CHECKING
+
+import pytest
+import structlog
 
 from bench.encode import Requests
 from bench.fleets import Size, churn, cluster, fleet, stranger
+from function import wire
+from function.fn import Function
+from function.reuse import Memory
+from tests.fuzz.mutate import mutated_bytes
 from tests.serve.server import PATIENCE, Server, runner
-from tests.support import scale
+from tests.support import generate, scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+MEBI = 1024 * 1024
 SIZE = Size(clusters=6, pools=2, replicas=16)
 AT_ONCE = 4
 """Requests in flight: as many as there are workers, so that each of them has worked."""
@@ -79,3 +89,32 @@ def test_memory_does_not_grow_with_the_number_of_requests() -> None:
         after = ask(server, changing, number - warm)
     print(f"{before:.1f} MiB after {warm} requests, {after:.1f} MiB after {number}")  # noqa: T201 - see -s
     assert after - before <= BOUND
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.parametrize("number", range(scale.BATCHES))
+@pytest.mark.usefixtures("no_collector")
+def test_a_request_is_gone_as_soon_as_it_is_answered(number: int) -> None:
+    """Neither the memory of parsed objects nor an error that is told of holds on to 30 MB."""
+    function = Function(structlog.get_logger(), memory=Memory(MEBI))
+    for seed in scale.batch(number, quick=160, gate=2_000, soak=20_000):
+        made = generate.world(seed).message().SerializeToString()
+        for content in (made, mutated_bytes(random.Random(seed), made)):
+            held = sys.getrefcount(content)
+            with structlog.testing.capture_logs():
+                answered(function, content)
+            assert sys.getrefcount(content) == held, f"seed {seed}"
+
+
+def answered(function: Function, content: bytes) -> None:
+    try:
+        function.answer(content)
+    except wire.Malformed:
+        return
