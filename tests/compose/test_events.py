@@ -1,0 +1,100 @@
+"""Events are told on a transition, never on every call; and an unreadable deployment leaves what is ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.part2.cases import ask, clusters
+from tests.support import build
+from tests.support.drive import run
+from tests.support.world import World
+
+Plain = dict[str, Any]
+SHORT = (
+    "Scheduled 1 of 2 replicas; 0/1 clusters can host another: 1 insufficient nodes (nearest: a/p0 needs 1,"
+)
+MESSAGE = f"{SHORT} 0 free of 1)"
+PLACED = (
+    "NORMAL",
+    "ReplicasPlaced",
+    f"Placed 1 replica on 1 cluster: a/{build.composed_name('my-model', 'a', 0)}",
+)
+PROBLEM = ("WARNING", "PartiallyScheduled", MESSAGE)
+
+
+def before(status: str, reason: str, message: str | None) -> Plain:
+    found = build.condition("ReplicasScheduled", status=status, reason=reason)
+    return found if message is None else {**found, "message": message}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "events", "why"),
+    [
+        ([], (PLACED, PROBLEM), "the first call: what is new, and what is wrong"),
+        (
+            [before("False", "PartiallyScheduled", MESSAGE)],
+            (),
+            "the same again, before the new one is observed",
+        ),
+        ([before("False", "PartiallyScheduled", "other")], (PLACED,), "the same problem in other words"),
+        ([before("False", "PartiallyScheduled", None)], (PLACED,), "or without words"),
+        ([before("False", "Scheduling", MESSAGE)], (PLACED, PROBLEM), "another reason"),
+        ([before("True", "PartiallyScheduled", MESSAGE)], (PLACED, PROBLEM), "another status"),
+        (
+            [build.condition("Ready", status="True"), before("False", "PartiallyScheduled", MESSAGE)],
+            (),
+            "conditions of others are not compared",
+        ),
+    ],
+)
+def test_placing_and_problems_are_told_when_they_are_new(
+    conditions: list[Plain], events: tuple[Any, ...], why: str
+) -> None:
+    answer = run(World(ask(2, conditions=conditions), clusters(a=1)))
+    assert answer.conditions["ReplicasScheduled"][1:] == ("PartiallyScheduled", MESSAGE)
+    assert answer.events == events, why
+
+
+def test_a_condition_that_only_lost_its_message_is_no_transition() -> None:
+    """An empty message and none are the same."""
+    found = build.condition("ReplicasScheduled", status="True", reason="ReplicasCreated")
+    for message in ({}, {"message": None}, {"message": "Scheduled 0 of 0 replicas"}):
+        answer = run(World(ask(0, conditions=[{**found, **message}]), clusters(a=1)))
+        assert answer.events == ()
+
+
+def test_what_leaves_and_what_comes_for_it_are_told_together() -> None:
+    """Though the condition says the same as before."""
+    was = ask()
+    own = build.replica(was, "a", 0, pools="p0", ready=True)
+    said = before("True", "ReplicasCreated", "Scheduled 1 of 1 replica")
+    now = ask(engines=[build.engine("other")], conditions=[said])
+    answer = run(World(now, clusters(a=4, b=4), [own], build.observed(own)))
+    assert [reason for _, reason, _ in answer.events] == ["ReplicaReplaced", "ReplicasPlaced"]
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "kept", "why"),
+    [
+        ("replica-a-0", "ModelReplica", True, "ours by its key"),
+        ("endpoint-a-0", "ModelEndpoint", True, "ours by its key"),
+        ("replica-a-0", None, True, "ours by its key, whatever it is"),
+        ("replica-!", "ModelReplica", True, "ours by its kind, though its key cannot be read"),
+        ("somehow", "ModelEndpoint", True, "ours by its kind"),
+        ("settings", "ConfigMap", False, "another step's, which emits it by itself"),
+        ("settings", None, False, "nobody knows what it is"),
+    ],
+)
+def test_under_an_unreadable_deployment_exactly_what_is_ours_is_emitted(
+    key: str, kind: str | None, why: str, *, kept: bool
+) -> None:
+    wanted = ask()
+    wanted["spec"]["replicas"] = 1.5
+    seen: Plain = {"apiVersion": "v1", "metadata": {"name": "it"}, "spec": {"x": 1}}
+    answer = run(World(wanted, clusters(a=1), [], {key: seen if kind is None else {**seen, "kind": kind}}))
+    assert set(answer.desired) == ({key} if kept else set()), why
+    if kept:
+        expected = kind or "ModelReplica"
+        assert (answer.desired[key]["kind"], answer.desired[key]["spec"]) == (expected, {"x": 1}), why
