@@ -93,11 +93,7 @@ def stamped_gangs(engines: Iterable[StampedEngine]) -> dict[str, Gangs]:
 
 def kinds_of(pool: Pool) -> tuple[Kind, ...]:
     """The kinds of devices that claims can bind on a node of the pool."""
-    return tuple(
-        Kind(each.device_class_name, each.count)
-        for each in pool.devices or ()
-        if each.claimable and each.count
-    )
+    return tuple(Kind(each.device_class_name, each.count) for each in pool.devices or () if each.claimable)
 
 
 @lru_cache(maxsize=4096)

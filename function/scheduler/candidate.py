@@ -27,11 +27,6 @@ class Candidate:
     """Free nodes left in the pools it would use."""
 
     @property
-    def ranks(self) -> tuple[int, ...]:
-        """Ranks chosen by firstAvailable."""
-        return tuple(rank for option in self.options for rank in option.ranks)
-
-    @property
     def nodes(self) -> dict[str, int]:
         """Nodes it takes, by pool name."""
         taken: dict[str, int] = {}
