@@ -19,16 +19,24 @@ from function.scheduler.question import NOBODY, ask
 from function.scheduler.schedule import schedule
 
 if TYPE_CHECKING:
-    from function.exchange import Request, Response, Reuse
+    from function.exchange import Document, Request, Response, Reuse
 
 NO_REUSE = NoReuse()
+
+NOTES = 512 * 1024
+"""Bytes set aside, where a deployment is remembered, for what is worked out from it (`scheduler.fit`)."""
+
+
+def read_deployment(document: Document) -> tuple[dict[str, Any], ModelDeployment]:
+    """Read the deployment that is asked about, as it stands and parsed. Raises ValueError."""
+    composite = document.plain()
+    return composite, ModelDeployment.parse(composite)
 
 
 def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     """Answer one request. The same request gets the same answer, whatever was asked before."""
     try:
-        composite = request.composite.plain()
-        deployment = ModelDeployment.parse(composite)
+        composite, deployment = reuse.parsed(request.composite, read_deployment, room=NOTES)
     except ValueError as error:
         delivered = CLUSTERS in request.required and REPLICAS in request.required
         cache, namespace = referenced(request)

@@ -79,11 +79,12 @@ class Session:
         self.parses = 0
         self.reuses = 0
 
-    def parsed(self, document: Document, parse: Callable[[Document], T]) -> T:
+    def parsed(self, document: Document, parse: Callable[[Document], T], *, room: int = 0) -> T:
         """Return `parse(document)`, perhaps from an earlier call.
 
         `parse` is part of the key, so it must be one function and not a new one on every call; what it
-        returns must never change. An exception is passed on and not remembered.
+        returns must never change its value; it may grow by `room` bytes. An exception is passed on and not
+        remembered.
         """
         document = document.opened()
         identity = None if self._memory is None else document.identity
@@ -98,5 +99,5 @@ class Session:
             return value
         self.parses += 1
         value = parse(document)
-        self._memory.put(key, len(getattr(document, "content", b"")), value)
+        self._memory.put(key, len(getattr(document, "content", b"")) + room, value)
         return value

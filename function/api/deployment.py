@@ -37,7 +37,7 @@ class DeviceRequest(Model):
     selectors: tuple[CelSelector, ...] = ()
     first_available: tuple[SubRequest, ...] = ()
 
-    @property
+    @cached_property
     def ranked(self) -> tuple[SubRequest, ...]:
         """The ways to satisfy the request, best first."""
         return self.first_available or (
@@ -225,6 +225,11 @@ class ModelDeployment(Model):
         """The name of the ModelCache it references; empty without one."""
         reference = self.template.model_cache_ref
         return reference.name if reference else ""
+
+    @cached_property
+    def notes(self) -> dict[str, Any]:
+        """What was worked out from it alone, by what it is: forgotten with it, and no part of its value."""
+        return {}
 
     @cached_property
     def shapes(self) -> tuple[Shape, ...]:

@@ -7,11 +7,11 @@ depend on a cluster's name or on what is free there is computed once per distinc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from typing import TYPE_CHECKING
 
 from function.scheduler.actual import actual
-from function.scheduler.options import EngineOption, across, alone, stranding, variants
+from function.scheduler.options import EngineOption, across, alone, may_strand, stranding, variants
 from function.scheduler.reason import Reason, Rejection
 from function.scheduler.resolve import Match, resolve, resolve_every
 
@@ -48,15 +48,43 @@ class ClusterFit:
         return all(each.options for each in self.engines)
 
 
+KNOWN = 256
+"""Pool shapes that are remembered from pass to pass for one deployment."""
+
+
+class Known:
+    """What was found out about a deployment's members and engines on pool shapes.
+
+    It depends on nothing else, so it holds for as long as the deployment does; one that is reused from an
+    earlier call brings it along. What is known by identity is kept alive here, so that an identity never
+    comes to mean something else. Safe for many threads: at worst something is found out twice.
+    """
+
+    def __init__(self) -> None:
+        """Know nothing."""
+        self.numbers = count()
+        self.shapes: dict[object, tuple[int, object]] = {}
+        self.rows: dict[tuple[int, int], tuple[Engine, tuple[Verdict, ...]]] = {}
+        self.members: dict[tuple[int, int], tuple[Member, Verdict]] = {}
+        self.singles: dict[tuple[int, int, int], tuple[Engine, EngineOption | Rejection, bool]] = {}
+
+    @classmethod
+    def of(cls, question: Question) -> Known:
+        """What is known of a question's deployment, unless that has become too much."""
+        notes, name = question.deployment.notes, f"fits within {question.config.search_budget} steps"
+        found = notes.get(name)
+        if found is None or len(found.shapes) > KNOWN:
+            found = notes[name] = cls()
+        return found
+
+
 class Fits:
     """Computes fits for one pass, each distinct (member, pool shape) and (engines, pool shapes) once."""
 
     def __init__(self, question: Question) -> None:
         """Take the question; nothing is computed yet."""
         self._question = question
-        self._shapes: dict[object, int] = {}
-        self._members: dict[tuple[int, int], Verdict] = {}
-        self._singles: dict[tuple[int, int, int], EngineOption | Rejection] = {}
+        self._known = Known.of(question)
         self._clusters: dict[tuple[object, ...], ClusterFit] = {}
         self.matched = 0
         """How many (member, pool shape) pairs were matched."""
@@ -64,16 +92,29 @@ class Fits:
     def shape_of(self, pool: Pool) -> int:
         """Number a pool's shape: equal numbers mean equal matches."""
         key = (pool.shape, pool.node) if self._question.reads_nodes else pool.shape
-        return self._shapes.setdefault(key, len(self._shapes))
+        shapes = self._known.shapes
+        found = shapes.get(key)
+        if found is None:
+            found = shapes.setdefault(key, (next(self._known.numbers), pool.devices))
+        return found[0]
 
     def member(self, member: Member, pool: Pool, shape: int) -> Verdict:
         """Match one member against one pool."""
         key = (id(member), shape)
-        found = self._members.get(key)
+        found = self._known.members.get(key)
         if found is None:
             self.matched += 1
-            found = self._members[key] = self._match(member, pool)
-        return found
+            found = self._known.members[key] = (member, self._match(member, pool))
+        return found[1]
+
+    def _row(self, engine: Engine, pool: Pool, shape: int) -> tuple[Verdict, ...]:
+        """Match every member of an engine against one pool."""
+        key = (id(engine), shape)
+        found = self._known.rows.get(key)
+        if found is None:
+            row = tuple(self.member(member, pool, shape) for member in engine.members)
+            found = self._known.rows[key] = (engine, row)
+        return found[1]
 
     def _match(self, member: Member, pool: Pool) -> Verdict:
         barred = self.node_verdict(member, pool)
@@ -109,14 +150,11 @@ class Fits:
         return found
 
     def _engine(self, engine: Engine, pools: Sequence[Pool], numbers: Sequence[int]) -> EngineFit:
-        verdicts = [
-            [self.member(member, pool, number) for member in engine.members]
-            for pool, number in zip(pools, numbers, strict=True)
-        ]
+        verdicts = [self._row(engine, pool, number) for pool, number in zip(pools, numbers, strict=True)]
         options: list[EngineOption] = []
         rejections: list[tuple[int, Rejection]] = []
-        for at in range(len(pools)):
-            found = self._single(engine, at, numbers[at], verdicts)
+        for at, number in enumerate(numbers):
+            found = self._single(engine, at, number, verdicts)
             if isinstance(found, Rejection):
                 rejections.append((at, found))
             else:
@@ -124,16 +162,19 @@ class Fits:
         if engine.pool_policy == "SameFabric":
             options.extend(across(engine, pools, verdicts))
         options, cut_short = self._varied(engine, pools, options)
-        scattered = _scattered(verdicts, len(engine.members))
+        scattered = bool(options) or _scattered(verdicts, len(engine.members))
         return EngineFit(engine, tuple(options), tuple(rejections), scattered, cut_short)
 
     def _single(self, engine: Engine, at: int, number: int, verdicts: Verdicts) -> EngineOption | Rejection:
         """The engine on one pool; what does not depend on the cluster's other pools is found once."""
         key = (id(engine), at, number)
-        found = self._singles.get(key)
-        if found is None:
-            found = self._singles[key] = alone(engine, verdicts[at], (at,) * len(engine.members))
-        return found if isinstance(found, Rejection) else stranding(engine, verdicts, found)
+        known = self._known.singles.get(key)
+        if known is None:
+            found = alone(engine, verdicts[at], (at,) * len(engine.members))
+            strands = not isinstance(found, Rejection) and may_strand(engine, found)
+            known = self._known.singles[key] = (engine, found, strands)
+        _, found, strands = known
+        return stranding(engine, verdicts, found) if strands and isinstance(found, EngineOption) else found
 
     def _varied(
         self, engine: Engine, pools: Sequence[Pool], options: list[EngineOption]

@@ -73,6 +73,14 @@ def alone(engine: Engine, found: Sequence[Verdict], pools: tuple[int, ...]) -> E
     return _put(engine, pools, matches)
 
 
+def may_strand(engine: Engine, found: EngineOption) -> bool:
+    """Whether some member asks for devices and binds none: it is stranded if it could on another pool."""
+    return any(
+        member.requests and not match.claims
+        for member, match in zip(engine.members, found.matches, strict=True)
+    )
+
+
 def stranding(engine: Engine, verdicts: Verdicts, found: EngineOption) -> EngineOption | Rejection:
     """Refuse an option that strands a member which could bind a device on another pool of the cluster."""
     for at, member in enumerate(engine.members):
