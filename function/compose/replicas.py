@@ -79,23 +79,28 @@ def _spec(deployment: ModelDeployment, cluster: str, engines: list[dict[str, Any
     return spec
 
 
-def _placed_engine(candidate: Candidate, engine: Engine, option: EngineOption) -> dict[str, Any]:
-    members = [
-        _member(
-            member,
-            candidate.pool(option, at),
-            _requests(option.matches[at]),
-            _constraints(member, option.matches[at]),
-        )
-        for at, member in enumerate(engine.members)
-    ]
+Members = dict[tuple[int, int, str], dict[str, Any]]
+"""Members emitted for new replicas, by member, match and pool: most of the replicas of an answer share them,
+and what is shared is written once. For one answer: the first two are identities."""
+
+
+def _placed_engine(
+    candidate: Candidate, engine: Engine, option: EngineOption, emitted: Members
+) -> dict[str, Any]:
+    members = []
+    for at, member in enumerate(engine.members):
+        match, pool = option.matches[at], candidate.pool(option, at)
+        key = (id(member), id(match), pool)
+        if key not in emitted:
+            emitted[key] = _member(member, pool, _requests(match), _constraints(member, match))
+        members.append(emitted[key])
     return _engine(engine, members)
 
 
-def placed_replica(deployment: ModelDeployment, placed: Placed) -> Desired:
+def placed_replica(deployment: ModelDeployment, placed: Placed, emitted: Members) -> Desired:
     """A new replica."""
     candidate = placed.candidate
-    engines = [_placed_engine(candidate, engine, option) for engine, option in candidate.engines]
+    engines = [_placed_engine(candidate, engine, option, emitted) for engine, option in candidate.engines]
     labelled = labels(deployment, placed.identity, candidate.shape.name)
     spec = _spec(deployment, placed.identity.cluster, engines)
     return Desired(composed(KIND, placed.name, deployment.namespace, labelled, spec))

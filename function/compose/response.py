@@ -8,7 +8,7 @@ from function.api.names import endpoint_key, replica_key
 from function.compose.conditions import SCHEDULED, conditions
 from function.compose.endpoints import endpoints
 from function.compose.objects import API_VERSION
-from function.compose.replicas import kept_replica, placed_replica
+from function.compose.replicas import Members, kept_replica, placed_replica
 from function.compose.results import results
 from function.exchange import Condition, Desired, Requirement, Response, Result
 from function.explain.message import histogram, one_line
@@ -46,7 +46,11 @@ def desired(decision: Decision) -> dict[str, Desired]:
         for kept in decision.kept
         if (resource := kept_replica(deployment, kept, remember=remember)) is not None
     }
-    found |= {replica_key(placed.identity): placed_replica(deployment, placed) for placed in decision.placed}
+    emitted: Members = {}
+    found |= {
+        replica_key(placed.identity): placed_replica(deployment, placed, emitted)
+        for placed in decision.placed
+    }
     found |= endpoints(decision)
     return dict(sorted(found.items()))
 

@@ -5,6 +5,7 @@ Keys are sorted at every level, so equal values are equal bytes.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from struct import Struct as Packed
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
 _double = Packed("<cd").pack
 _NULL, _TRUE, _FALSE = b"\x08\x00", b"\x20\x01", b"\x20\x00"
 
+_FIRST, _SECOND, _TEXT, _OBJECT, _LIST = 0x0A, 0x12, 0x1A, 0x2A, 0x32
+"""Tags: the first field of a message and the second, then what a value holds."""
+_ONE, _TWO = 1 << 7, 1 << 14
+"""From here on a length takes more than one byte, more than two."""
+_HEADS = {tag: tuple(bytes((tag, size)) for size in range(_ONE)) for tag in (_FIRST, _TEXT, _OBJECT, _LIST)}
+"""Tag and length of what is short."""
+
 
 Written = dict[int, bytes]
 """Bytes of maps written before, by identity: the replicas of a deployment share their templates.
@@ -28,30 +36,36 @@ Only for as long as the maps live and do not change: for one answer."""
 
 def struct(content: Mapping[str, Plain], written: Written | None = None) -> bytes:
     """Return the bytes of a Struct. Raises TypeError for what JSON does not have."""
-    return b"".join(entry(key, value(content[key], written)) for key in sorted(content))
+    return b"".join([entry(key, value(content[key], written)) for key in sorted(content)])
 
 
 def entry(key: str, written: bytes) -> bytes:
     """Return one map entry of a Struct, from its key and the bytes of its value."""
-    return _delimited(b"\x0a", _delimited(b"\x0a", key.encode()) + _delimited(b"\x12", written))
+    return _delimited(_FIRST, _key(key) + varint(len(written)) + written)
+
+
+@lru_cache(maxsize=4_096)
+def _key(key: str) -> bytes:
+    """Return the key of an entry, up to where the length of its value is written."""
+    return _delimited(_FIRST, key.encode()) + bytes((_SECOND,))
 
 
 def value(content: Plain, written: Written | None = None) -> bytes:
     """Return the bytes of one value. Integers become doubles, as every number in a Struct is one."""
     match content:
         case str():
-            return _delimited(b"\x1a", content.encode())
+            return _delimited(_TEXT, content.encode())
+        case dict():
+            return _map(content, written)
+        case list() | tuple():
+            items = [_delimited(_FIRST, value(item, written)) for item in content]
+            return _delimited(_LIST, b"".join(items))
         case bool():
             return _TRUE if content else _FALSE
         case int() | float():
             return _double(b"\x11", content)
         case None:
             return _NULL
-        case dict():
-            return _map(content, written)
-        case list() | tuple():
-            items = (_delimited(b"\x0a", value(item, written)) for item in content)
-            return _delimited(b"\x32", b"".join(items))
     raise TypeError(f"{type(content).__name__} is not a JSON value")
 
 
@@ -67,7 +81,7 @@ def _map(content: dict[str, Plain], written: Written | None) -> bytes:
 
 def wrapped(content: bytes) -> bytes:
     """Return the bytes of a Struct as the bytes of a value."""
-    return _delimited(b"\x2a", content)
+    return _delimited(_OBJECT, content)
 
 
 def canonical(content: bytes) -> bytes:
@@ -82,18 +96,24 @@ def canonical(content: bytes) -> bytes:
         return content
 
 
-def _delimited(tag: bytes, content: bytes) -> bytes:
+def _delimited(tag: int, content: bytes) -> bytes:
     """Return a length-delimited field."""
-    length = len(content)
-    if length < 0x80:  # noqa: PLR2004 - fits in seven bits
-        return tag + bytes((length,)) + content
-    return tag + _varint(length) + content
+    size = len(content)
+    if size < _ONE:
+        return _HEADS[tag][size] + content
+    if size < _TWO:
+        return bytes((tag, size & 0x7F | 0x80, size >> 7)) + content
+    return bytes((tag,)) + varint(size) + content
 
 
-def _varint(number: int) -> bytes:
+def varint(number: int) -> bytes:
     """Return a non-negative integer, seven bits a byte, the lowest first."""
+    if number < _ONE:
+        return bytes((number,))
+    if number < _TWO:
+        return bytes((number & 0x7F | 0x80, number >> 7))
     written = bytearray()
-    while number > 0x7F:  # noqa: PLR2004 - does not fit in seven bits
+    while number >= _ONE:
         written.append(number & 0x7F | 0x80)
         number >>= 7
     written.append(number)

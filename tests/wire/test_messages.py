@@ -30,7 +30,7 @@ def request(**fields: Any) -> pb.RunFunctionRequest:
 
 
 def delimited(number: int, content: bytes) -> bytes:
-    return bytes((number << 3 | 2,)) + write._varint(len(content)) + content
+    return bytes((number << 3 | 2,)) + write.varint(len(content)) + content
 
 
 def answered(asked: pb.RunFunctionRequest, response: Response = NOTHING) -> pb.RunFunctionResponse:

@@ -114,7 +114,7 @@ def test_damaged_bytes_are_read_or_unreadable_and_nothing_else(
 
 
 def field(tag: int, content: bytes) -> bytes:
-    return bytes((tag,)) + write._varint(len(content)) + content
+    return bytes((tag,)) + write.varint(len(content)) + content
 
 
 @pytest.mark.parametrize(
