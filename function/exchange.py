@@ -127,19 +127,15 @@ class PlainDocument:
 class Reuse(Protocol):
     """A memory of parsed documents. It may forget anything at any time and never changes an answer."""
 
-    def parsed(self, document: Document, parse: Callable[[Document], T], *, room: int = 0) -> T:
-        """Return `parse(document)`, perhaps from an earlier call with an equal identity.
-
-        `room` is how many bytes the result may grow by while it is remembered.
-        """
+    def parsed(self, document: Document, parse: Callable[[Document], T]) -> T:
+        """Return `parse(document)`, perhaps from an earlier call with an equal identity."""
 
 
 class NoReuse:
     """Remembers nothing."""
 
-    def parsed(self, document: Document, parse: Callable[[Document], T], *, room: int = 0) -> T:
+    def parsed(self, document: Document, parse: Callable[[Document], T]) -> T:
         """Parse, every time."""
-        del room
         return parse(document)
 
 

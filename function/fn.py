@@ -57,7 +57,7 @@ class Function:
             self.metrics.ended(metrics.MALFORMED)
             self.log.warning("refused", reason="not a RunFunctionRequest", bytes=len(content))
             raise
-        session = Session(self.memory)
+        session = Session(self.memory, pipeline.ROOM)
         try:
             response = self.run(call.request, reuse=session)
             answer = wire.encode(call, response, self.ttl)

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 NO_REUSE = NoReuse()
 
-NOTES = 512 * 1024
-"""Bytes set aside, where a deployment is remembered, for what is worked out from it (`scheduler.fit`)."""
-
 
 def read_deployment(document: Document) -> tuple[dict[str, Any], ModelDeployment]:
     """Read the deployment that is asked about, as it stands and parsed. Raises ValueError."""
@@ -33,10 +30,14 @@ def read_deployment(document: Document) -> tuple[dict[str, Any], ModelDeployment
     return composite, ModelDeployment.parse(composite)
 
 
+ROOM: dict[object, int] = {read_deployment: 512 * 1024}
+"""Bytes that what is read may grow by while it is remembered: see `scheduler.fit.Known`."""
+
+
 def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     """Answer one request. The same request gets the same answer, whatever was asked before."""
     try:
-        composite, deployment = reuse.parsed(request.composite, read_deployment, room=NOTES)
+        composite, deployment = reuse.parsed(request.composite, read_deployment)
     except ValueError as error:
         delivered = CLUSTERS in request.required and REPLICAS in request.required
         cache, namespace = referenced(request)

@@ -11,12 +11,13 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Mapping
 
     from function.exchange import Document
 
 T = TypeVar("T")
 
+NO_ROOM: Mapping[object, int] = {}
 OVERHEAD = 600
 """Bytes charged for an entry whatever its object: its key, its place in the table."""
 
@@ -73,18 +74,18 @@ class Session:
     `memory` None remembers nothing, and still counts.
     """
 
-    def __init__(self, memory: Memory | None) -> None:
-        """Look into `memory`."""
+    def __init__(self, memory: Memory | None, room: Mapping[object, int] = NO_ROOM) -> None:
+        """Look into `memory`. `room`: bytes that what a parse function returns may grow by later on."""
         self._memory = memory
+        self._room = room
         self.parses = 0
         self.reuses = 0
 
-    def parsed(self, document: Document, parse: Callable[[Document], T], *, room: int = 0) -> T:
+    def parsed(self, document: Document, parse: Callable[[Document], T]) -> T:
         """Return `parse(document)`, perhaps from an earlier call.
 
         `parse` is part of the key, so it must be one function and not a new one on every call; what it
-        returns must never change its value; it may grow by `room` bytes. An exception is passed on and not
-        remembered.
+        returns must never change its value. An exception is passed on and not remembered.
         """
         document = document.opened()
         identity = None if self._memory is None else document.identity
@@ -99,5 +100,5 @@ class Session:
             return value
         self.parses += 1
         value = parse(document)
-        self._memory.put(key, len(getattr(document, "content", b"")) + room, value)
+        self._memory.put(key, len(getattr(document, "content", b"")) + self._room.get(parse, 0), value)
         return value

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 BUSY = generate.Taste(doubt=0.1, oddity=0.1, own=1.0)
 WARM = 0.25
 """Share of the requests after which a server holds all that it will ever hold."""
-BOUND = 5.0
-"""MiB it may grow after that."""
+BOUND = 20.0
+"""MiB it may grow after that: what refused calls leave lies about until the collector comes by."""
 EVERY = 50
 """After so many requests a good one is sent, whose answer must be the usual one."""
 EXPECTED = {"answered", "INVALID_ARGUMENT"}

@@ -179,7 +179,7 @@ class Careless:
         self.left_out = left_out
         self.known: dict[Any, Any] = {}
 
-    def parsed(self, document: Any, parse: Callable[[Any], Any], *, room: int = 0) -> Any:
+    def parsed(self, document: Any, parse: Callable[[Any], Any]) -> Any:
         plain = document.plain()
         metadata = plain.get("metadata", {})
         uid, version = metadata.get("uid"), metadata.get("resourceVersion")
