@@ -1,0 +1,74 @@
+"""What was found about one pool serves every equal one, and no other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.part2.cases import ask, clusters, one, single
+from tests.support import build
+from tests.support.drive import run
+from tests.support.world import World
+
+Plain = dict[str, Any]
+OTHER = {**build.gpu(1, name="other"), "deviceClassName": "other"}
+
+
+def landed(deployment: Plain, fleet: list[Plain], *existing: Plain) -> list[str]:
+    answer = run(World(deployment, fleet, list(existing)))
+    return sorted(each["spec"]["clusterName"] for each in answer.replicas.values())
+
+
+def on_fabrics(name: str, first: str, second: str) -> Plain:
+    """A cluster of two pools of one node each, on these fabrics."""
+    return one(
+        name,
+        pools=[
+            build.pool(pool, 1) | {"attributes": {"modelplane.ai/fabric": {"string": fabric}}}
+            for pool, fabric in (("p0", first), ("p1", second))
+        ],
+    )
+
+
+@pytest.mark.parametrize(("a", "b"), [("fg", "ff"), ("ff", "fg")])
+def test_clusters_of_equal_pools_are_told_apart_by_their_fabrics(a: str, b: str) -> None:
+    """A gang that needs both pools has its place where they are on one fabric, whichever comes first."""
+    engine = build.gang(nodes=1) | {"poolPolicy": "SameFabric"}
+    fleet = [on_fabrics("a", *a), on_fabrics("b", *b)]
+    assert landed(ask(2, engines=[engine]), fleet) == ["a" if a == "ff" else "b"]
+
+
+@pytest.mark.parametrize(("a", "b"), [("Node", "Device"), ("Device", "Node")])
+def test_clusters_of_equal_pools_are_told_apart_by_what_they_charge(a: str, b: str) -> None:
+    """With Device accounting the devices of the other class are still free; a whole node is not."""
+    devices = [build.gpu(1), OTHER]
+    fleet = [
+        one(name, pools=[build.pool("p0", 1, devices)], accounting=accounting)
+        for name, accounting in (("a", a), ("b", b))
+    ]
+    there = build.deployment("there")
+    existing = [build.replica(there, name, 0, pools="p0") for name in "ab"]
+    assert landed(ask(2, gpus=1), fleet, *existing) == ["a" if a == "Device" else "b"]
+
+
+def test_equal_pools_are_matched_once_whatever_they_are_called() -> None:
+    fleet = [one(name, pools=[build.pool(f"{name}0"), build.pool(f"{name}1", 9)]) for name in "abc"]
+    assert run(World(ask(3), fleet)).counts["pool_matches"] == 1
+
+
+def test_pools_with_other_devices_are_matched_by_themselves() -> None:
+    fleet = clusters(
+        a={"pools": [build.pool("p0", 4, [build.gpu(8)]), build.pool("p1", 4, [build.gpu(4)])]},
+        b={"pools": [build.pool("p0", 4, [build.gpu(8)])]},
+    )
+    assert run(World(ask(), fleet)).counts["pool_matches"] == 2
+
+
+def test_pools_are_matched_by_themselves_where_a_selector_reads_their_names() -> None:
+    member = single(build.request(), selectors=[{"cel": 'node.name == "fast"'}])
+    fleet = [one("a", pools=[build.pool("slow"), build.pool("fast")])]
+    answer = run(World(ask(engines=[member]), fleet))
+    assert answer.counts["pool_matches"] == 2
+    [replica] = answer.replicas.values()
+    assert replica["spec"]["engines"][0]["members"][0]["nodePoolName"] == "fast"

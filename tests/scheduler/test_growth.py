@@ -1,0 +1,121 @@
+"""A replica that grows in place: what it takes beyond what is stamped on it, and when it is mismatched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from function.scheduler.decision import Mismatch
+from function.scheduler.ledger import Ledger
+from tests.explain.scarce import decide
+from tests.part2.cases import ask, one
+from tests.support import build
+from tests.support.world import World
+
+Plain = dict[str, Any]
+
+
+def gang(nodes: int, copies: int = 1, leader: int | None = None) -> list[Plain]:
+    """A leader and so many workers of 8 GPUs each, in so many copies."""
+    made = build.gang(nodes=nodes, copies=copies)
+    if leader is not None:
+        made["members"][0]["nodeSelector"]["devices"][0]["count"] = leader
+    return [made]
+
+
+@dataclass(frozen=True)
+class Case:
+    reason: str
+    was: list[Plain]
+    now: list[Plain]
+    nodes: int
+    free: int
+    """What is left of the pool."""
+    detail: str = ""
+    """Why it is mismatched: what its pool lacks."""
+
+
+CASES = [
+    Case("as it was: nothing more is taken", gang(1), gang(1), 2, 0),
+    Case("more workers take more nodes", gang(1), gang(3), 5, 1),
+    Case("to the last", gang(1), gang(3), 4, 0),
+    Case("one node too few makes it mismatched", gang(1), gang(3), 3, 1, "pool p0 needs 2 more"),
+    Case("more copies take each of their pods", gang(1), gang(1, 2), 5, 1),
+    Case("and are mismatched without room for all", gang(1), gang(1, 3), 5, 3, "pool p0 needs 4 more"),
+    Case("fewer workers give nothing back before they are gone", gang(3), gang(1), 5, 1),
+    Case("fewer copies neither", gang(1, 2), gang(1), 5, 1),
+]
+
+
+@pytest.mark.parametrize("accounting", ["Node", "Device"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
+def test_growth_in_place(case: Case, accounting: str) -> None:
+    own = build.replica(ask(engines=case.was), "a", 0, pools="p0", ready=True)
+    fleet = [one("a", case.nodes, accounting=accounting)]
+    decision = decide(World(ask(engines=case.now), fleet, [own], build.observed(own)))
+    [kept] = decision.kept
+    assert kept.mismatch is (Mismatch.CostGrew if case.detail else None)
+    if accounting == "Node":
+        assert kept.detail == case.detail
+    else:
+        assert bool(kept.detail) == bool(case.detail)
+    assert decision.ledger.free("a", "p0") == case.free
+
+
+def test_two_that_grow_share_what_is_free() -> None:
+    """The first in the order of cluster and index has it."""
+    was, now = ask(2, engines=gang(1)), ask(2, engines=gang(2))
+    own = [build.replica(was, "a", at, pools="p0", ready=True) for at in range(2)]
+    decision = decide(World(now, [one("a", 5)], own, build.observed(*own)))
+    assert [each.mismatch for each in decision.kept] == [None, Mismatch.CostGrew]
+    assert decision.kept[0].grown == {"p0": 1}
+
+
+def test_who_is_scaled_down_gives_its_growth_back() -> None:
+    """And keeps what it holds until it is gone."""
+    was, now = ask(2, engines=gang(1)), ask(1, engines=gang(2))
+    own = [build.replica(was, "a", at, pools="p0", ready=True) for at in range(2)]
+    for accounting in ("Node", "Device"):
+        fleet = [one("a", 6, accounting=accounting)]
+        decision = decide(World(now, fleet, own, build.observed(*own)))
+        assert [each.own.key for each in decision.dropped] == ["replica-a-1"]
+        assert decision.ledger.free("a", "p0") == 1
+
+
+@pytest.mark.parametrize("accounting", ["Node", "Device"])
+def test_what_is_withheld_is_given_back_as_it_was_taken(accounting: str) -> None:
+    decision = decide(World(ask(4, least=3), [one("a", 2, accounting=accounting)]))
+    assert (decision.withheld, decision.ledger.free("a", "p0")) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("labels", "mismatch", "detail", "reason"),
+    [
+        ({"disk": "slow"}, Mismatch.CacheMoved, "cache weights", "not staged where the replica runs"),
+        ({"disk": "fast"}, None, "", "staged there too"),
+    ],
+)
+def test_another_cache(labels: dict[str, str], mismatch: Mismatch | None, detail: str, reason: str) -> None:
+    own = build.replica(ask(cache="before"), "a", 0, pools="p0", ready=True)
+    fleet = [one("a", 1, labels=labels)]
+    made = World(
+        ask(cache="weights"),
+        fleet,
+        [own],
+        build.observed(own),
+        cache=[build.cache("weights", {"disk": "fast"})],
+    )
+    [kept] = decide(made).kept
+    assert (kept.mismatch, kept.detail) == (mismatch, detail), reason
+
+
+def test_a_pool_that_is_not_published_has_nothing_and_cannot_be_overcommitted() -> None:
+    """Charging it changes nothing."""
+    ledger = Ledger([])
+    ledger.charge("a", {"p0": 3}, {"p0": (((((("gpu", 8),), 1),), 1),)})
+    assert (ledger.room("a", "p0"), ledger.free("a", "p0"), ledger.size("a", "p0")) == (0, 0, 0)
+    assert not ledger.overcommitted("a", "p0")
+    assert not ledger.by_devices("a", "p0")
+    assert ledger.holding("a", "p0") == []

@@ -1,0 +1,198 @@
+"""Who leaves first, what it gives back, and what is put back when nothing comes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.explain.scarce import decide
+from tests.part2.cases import ask, clusters
+from tests.support import build
+from tests.support.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from function.scheduler.decision import Decision
+
+Plain = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    reason: str
+    running: Sequence[tuple[str, int, bool | None]]
+    """Cluster, index, Ready of each replica that runs."""
+    leave: list[str]
+    wanted: int = 0
+    fleet: dict[str, Any] = field(default_factory=lambda: {"a": 9, "b": 9})
+    placement: Plain | None = None
+    tolerations: Sequence[Plain] = ()
+
+
+def took(case: Case) -> Decision:
+    wanted = ask(case.wanted, placement=case.placement, tolerations=case.tolerations)
+    own = [build.replica(wanted, on, index, pools="p0", ready=ready) for on, index, ready in case.running]
+    return decide(World(wanted, clusters(**case.fleet), own, build.observed(*own)))
+
+
+def keys(found: Sequence[Any]) -> list[str]:
+    return [each.own.key.removeprefix("replica-") for each in found]
+
+
+DRAINED = {"taints": [build.taint("x", "NoExecute")]}
+ONE_AT_A_TIME = {"disruption": {"maxUnavailable": 1}}
+TAINTED = {"nodes": 9, "taints": [build.taint("x")]}
+TOLERATED = [{"key": "x", "operator": "Exists"}]
+SCALED_DOWN = [
+    Case("the highest index", [("a", 0, True), ("a", 1, True), ("a", 2, True)], ["a-2", "a-1"], 1),
+    Case("whatever the cluster", [("a", 5, True), ("b", 0, True)], ["a-5"], 1),
+    Case("one that is not Ready before that", [("a", 0, False), ("a", 1, True)], ["a-0"], 1),
+    Case("one that does not say is not Ready", [("a", 0, None), ("a", 1, True)], ["a-0"], 1),
+    Case(
+        "one on a tainted cluster before that",
+        [("a", 1, False), ("b", 0, True)],
+        ["b-0"],
+        1,
+        {"a": 9, "b": TAINTED},
+    ),
+    Case(
+        "a taint that is tolerated is none",
+        [("a", 1, True), ("b", 0, True)],
+        ["a-1"],
+        1,
+        {"a": 9, "b": TAINTED},
+        tolerations=TOLERATED,
+    ),
+    Case(
+        "one on a cluster that is not Ready",
+        [("a", 1, False), ("b", 0, True)],
+        ["b-0"],
+        1,
+        {"a": 9, "b": {"nodes": 9, "ready": False}},
+    ),
+    Case(
+        "between equal indices the cluster that has more, counted again after each",
+        [("a", 0, True), ("a", 1, True), ("b", 1, True), ("c", 1, True)],
+        ["a-1", "c-1", "b-1"],
+        1,
+        {"a": 9, "b": 9, "c": 9},
+    ),
+    Case("then the later name", [("a", 0, True), ("b", 0, True)], ["b-0"], 1),
+    Case("all of them", [("a", 0, True), ("b", 0, True)], ["b-0", "a-0"], 0),
+    Case("none where no more are kept than wanted", [("a", 0, True), ("b", 0, True)], [], 2),
+]
+
+
+@pytest.mark.parametrize("case", SCALED_DOWN, ids=lambda case: case.reason)
+def test_who_is_scaled_down(case: Case) -> None:
+    assert keys(took(case).dropped) == case.leave
+
+
+DRAINS = [
+    Case("all at once without a budget", [("a", 0, True), ("a", 1, True)], ["a-0", "a-1"], 2, {"a": DRAINED}),
+    Case(
+        "with one, the highest index first",
+        [("a", 0, True), ("a", 1, True), ("a", 2, True)],
+        ["a-2"],
+        3,
+        {"a": DRAINED},
+        ONE_AT_A_TIME,
+    ),
+    Case(
+        "one that is not Ready serves nobody: it leaves, and the budget is used up",
+        [("a", 0, False), ("a", 1, True), ("a", 2, True)],
+        ["a-0"],
+        3,
+        {"a": DRAINED},
+        ONE_AT_A_TIME,
+    ),
+    Case(
+        "between equals the later cluster",
+        [("a", 0, True), ("b", 0, True)],
+        ["b-0"],
+        2,
+        {"a": DRAINED, "b": DRAINED},
+        ONE_AT_A_TIME,
+    ),
+    Case(
+        "one that is not Ready elsewhere uses the budget up",
+        [("a", 0, True), ("b", 0, False)],
+        [],
+        2,
+        {"a": DRAINED, "b": 9},
+        ONE_AT_A_TIME,
+    ),
+    Case(
+        "one that is wanted and missing does too",
+        [("a", 0, True), ("b", 0, True)],
+        [],
+        3,
+        {"a": DRAINED, "b": 9},
+        ONE_AT_A_TIME,
+    ),
+    Case(
+        "one more than wanted leaves room",
+        [("a", 0, True), ("a", 1, True), ("b", 0, True)],
+        ["a-1", "a-0"],
+        2,
+        {"a": DRAINED, "b": 9},
+        ONE_AT_A_TIME,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", DRAINS, ids=lambda case: case.reason)
+def test_who_leaves_a_drained_cluster_now(case: Case) -> None:
+    decision = took(case)
+    assert sorted(keys(decision.dropped)) == sorted(case.leave)
+    waits = {each.own.key.removeprefix("replica-") for each in decision.kept if each.waits}
+    drained = {name for name, given in case.fleet.items() if given is DRAINED}
+    assert waits == {f"{on}-{index}" for on, index, _ in case.running if on in drained} - set(case.leave)
+
+
+def test_what_is_withheld_is_given_back() -> None:
+    """Below minReplicas nothing new is placed: nodes and counts are as if it had not been tried."""
+    decision = decide(World(ask(4, least=3), clusters(a=2)))
+    assert (decision.placed, decision.withheld) == ((), 2)
+    assert decision.ledger.free("a", "p0") == 2
+    assert decision.places is not None
+    assert decision.places.tally["a"] == 0
+
+
+def reshaped(nodes: dict[str, int], running: Sequence[str], *, copies: int = 1) -> Decision:
+    """Replicas of an engine that is called otherwise now, and needs `copies` nodes."""
+    was = ask(len(running))
+    own = [build.replica(was, on, at, pools="p0", ready=True) for at, on in enumerate(running)]
+    asked = build.member(devices=[build.request("gpu", 8)])
+    now = ask(len(running), engines=[build.engine("other", [asked], copies=copies)])
+    return decide(World(now, clusters(**nodes), own, build.observed(*own)))
+
+
+def test_a_replacement_names_what_it_replaces() -> None:
+    decision = reshaped({"a": 1, "b": 1}, ["a"])
+    [placed], [dropped] = decision.placed, decision.dropped
+    assert placed.replaces is not None
+    assert placed.replaces.key == dropped.own.key == "replica-a-0"
+    assert dropped.detail == "the engines changed shape"
+
+
+def test_what_is_replaced_is_charged_until_it_is_gone() -> None:
+    """Its own replacement stands on its nodes; what it holds beyond that is nobody's yet."""
+    decision = reshaped({"a": 1}, ["a"])
+    assert [each.identity.cluster for each in decision.placed] == ["a"]
+    assert decision.ledger.free("a", "p0") == 0
+    decision = reshaped({"a": 1, "b": 1}, ["b"])
+    assert [each.identity.cluster for each in decision.placed] == ["a"]
+    assert (decision.ledger.free("a", "p0"), decision.ledger.free("b", "p0")) == (0, 0)
+
+
+def test_what_finds_no_replacement_is_charged_and_counted_as_before() -> None:
+    decision = reshaped({"a": 2}, ["a"], copies=3)
+    assert keys(decision.held) == ["a-0"]
+    assert (decision.placed, decision.dropped) == ((), ())
+    assert decision.ledger.free("a", "p0") == 1
+    assert decision.places is not None
+    assert decision.places.tally["a"] == 1

@@ -1,0 +1,182 @@
+"""Why a cluster takes no other replica, as data: the reason and every number and particular behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from function.scheduler.reason import Reason, Rejection
+from tests.explain.scarce import decide
+from tests.part2.cases import ask, clusters
+from tests.support import build
+from tests.support.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Plain = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    reason: str
+    deployment: Plain
+    fleet: Sequence[Plain]
+    rejections: dict[str, Rejection]
+    running: Sequence[Plain] = ()
+    cache: Sequence[Plain] | None = None
+
+
+def expression(key: str, operator: str, *values: str) -> Plain:
+    return {
+        "matchExpressions": [
+            {"key": key, "operator": operator, **({"values": list(values)} if values else {})}
+        ]
+    }
+
+
+def selected(reason: str, selector: Plain, detail: str, **labels: str) -> Case:
+    """One cluster that a clusterSelector does not match."""
+    fleet = clusters(a={"labels": labels})
+    return Case(
+        reason, ask(selector=selector), fleet, {"a": Rejection(Reason.ClusterSelectorMismatch, detail=detail)}
+    )
+
+
+def bare(name: str, status: Plain | None) -> Plain:
+    made = build.cluster(name, [build.pool("p0")])
+    del made["status"]
+    return made if status is None else {**made, "status": status}
+
+
+TWO = ask(2)
+NO_TIER = "no such key: tier (the cluster has no label tier)"
+AT = [build.replica(TWO, "a", at, pools="p0", ready=True) for at in range(2)]
+SPREAD = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+CASES = [
+    selected(
+        "a label with another value", {"matchLabels": {"tier": "x"}}, "wants tier=x, has tier=y", tier="y"
+    ),
+    selected("a label that is not there", {"matchLabels": {"tier": "x"}}, "wants tier=x, has no tier"),
+    selected(
+        "the first label by name is told of", {"matchLabels": {"b": "1", "a": "1"}}, "wants a=1, has no a"
+    ),
+    selected("In", expression("tier", "In", "x", "y"), "wants tier in (x, y), has tier=z", tier="z"),
+    selected("NotIn", expression("tier", "NotIn", "x"), "wants tier notin (x), has tier=x", tier="x"),
+    selected("Exists", expression("tier", "Exists"), "wants tier, has no tier"),
+    selected("DoesNotExist", expression("tier", "DoesNotExist"), "wants !tier, has tier=x", tier="x"),
+    Case(
+        "of several CEL selectors the one that does not match is named",
+        ask(selector={"cel": ["true", 'cluster.name == "b"']}),
+        clusters(a=1),
+        {"a": Rejection(Reason.ClusterSelectorMismatch, detail="name a", selector=1)},
+    ),
+    Case(
+        "a CEL selector that reads nothing is told as it stands",
+        ask(selector={"cel": ["1 == 2"]}),
+        clusters(a=1),
+        {"a": Rejection(Reason.ClusterSelectorMismatch, detail="1 == 2 is false", selector=0)},
+    ),
+    Case(
+        "a CEL selector that errs is no mismatch",
+        ask(selector={"cel": ["true", 'cluster.labels["tier"] == "x"']}),
+        clusters(a=1),
+        {"a": Rejection(Reason.ClusterSelectorError, detail=NO_TIER, selector=1)},
+    ),
+    Case(
+        "a cluster without status",
+        ask(),
+        [bare("a", None)],
+        {"a": Rejection(Reason.ClusterNotReady, detail="no status")},
+    ),
+    Case(
+        "a cluster that does not say whether it is Ready",
+        ask(),
+        [bare("a", {"gpuPools": []})],
+        {"a": Rejection(Reason.ClusterNotReady, detail="Ready is not told")},
+    ),
+    Case(
+        "a cluster that says it is not",
+        ask(),
+        clusters(a={"ready": False}),
+        {"a": Rejection(Reason.ClusterNotReady)},
+    ),
+    Case(
+        "a taint, with its effect",
+        ask(tolerations=[{"key": "x", "operator": "Exists"}]),
+        clusters(a={"taints": [build.taint("x"), build.taint("y", "NoExecute"), build.taint("z")]}),
+        {"a": Rejection(Reason.UntoleratedTaint, detail="{y: NoExecute}")},
+    ),
+    Case(
+        "a cache that is staged elsewhere",
+        ask(cache="weights"),
+        clusters(a={"labels": {"disk": "slow", "tier": "x"}}),
+        {"a": Rejection(Reason.OutsideCacheFootprint, detail="cache weights wants disk=fast")},
+        cache=[build.cache("weights", {"tier": "x", "disk": "fast"})],
+    ),
+    Case(
+        "a cluster being deleted",
+        ask(),
+        clusters(a={"deleting": True}),
+        {"a": Rejection(Reason.ClusterDeleting)},
+    ),
+    Case("no gateway", ask(), clusters(a={"gateway": None}), {"a": Rejection(Reason.NoGatewayAddress)}),
+    Case("no pools", ask(), clusters(a={"pools": []}), {"a": Rejection(Reason.NoPoolsPublished)}),
+    Case(
+        "as many as are allowed, and which one would be too many",
+        ask(3, placement={"maxReplicasPerCluster": 2}),
+        clusters(a=9),
+        {"a": Rejection(Reason.MaxReplicasPerCluster, needs=3, total=2)},
+        AT,
+    ),
+    Case(
+        "a domain that would be too far ahead",
+        ask(3, placement={"topologySpread": [SPREAD]}),
+        clusters(a={"nodes": 9, "labels": {"zone": "x"}}, b={"nodes": 0, "labels": {"zone": "y"}}),
+        {
+            "a": Rejection(Reason.TopologySpread, detail="zone: skew 3, maxSkew 1", needs=3, total=1),
+            "b": Rejection(Reason.InsufficientNodes, pool="p0", engine="main", needs=1, free=0, total=0),
+        },
+        AT,
+    ),
+    Case(
+        "a cluster in no domain",
+        ask(placement={"topologySpread": [SPREAD]}),
+        clusters(a=9),
+        {"a": Rejection(Reason.TopologySpread, detail="has no label zone")},
+    ),
+    Case(
+        "fewer domains than wanted: the least counts as none",
+        ask(3, placement={"topologySpread": [{**SPREAD, "minDomains": 2}]}),
+        clusters(a={"nodes": 9, "labels": {"zone": "x"}}),
+        {"a": Rejection(Reason.TopologySpread, detail="zone: skew 3, maxSkew 1", needs=3, total=1)},
+        AT,
+    ),
+    Case(
+        "the pool that is nearest, with what it lacks",
+        ask(engines=[build.engine("main", [build.member(devices=[build.request("gpu", 8)])], copies=4)]),
+        clusters(a={"pools": [build.pool("p", 1), build.pool("q", 3), build.pool("r", 2)]}),
+        {"a": Rejection(Reason.InsufficientNodes, pool="q", engine="main", needs=4, free=3, total=3)},
+    ),
+]
+
+
+def _alone(found: Rejection) -> Rejection:
+    """A rejection without those below it."""
+    return replace(found, parts=())
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
+def test_why_a_cluster_takes_no_other_replica(case: Case) -> None:
+    made = World(case.deployment, case.fleet, case.running, build.observed(*case.running), cache=case.cache)
+    found = decide(made).rejections
+    assert {name: _alone(each) for name, each in found.items()} == case.rejections
+
+
+def test_where_nothing_is_missing_nothing_is_looked_up() -> None:
+    """However full the fleet is; who wants to know all the same asks for the survey."""
+    decision = decide(World(ask(), clusters(a=1)))
+    assert decision.rejections == {}
+    assert set(decision.survey()) == {"a"}
