@@ -196,3 +196,32 @@ def test_what_finds_no_replacement_is_charged_and_counted_as_before() -> None:
     assert decision.ledger.free("a", "p0") == 1
     assert decision.places is not None
     assert decision.places.tally["a"] == 1
+
+
+def test_nobody_is_scaled_down_while_something_is_not_told() -> None:
+    """Two are kept of one that is wanted: which of them is in a better place is not known yet."""
+    wanted = ask(1)
+    own = [build.replica(wanted, "a", at, pools="p0", ready=True) for at in range(2)]
+    made = World(wanted, clusters(a=2), own, build.observed(*own))
+    assert keys(decide(made).dropped) == ["a-1"]
+    for late in (made.but(clusters=None), made.but(replicas=None)):
+        assert decide(late).dropped == ()
+
+
+def test_a_replica_that_only_the_list_knows_to_be_leaving_overcommits_nothing() -> None:
+    """What Crossplane observes may be older than the list."""
+    wanted = ask(2)
+    own = [build.replica(wanted, "a", at, pools="p0", ready=True) for at in range(2)]
+    dying = build.replica(wanted, "a", 0, pools="p0", ready=True, terminating=True)
+    decision = decide(World(wanted, clusters(a=1), [dying, own[1]], build.observed(*own)))
+    assert keys(decision.dropped) == ["a-0"]
+    assert decision.overcommitted == ()
+    assert decision.ledger.free("a", "p0") == -1, "it is charged until it is gone"
+
+
+def test_who_yields_says_in_which_pool() -> None:
+    wanted = ask(2)
+    own = [build.replica(wanted, "a", at, pools="p0") for at in range(2)]
+    made = World(wanted, clusters(a=1), own, build.observed(*own), input={"overcommit": "Yield"})
+    [dropped] = decide(made).dropped
+    assert (dropped.cause.name, dropped.detail) == ("Yielded", "pool p0")

@@ -1,0 +1,201 @@
+"""What cannot be told keeps a replica and says what it is; what can be told says why it is mismatched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from function.scheduler.decision import Kept, Mismatch
+from tests.explain.scarce import decide
+from tests.part2.cases import ask, one, single
+from tests.support import build
+from tests.support.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Plain = dict[str, Any]
+NO_SUCH = "no such key: nosuch (the device has no attribute gpu.nvidia.com/nosuch)"
+ERRS = 'device.attributes["gpu.nvidia.com"].nosuch == "x"'
+
+
+def kept(
+    now: Plain, fleet: list[Plain] | None, *, was: Plain | None = None, pools: str = "p0", **more: Any
+) -> Kept:
+    """How the one replica that runs is kept."""
+    own = build.replica(was or ask(), "a", 0, pools=pools, ready=True)
+    [found] = decide(World(now, fleet, [own], build.observed(own), **more)).kept
+    return found
+
+
+def asks(*selectors: str, count: int = 8, name: str = "gpu", engine: str = "main", **more: Any) -> Plain:
+    return ask(engines=[single(build.request(name, count, *selectors), name=engine, **more)])
+
+
+def undevised(nodes: int = 1) -> list[Plain]:
+    """A pool that does not publish its devices."""
+    return [one("a", pools=[{"name": "p0", "nodes": nodes}])]
+
+
+def unpublished() -> list[Plain]:
+    """A pool that is declared and not published."""
+    made = one("a", pools=[build.pool("p0", 1)])
+    made["status"]["gpuPools"] = []
+    return [made]
+
+
+def closed() -> list[Plain]:
+    """A cluster that takes nothing new, so that nothing is replaced on it."""
+    return [one("a", 1, taints=[build.taint("x")])]
+
+
+def knowing() -> Plain:
+    """GPUs that publish what others do not."""
+    made = build.gpu(8, name="knowing")
+    made["attributes"]["nosuch"] = {"string": "x"}
+    return made
+
+
+def undeclared() -> list[Plain]:
+    made = one("a", pools=[build.pool("p0", 1)])
+    made["spec"]["nodePools"] = [{"name": "other", "className": "any", "nodeCount": 1}]
+    return [made]
+
+
+@dataclass(frozen=True)
+class Case:
+    reason: str
+    found: Callable[[], Kept]
+    doubt: str = ""
+    mismatch: Mismatch | None = None
+    detail: str = ""
+    updated: bool = False
+    """Whether an edit that is independent of the doubt goes through."""
+
+
+CASES = [
+    Case("all as it was", lambda: kept(ask(), [one("a", 1)]), updated=True),
+    Case(
+        "the cluster is not told of yet",
+        lambda: kept(ask(), None),
+        "required resources are not delivered yet",
+    ),
+    Case(
+        "a selector that does not compile",
+        lambda: kept(asks("typo("), [one("a", 1)]),
+        "a selector does not compile",
+    ),
+    Case(
+        "a pool that does not publish its devices",
+        lambda: kept(ask(), undevised()),
+        "pool p0 does not publish its devices",
+        updated=True,
+    ),
+    Case(
+        "a pool that is declared and not published",
+        lambda: kept(ask(), unpublished()),
+        "pool p0 is not published",
+        updated=True,
+    ),
+    Case(
+        "growth on a pool that is not published cannot be weighed",
+        lambda: kept(
+            ask(engines=[build.engine("main", [build.member(devices=[build.request("gpu", 8)])], copies=2)]),
+            unpublished(),
+        ),
+        "pool p0 is not published",
+    ),
+    Case(
+        "other requests on a pool that is not published neither",
+        lambda: kept(asks(count=4), unpublished()),
+        "pool p0 is not published",
+    ),
+    Case(
+        "nor another cache",
+        lambda: kept(ask(cache="weights"), [one("a", 1, labels={"x": "y"})], cache=[]),
+        "ModelCache weights is not known yet",
+    ),
+    Case(
+        "a selector that errs on the pool",
+        lambda: kept(asks(ERRS), [one("a", 1)]),
+        f"pool p0: device selector error {NO_SUCH}",
+        updated=True,
+    ),
+    Case(
+        "a selector that errs on one entry, though another would do: nothing is settled by it",
+        lambda: kept(
+            asks(ERRS, name="other"), [one("a", pools=[build.pool("p0", 1, [knowing(), build.gpu(8)])])]
+        ),
+        "pool p0: device selector error",
+    ),
+    Case(
+        "a node selector that errs on the pool",
+        lambda: kept(
+            ask(
+                engines=[
+                    single(build.request("gpu", 8), selectors=[{"cel": 'node.attributes["x"].y == "z"'}])
+                ]
+            ),
+            [one("a", 1)],
+        ),
+        "pool p0: node selector error no such key: x (the node has no attribute x)",
+        updated=True,
+    ),
+    Case(
+        "the pool is no longer declared",
+        lambda: kept(ask(), undeclared()),
+        mismatch=Mismatch.PoolGone,
+        detail="pool p0",
+    ),
+    Case(
+        "another name of an engine",
+        lambda: kept(asks(engine="other"), [one("a", 0)]),
+        mismatch=Mismatch.ShapeChanged,
+    ),
+    Case(
+        "another count of the request, which the pool could give",
+        lambda: kept(asks(count=4), closed()),
+        mismatch=Mismatch.RequestsChanged,
+        detail="pool p0",
+    ),
+    Case(
+        "another name of the request",
+        lambda: kept(asks(name="other"), closed()),
+        mismatch=Mismatch.RequestsChanged,
+        detail="pool p0",
+    ),
+    Case(
+        "devices that are others now",
+        lambda: kept(
+            asks(build.HOPPER), [one("a", pools=[build.pool("p0", 1, [build.gpu(8, architecture="Ada")])])]
+        ),
+        mismatch=Mismatch.DevicesChanged,
+        detail="pool p0: no matching device architecture Ada",
+    ),
+    Case(
+        "fewer devices on a node",
+        lambda: kept(ask(), [one("a", pools=[build.pool("p0", 1, [build.gpu(4)])])]),
+        mismatch=Mismatch.DevicesChanged,
+        detail="pool p0: too few devices per node",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
+def test_how_a_replica_is_kept(case: Case) -> None:
+    found = case.found()
+    told = (found.mismatch, found.detail, found.doubt, found.shape is not None)
+    assert told == (case.mismatch, case.detail, case.doubt, case.updated)
+
+
+def test_each_replica_is_compared_with_its_own_pool() -> None:
+    """One has lost devices, the other has got others: what is said of the first is not said of the second."""
+    pools = [build.pool("p0", 1, [build.gpu(4)]), build.pool("p1", 1, [build.nic(8, claim="DRA")])]
+    own = [build.replica(ask(2), "a", at, pools=f"p{at}", ready=True) for at in range(2)]
+    decision = decide(World(ask(2), [one("a", pools=pools)], own, build.observed(*own)))
+    assert [each.detail for each in decision.kept] == [
+        "pool p0: too few devices per node",
+        "pool p1: no matching device driver dra.net",
+    ]

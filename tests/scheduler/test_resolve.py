@@ -1,0 +1,218 @@
+"""A member on the devices of one pool: every way to claim, the preferred first; and why there is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from function.scheduler.reason import Reason, Rejection, combined
+from function.scheduler.resolve import Match, resolve, resolve_every
+from tests.explain.scarce import decide
+from tests.part2.cases import ask, one, single
+from tests.support import build
+from tests.support.world import World
+
+Plain = dict[str, Any]
+ROOT = "resource.kubernetes.io/pcieRoot"
+ANY = "true"
+STEPS = 1_000
+
+
+def entry(
+    name: str, count: int, *, claim: str = "DRA", root: str | None = None, architecture: str = "Hopper"
+) -> Plain:
+    """A device entry of a class of its own."""
+    made = build.gpu(count, name=name, claim=claim, architecture=architecture, device_class=name)
+    if root is not None:
+        made["attributes"][ROOT] = {"string": root}
+    return made
+
+
+def publishing(name: str, attribute: str, value: str) -> Plain:
+    made = entry(name, 1)
+    made["attributes"][attribute] = {"string": value}
+    return made
+
+
+def asked(requests: list[Plain], devices: list[Plain], **selector: Any) -> tuple[Any, Any, Any]:
+    """The compiled selectors, the member and the devices of the pool."""
+    fleet = [one("a", pools=[build.pool("p0", 1, devices)])]
+    question = decide(World(ask(engines=[single(*requests, **selector)]), fleet)).question
+    [engine] = question.deployment.shapes[0].engines
+    return question.selectors, engine.members[0], question.fleet.clusters["a"].pools[0].devices
+
+
+def names(found: Match) -> str:
+    """The entries taken, in the order of the requests; what is not claimed in small letters."""
+    return " ".join(each.device.name.upper() if each.claimed else each.device.name for each in found.resolved)
+
+
+def one_of(name: str, count: int = 1) -> Plain:
+    return build.request(name, count, ANY)
+
+
+EVERY = [
+    ([one_of("x")], [entry("a", 1), entry("b", 1)], {}, ["A", "B"], "every entry that covers the request"),
+    ([one_of("x", 2)], [entry("a", 1), entry("b", 2)], {}, ["B"], "one that is too small does not"),
+    (
+        [one_of("x"), one_of("y")],
+        [entry("a", 1), entry("b", 1), entry("c", 1)],
+        {},
+        ["A B", "A C", "B C"],
+        "each once: who of the requests has which makes no other claim",
+    ),
+    (
+        [one_of("x"), one_of("y")],
+        [entry("a", 2), entry("b", 1)],
+        {},
+        ["A A", "A B"],
+        "an entry may serve two",
+    ),
+    ([one_of("x", 2), one_of("y", 2)], [entry("a", 3), entry("b", 2)], {}, ["A B"], "while it has devices"),
+    (
+        [one_of("x"), one_of("y")],
+        [entry("s", 1, claim="Synthetic"), entry("a", 1)],
+        {},
+        ["s A"],
+        "a fact next to a claim",
+    ),
+    ([one_of("x")], [entry("s", 1, claim="Synthetic")], {}, [], "and never without one"),
+    (
+        [one_of("x"), one_of("y")],
+        [entry("a", 1, root="r"), entry("b", 1, root="q"), entry("c", 1, root="r")],
+        {"constraints": [{"matchAttribute": ROOT}]},
+        ["A C"],
+        "within the constraints",
+    ),
+    (
+        [one_of("x"), one_of("y"), one_of("z")],
+        [entry("a", 1, root="r"), entry("b", 1, root="q"), entry("c", 1, root="r")],
+        {"constraints": [{"requests": ["x", "z"], "matchAttribute": ROOT}]},
+        ["A B C"],
+        "of the requests they name",
+    ),
+]
+
+
+@pytest.mark.parametrize(("requests", "devices", "selector", "found", "reason"), EVERY)
+def test_every_way_to_claim(
+    requests: list[Plain], devices: list[Plain], selector: Plain, found: list[str], reason: str
+) -> None:
+    matches, cut_short = resolve_every(*asked(requests, devices, **selector), steps=STEPS)
+    assert ([names(each) for each in matches], cut_short) == (found, False), reason
+
+
+def test_the_preferred_way_is_the_first_of_every() -> None:
+    for requests, devices, selector, found, reason in EVERY:
+        first = resolve(*asked(requests, devices, **selector), steps=STEPS)
+        assert isinstance(first, Match)
+        assert not found or names(first) == found[0], reason
+
+
+def test_what_only_repeats_is_not_tried_again() -> None:
+    """Eight requests on eight equal entries: orders of the same are as good as one."""
+    requests = [one_of(f"r{at}") for at in range(6)]
+    devices = [build.gpu(1, name=f"g{at}") for at in range(6)]
+    matches, cut_short = resolve_every(*asked(requests, devices), steps=2_000)
+    assert (len(matches), cut_short) == (1, False)
+
+
+def test_a_budget_that_runs_out_says_that_some_may_be_missing() -> None:
+    devices = [entry(name, 1) for name in "abc"]
+    matches, cut_short = resolve_every(*asked([one_of("x")], devices), steps=2)
+    assert ([names(each) for each in matches], cut_short) == (["A", "B"], True)
+    found = resolve(*asked([one_of("x", 1), one_of("y", 1)], [entry("a", 1)]), steps=1)
+    assert found == Rejection(Reason.SearchBudgetExceeded, detail="1 steps")
+
+
+def rejected(reason: Reason, detail: str = "", **more: Any) -> Rejection:
+    return Rejection(reason, detail, **{"request": "x", **more})
+
+
+WHY = [
+    (
+        [build.request("x", 4, ANY)],
+        [entry("a", 2), entry("b", 3)],
+        {},
+        rejected(Reason.DeviceCountShort, device="a", needs=4, free=2),
+        "a count that no entry has; the first of equals is told of",
+    ),
+    (
+        [build.request("x", 4, ANY)],
+        [entry("a", 2), entry("x", 3)],
+        {},
+        rejected(Reason.DeviceCountShort, device="x", needs=4, free=3),
+        "the entry of the request's own name is nearer",
+    ),
+    (
+        [build.request("x", 1, build.GPUS, build.HOPPER)],
+        [entry("a", 1, architecture="Ada")],
+        {},
+        rejected(Reason.NoMatchingDevice, "architecture Ada", device="a", selector=1),
+        "the first selector that does not match, and what it found",
+    ),
+    (
+        [build.request("x", 1, build.GPUS, build.HOPPER)],
+        [build.nic(1), entry("a", 1, architecture="Ada")],
+        {},
+        rejected(Reason.NoMatchingDevice, "architecture Ada", device="a", selector=1),
+        "the entry that came furthest is told of",
+    ),
+    (
+        [build.request("x", 1, 'device.attributes["example.com"].kind == "y"')],
+        [entry("a", 1), publishing("b", "example.com/kind", "x")],
+        {},
+        rejected(Reason.NoMatchingDevice, "kind x", device="b", selector=0),
+        "an entry that publishes nothing in the domain is not what is meant",
+    ),
+    (
+        [build.request("x", 1, 'device.attributes["example.com"].kind == "y"')],
+        [entry("a", 1)],
+        {},
+        rejected(
+            Reason.DeviceSelectorError,
+            "no such key: kind (the device has no attribute example.com/kind)",
+            device="a",
+            selector=0,
+        ),
+        "unless none does: then it is misspelt, perhaps",
+    ),
+    (
+        [one_of("x"), one_of("y", 2)],
+        [entry("a", 2)],
+        {},
+        rejected(Reason.DeviceContention, "x takes 1, y takes 2", request="x+y"),
+        "each alone, and not together",
+    ),
+    (
+        [one_of("x"), one_of("y")],
+        [entry("a", 1, root="r"), entry("b", 1, root="q")],
+        {"constraints": [{"matchAttribute": ROOT}]},
+        rejected(Reason.ConstraintUnsatisfied, f"no common {ROOT}", request="x+y"),
+        "together, and not under the constraint",
+    ),
+    (
+        [one_of("x")],
+        [],
+        {},
+        rejected(Reason.NoMatchingDevice),
+        "a pool without devices",
+    ),
+]
+
+
+@pytest.mark.parametrize(("requests", "devices", "selector", "why", "reason"), WHY)
+def test_why_there_is_none(
+    requests: list[Plain], devices: list[Plain], selector: Plain, why: Rejection, reason: str
+) -> None:
+    assert resolve(*asked(requests, devices, **selector), steps=STEPS) == why, reason
+
+
+def test_several_requests_without_a_device_are_all_on_record() -> None:
+    found = resolve(*asked([one_of("x", 3), one_of("y", 4)], [entry("a", 2)]), steps=STEPS)
+    assert isinstance(found, Rejection)
+    assert [(each.request, each.needs) for each in found.leaves] == [("x", 3), ("y", 4)]
+    assert (found.request, len(found.parts)) == ("x", 2)
+    alone = Rejection(Reason.DeviceCountShort, request="x")
+    assert combined([alone]) == alone, "one speaks for itself"
