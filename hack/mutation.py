@@ -12,11 +12,13 @@ import functools
 import os
 import pickle
 import random
+import re
 import resource
 import sys
 import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from _pytest.runner import runtestprotocol
@@ -51,6 +53,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--mutants", help="of which functions: function.scheduler.*")
     parser.addoption("--sample", type=int, default=0, help="how many, 0 for all")
     parser.addoption("--seed", type=int, default=1, help="of the sample")
+    parser.addoption("--again", help="a report: only those that survived there")
     parser.addoption("--jobs", type=int, default=2, help="processes at a time")
 
 
@@ -66,13 +69,21 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     asked = session.config.option
     found = _worth_trying(mutants(asked.mutants))
     drawn = found
-    if 0 < asked.sample < len(found):
+    if asked.again:
+        report = _without_lines(Path(asked.again).read_text(encoding="utf-8"))
+        drawn = [each for each in found if f": {_without_lines(str(each))}\n" in report]
+    elif 0 < asked.sample < len(found):
         drawn = random.Random(asked.seed).sample(found, asked.sample)  # noqa: S311  # A sample, not a secret.
     reach = _reached(session.items, {each.key for each in found})
     trial = Trial(reach, asked.jobs)
     trial.run(sorted(drawn, key=lambda each: (each.key, each.line)))
     _say(trial.report(len(found)))
     return True
+
+
+def _without_lines(text: str) -> str:
+    """Return what stays when the code around a mutant moves."""
+    return re.sub(r", line \d+: ", ": ", text)
 
 
 def _worth_trying(found: list[Mutant]) -> list[Mutant]:

@@ -225,3 +225,15 @@ def test_who_yields_says_in_which_pool() -> None:
     made = World(wanted, clusters(a=1), own, build.observed(*own), input={"overcommit": "Yield"})
     [dropped] = decide(made).dropped
     assert (dropped.cause.name, dropped.detail) == ("Yielded", "pool p0")
+
+
+@pytest.mark.parametrize("typo", [False, True])
+def test_what_leaves_is_on_record_though_nothing_new_may_be_placed(*, typo: bool) -> None:
+    """Scaling down needs no place, and so no valid selector."""
+    wanted = ask(1)
+    own = [build.replica(wanted, "a", at, pools="p0", ready=True) for at in range(2)]
+    if typo:
+        asked = build.request("gpu", 8, "typo(")
+        wanted = ask(1, engines=[build.engine("main", [build.member(devices=[asked])])])
+    decision = decide(World(wanted, clusters(a=2), own, build.observed(*own)))
+    assert [(each.own.key, each.cause.name) for each in decision.dropped] == [("replica-a-1", "ScaledDown")]
