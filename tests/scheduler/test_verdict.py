@@ -1,0 +1,208 @@
+"""A verdict in whole: the headline of a cluster, and under it every engine and pool with its numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from function.scheduler.reason import Reason, Rejection
+from tests.explain.scarce import decide
+from tests.part2.cases import ask, one, single
+from tests.support import build
+from tests.support.world import World
+
+Plain = dict[str, Any]
+NIC = build.nic(1, claim="DRA")
+NICS = 'device.driver == "dra.net"'
+
+
+def engine(name: str, count: int = 8, copies: int = 1) -> Plain:
+    return {**single(build.request("gpu", count), name=name), "copies": copies}
+
+
+def gang(policy: str = "SinglePool") -> Plain:
+    """A leader of GPUs and a worker of network cards."""
+    members = [
+        build.member("Leader", [build.request("gpu", 8)]),
+        build.member("Worker", [build.request("nic", 1, NICS)], nodes=1),
+    ]
+    return build.engine("main", members) | {"poolPolicy": policy}
+
+
+def told(found: Rejection) -> Any:
+    """A rejection as nested tuples: what it says, and what is below it."""
+    numbers = (found.needs, found.free, found.total)
+    return (
+        found.reason.name,
+        found.engine,
+        found.pool,
+        found.member,
+        found.detail,
+        numbers,
+        [told(each) for each in found.parts],
+    )
+
+
+NONE = (None, None, None)
+NO_NIC = ("NoMatchingDevice", "main", "p0", "Worker", "driver gpu.nvidia.com", NONE, [])
+NO_GPU = ("NoMatchingDevice", "main", "p1", "Leader", "driver dra.net", NONE, [])
+
+
+def short(name: str, pool: str, needs: int, free: int, total: int, parts: list[Any] | None = None) -> Any:
+    return ("InsufficientNodes", name, pool, "", "", (needs, free, total), parts or [])
+
+
+SPLIT = ("NoSinglePool", "main", "", "", "Leader fits p0, Worker fits p1", NONE, [NO_NIC, NO_GPU])
+CASES = [
+    (
+        [engine("main", copies=4)],
+        [build.pool("p0", 1), build.pool("p1", 3), build.pool("p2", 2)],
+        short(
+            "main",
+            "p1",
+            4,
+            3,
+            3,
+            [
+                short(
+                    "main",
+                    "p1",
+                    4,
+                    3,
+                    3,
+                    [
+                        short("main", "p0", 4, 1, 1),
+                        short("main", "p1", 4, 3, 3),
+                        short("main", "p2", 4, 2, 2),
+                    ],
+                )
+            ],
+        ),
+        "the pool with the fewest nodes missing speaks for its engine",
+    ),
+    (
+        [engine("x", 16), engine("y", copies=9)],
+        [build.pool("p0", 1)],
+        (
+            "DeviceCountShort",
+            "x",
+            "p0",
+            "Standalone",
+            "",
+            (16, 8, None),
+            [
+                (
+                    "DeviceCountShort",
+                    "x",
+                    "p0",
+                    "Standalone",
+                    "",
+                    (16, 8, None),
+                    [("DeviceCountShort", "x", "p0", "Standalone", "", (16, 8, None), [])],
+                ),
+                short("y", "p0", 9, 1, 1, [short("y", "p0", 9, 1, 1)]),
+            ],
+        ),
+        "the engine that is further from fitting speaks for the cluster",
+    ),
+    (
+        [engine("x"), engine("y")],
+        [build.pool("p0", 1)],
+        ("JointCapacity", "", "", "", "x + y", NONE, []),
+        "each engine fits alone: no single one stands in the way",
+    ),
+    (
+        [gang()],
+        [build.pool("p0", 4), build.pool("p1", 4, [NIC])],
+        ("NoSinglePool", "main", "", "", "Leader fits p0, Worker fits p1", NONE, [SPLIT]),
+        "members that fit pools apart",
+    ),
+    (
+        [gang("SameFabric")],
+        [build.pool("p0", 4), build.pool("p1", 4, [NIC])],
+        (
+            "FabricMismatch",
+            "main",
+            "",
+            "",
+            "Leader fits p0, Worker fits p1",
+            NONE,
+            [("FabricMismatch", *SPLIT[1:])],
+        ),
+        "and are not proven to be of one fabric",
+    ),
+    (
+        [gang()],
+        [build.pool("p0", 4)],
+        (*NO_NIC[:6], [(*NO_NIC[:6], [NO_NIC])]),
+        "a member that fits nowhere is not split",
+    ),
+    (
+        [engine("main", 16)],
+        [build.pool("p0", 4, [build.gpu(12)]), build.pool("p1", 4, [build.gpu(8)])],
+        (
+            "DeviceCountShort",
+            "main",
+            "p0",
+            "Standalone",
+            "",
+            (16, 12, None),
+            [
+                (
+                    "DeviceCountShort",
+                    "main",
+                    "p0",
+                    "Standalone",
+                    "",
+                    (16, 12, None),
+                    [
+                        ("DeviceCountShort", "main", "p0", "Standalone", "", (16, 12, None), []),
+                        ("DeviceCountShort", "main", "p1", "Standalone", "", (16, 8, None), []),
+                    ],
+                )
+            ],
+        ),
+        "the node with the fewest devices missing",
+    ),
+]
+
+
+@pytest.mark.parametrize(("engines", "pools", "expected", "reason"), CASES, ids=[case[-1] for case in CASES])
+def test_a_verdict_in_whole(engines: list[Plain], pools: list[Plain], expected: Any, reason: str) -> None:
+    [found] = decide(World(ask(engines=engines), [one("a", pools=pools)])).rejections.values()
+    assert told(found) == expected, reason
+
+
+def test_a_budget_that_runs_out_is_no_verdict_on_any_engine() -> None:
+    engines = [engine(f"e{at}") for at in range(6)]
+    made = World(
+        ask(engines=engines),
+        [one("a", pools=[build.pool(f"p{at}", 1) for at in range(5)])],
+        input={"searchBudget": 20},
+    )
+    [found] = decide(made).rejections.values()
+    assert (found.reason, found.detail) == (Reason.SearchBudgetExceeded, "e0 + e1 + e2 + e3 + e4 + e5")
+
+
+def test_every_engine_on_every_pool_is_told_in_order() -> None:
+    """With what it would take where it fits, and why not where it does not."""
+    pools = [build.pool("p0", 1), build.pool("p1", 9), build.pool("p2", 9, [NIC])]
+    decision = decide(World(ask(engines=[engine("x", copies=2), engine("y")]), [one("a", pools=pools)]))
+    assert decision.places is not None
+    cluster = decision.question.fleet.clusters["a"]
+    found = [each for _, each in decision.places.on_pools(cluster)]
+    assert [(each.engine, each.pools, each.nodes) for each in found] == [
+        ("x", ("p0",), 2),
+        ("x", ("p1",), 2),
+        ("x", ("p2",), None),
+        ("y", ("p0",), 1),
+        ("y", ("p1",), 1),
+        ("y", ("p2",), None),
+    ]
+    said = [
+        each.rejection and (each.rejection.reason.name, each.rejection.engine, each.rejection.pool)
+        for each in found
+    ]
+    assert said[2] == ("NoMatchingDevice", "x", "p2")
+    assert said[5] == ("NoMatchingDevice", "y", "p2")
