@@ -52,6 +52,16 @@ def test_only_an_observed_replica_that_is_ready_is_reported_ready() -> None:
     assert set(answer.replicas) == {"replica-a-0", "replica-a-1", "replica-a-2"}
 
 
+def test_an_endpoint_that_is_emitted_as_it_is_is_as_ready_as_it_was() -> None:
+    """While the list is not delivered, its replica may be one that is only listed."""
+    own = build.replica(ask(), "a", 0, pools="p0", ready=True)
+    for ready in (True, False):
+        seen = build.observed(endpoints=[build.endpoint(own, ready=ready)])
+        answer = run(World(ask(), clusters(a=4), None, seen))
+        assert set(answer.desired) == {"endpoint-a-0"}
+        assert answer.ready == ({"endpoint-a-0"} if ready else set())
+
+
 def test_a_stamped_member_without_a_role_is_a_standalone() -> None:
     """So the schema defaults it; the image of such a replica is updated in place as of any other."""
     was = ask(engines=[build.engine("main", [build.member(None, [build.request()])])])
@@ -143,9 +153,12 @@ def test_a_deployment_is_not_called_ready_on_what_is_invalid_or_unknown(
 
 
 def test_the_report_opens_with_what_the_condition_says() -> None:
-    answer = run(World(ask(3), clusters(a=1), input={"explain": "Status"}))
-    assert answer.status["placement"]["summary"] == answer.conditions["ReplicasScheduled"][2]
-    assert answer.status["replicas"] == {"total": 1, "ready": 0}
+    """Whatever that is: the selector that does not compile, not how many are placed."""
+    typo = build.member(devices=[build.request("gpu", 8, "typo(")])
+    for wanted in (ask(3), ask(engines=[build.engine("main", [typo])])):
+        answer = run(World(wanted, clusters(a=1), input={"explain": "Status"}))
+        assert answer.status["placement"]["summary"] == answer.conditions["ReplicasScheduled"][2]
+        assert answer.status["replicas"] == {"total": len(answer.replicas), "ready": 0}
 
 
 def test_what_crossplane_must_fetch() -> None:

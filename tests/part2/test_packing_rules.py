@@ -87,6 +87,14 @@ CASES = [
     ),
     Case("however many they are", 4, (EIGHT, NICS), alone(*[{"nic": 1}] * 8), alone({"gpu": 8}), None),
     Case(
+        "nor in a gang's, on any of its nodes",
+        2,
+        (EIGHT, NICS),
+        alone(*[{"nic": 1}] * 4),
+        gangs(({"gpu": 8},) * 2),
+        None,
+    ),
+    Case(
         "a pod that needs both waits for either",
         1,
         (EIGHT, NICS),

@@ -9,6 +9,7 @@ import pytest
 
 from tests.explain.scarce import decide
 from tests.part2.cases import ask, clusters
+from tests.part2.test_sets import EARLY, called, coordinated
 from tests.support import build
 from tests.support.world import World
 
@@ -237,3 +238,13 @@ def test_what_leaves_is_on_record_though_nothing_new_may_be_placed(*, typo: bool
         wanted = ask(1, engines=[build.engine("main", [build.member(devices=[asked])])])
     decision = decide(World(wanted, clusters(a=2), own, build.observed(*own)))
     assert [(each.own.key, each.cause.name) for each in decision.dropped] == [("replica-a-1", "ScaledDown")]
+
+
+def test_what_an_earlier_deployment_gives_up_stays_charged_for_the_others() -> None:
+    """Its replacement may stand on the same node; who comes later gets it only when both have theirs."""
+    engines = [build.engine("other", [build.member(devices=[build.request("gpu", 8)])])]
+    earlier, mine = called("earlier", created=EARLY, engines=engines), called("mine")
+    old = build.replica(called("earlier", created=EARLY), "a", 0, pools="p0", ready=True)
+    for nodes, places in ((2, 0), (3, 1)):
+        answer = coordinated(mine, [earlier, mine], clusters(a=nodes), listed=[old])
+        assert len(answer.replicas) == places

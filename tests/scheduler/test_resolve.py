@@ -87,9 +87,9 @@ EVERY = [
     ),
     (
         [one_of("x"), one_of("y"), one_of("z")],
-        [entry("a", 1, root="r"), entry("b", 1, root="q"), entry("c", 1, root="r")],
+        [entry("a", 1, root="r"), entry("b", 1, root="q"), entry("c", 1, root="q")],
         {"constraints": [{"requests": ["x", "z"], "matchAttribute": ROOT}]},
-        ["A B C"],
+        ["B A C"],
         "of the requests they name",
     ),
 ]
@@ -158,6 +158,13 @@ WHY = [
         {},
         rejected(Reason.NoMatchingDevice, "architecture Ada", device="a", selector=1),
         "the entry that came furthest is told of",
+    ),
+    (
+        [build.request("x", 1, 'has(device.attributes["gpu.nvidia.com"].nosuch)')],
+        [entry("a", 1)],
+        {},
+        rejected(Reason.NoMatchingDevice, "no nosuch", device="a", selector=0),
+        "an attribute that is asked for and not there",
     ),
     (
         [build.request("x", 1, 'device.attributes["example.com"].kind == "y"')],

@@ -82,6 +82,19 @@ CASES = [
         "the pool with the fewest nodes missing speaks for its engine",
     ),
     (
+        [engine("main", copies=2)],
+        [build.pool("p0", 0), build.pool("p1", 1)],
+        short(
+            "main",
+            "p1",
+            2,
+            1,
+            1,
+            [short("main", "p1", 2, 1, 1, [short("main", "p0", 2, 0, 0), short("main", "p1", 2, 1, 1)])],
+        ),
+        "an empty pool is further than one with a node",
+    ),
+    (
         [engine("x", 16), engine("y", copies=9)],
         [build.pool("p0", 1)],
         (
@@ -206,3 +219,33 @@ def test_every_engine_on_every_pool_is_told_in_order() -> None:
     ]
     assert said[2] == ("NoMatchingDevice", "x", "p2")
     assert said[5] == ("NoMatchingDevice", "y", "p2")
+
+
+def test_a_node_selector_that_does_not_match_is_told_with_its_member() -> None:
+    asked = single(build.request("gpu", 8), selectors=[{"cel": "true"}, {"cel": 'node.name == "fast"'}])
+    [found] = decide(World(ask(engines=[asked]), [one("a")])).rejections.values()
+    assert found.leaves == (
+        Rejection(
+            Reason.NodeSelectorMismatch,
+            detail="name p0",
+            pool="p0",
+            engine="main",
+            member="Standalone",
+            selector=1,
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("budget", "says"), [(2, Reason.SearchBudgetExceeded), (100, Reason.InsufficientDevices)]
+)
+def test_what_was_not_tried_to_the_end_is_not_called_full(budget: int, says: Reason) -> None:
+    """With Device accounting every claim that would do is looked for; one that was not found may be free."""
+    devices = [build.gpu(8, name=name, device_class=name) for name in "xyz"]
+    fleet = [one("a", pools=[build.pool("p0", 1, devices)], accounting="Device")]
+    there = build.deployment("there", engines=[build.engine(name) for name in "xyz"])
+    existing = build.replica(there, "a", 0, pools="p0")
+    for each, name in zip(existing["spec"]["engines"], "xyz", strict=True):
+        each["members"][0]["deviceRequests"][0]["deviceClassName"] = name
+    [found] = decide(World(ask(), fleet, [existing], input={"searchBudget": budget})).rejections.values()
+    assert found.reason is says

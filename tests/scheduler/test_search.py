@@ -1,0 +1,115 @@
+"""The choice of pools for all engines together: exact, in few steps, the preferred first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.explain.scarce import decide
+from tests.part2.cases import ask, one, single
+from tests.support import build
+from tests.support.world import World
+
+Plain = dict[str, Any]
+HOPPER, ADA = [build.gpu()], [build.gpu(architecture="Ada")]
+
+
+def ranked(*ways: str) -> Plain:
+    listed = [{"name": f"w{at}", "count": 8, "selectors": [{"cel": cel}]} for at, cel in enumerate(ways)]
+    return {"name": "gpu", "firstAvailable": listed}
+
+
+def pools(*nodes: int, devices: list[Plain] = HOPPER) -> list[Plain]:
+    return [build.pool(f"p{at}", each, devices) for at, each in enumerate(nodes)]
+
+
+def chosen(engines: list[Plain], published: list[Plain], **more: Any) -> list[str]:
+    """The pool of every engine; none when the replica has no place."""
+    placement = more.pop("placement", None)
+    made = World(ask(engines=engines, placement=placement), [one("a", pools=published)], **more)
+    return [
+        published[option.pools[0]]["name"]
+        for placed in decide(made).placed
+        for _, option in placed.candidate.engines
+    ]
+
+
+def sized(*copies: int) -> list[Plain]:
+    return [
+        {**single(build.request("gpu", 8), name=f"e{at}"), "copies": each} for at, each in enumerate(copies)
+    ]
+
+
+BEST, ANY = build.HOPPER, build.GPUS
+BIN_PACK = {"strategy": "BinPack"}
+
+
+@pytest.mark.parametrize(
+    ("engines", "published", "placement", "expected", "reason"),
+    [
+        (sized(1, 1), pools(9, 9), None, ["p0", "p0"], "the first pools in declaration order"),
+        (sized(1, 2), pools(2, 1), None, ["p1", "p0"], "the first engine gives way to the second"),
+        (sized(1, 1, 2), pools(2, 2), None, ["p0", "p0", "p1"], "and only as far as it must"),
+        (sized(2, 2), pools(3, 1), None, [], "or there is no place"),
+        (sized(1), pools(3, 1, 2), BIN_PACK, ["p1"], "packing takes the pool with the least left"),
+        (sized(1), pools(2, 2), BIN_PACK, ["p0"], "between equals the first"),
+        (sized(1, 1), pools(4, 2), BIN_PACK, ["p1", "p1"], "engine by engine"),
+        (
+            [single(ranked(BEST, ANY))],
+            [build.pool("p0", 9, ADA), build.pool("p1", 9, HOPPER)],
+            None,
+            ["p1"],
+            "better devices come before declaration order",
+        ),
+        (
+            [single(ranked(BEST, ANY))],
+            [build.pool("p0", 9, ADA), build.pool("p1", 0, HOPPER)],
+            None,
+            ["p0"],
+            "where there are any",
+        ),
+        (
+            [single(ranked(BEST, ANY)), single(build.request("gpu", 8, BEST), name="second")],
+            [build.pool("p0", 9, ADA), build.pool("p1", 1, HOPPER)],
+            None,
+            ["p0", "p1"],
+            "and the others still have a place",
+        ),
+        (
+            [single(ranked(BEST, ANY)), single(ranked(BEST, ANY), name="second")],
+            [build.pool("p0", 9, ADA), build.pool("p1", 1, HOPPER)],
+            None,
+            ["p1", "p0"],
+            "the first engine is settled first",
+        ),
+        (
+            [single(ranked(BEST, ANY))],
+            [build.pool("p0", 9, HOPPER), build.pool("p1", 1, HOPPER), build.pool("p2", 1, ADA)],
+            BIN_PACK,
+            ["p1"],
+            "packing is among the best devices",
+        ),
+    ],
+)
+def test_which_pools_are_taken(
+    engines: list[Plain], published: list[Plain], placement: Plain | None, expected: list[str], reason: str
+) -> None:
+    assert chosen(engines, published, placement=placement) == expected, reason
+
+
+def test_a_dead_end_is_not_tried_from_every_side() -> None:
+    """Eight engines on seven nodes: which of them stand where makes no difference to the eighth."""
+    made = World(
+        ask(engines=sized(*[1] * 8)), [one("a", pools=pools(*[1] * 7))], input={"searchBudget": 2_000}
+    )
+    [found] = decide(made).rejections.values()
+    assert found.reason.name == "JointCapacity"
+
+
+def test_a_replacement_is_placed_as_if_what_it_replaces_were_gone() -> None:
+    """It does not count for spreading, and its nodes are free for its own replacement."""
+    was, now = ask(), ask(engines=[build.engine("other")])
+    own = build.replica(was, "a", 0, pools="p0", ready=True)
+    decision = decide(World(now, [one("a", 1), one("b", 1)], [own], build.observed(own)))
+    assert [each.identity.cluster for each in decision.placed] == ["a"]
