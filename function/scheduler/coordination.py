@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.scheduler.decision import Cause
 from function.scheduler.question import ask
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from function.scheduler.decision import Decision
+    from function.fleet import Own
+    from function.scheduler.decision import Decision, Placed
     from function.scheduler.ledger import Ledger
     from function.scheduler.question import Question
 
@@ -28,6 +28,14 @@ def reserve(question: Question, ledger: Ledger, run: Callable[[Question, Ledger]
     """
     for peer in question.peers.earlier:
         asked = ask(peer.deployment, peer.fleet, question.config)
-        for each in run(asked, ledger).dropped:
-            if each.cause is Cause.Replaced:
-                ledger.occupy(each.own.replica, each.own.holds)
+        for placed in run(asked, ledger).placed:
+            if placed.replaces is not None:
+                ledger.charge(placed.replaces.holds, _stood_on(placed, placed.replaces))
+
+
+def _stood_on(placed: Placed, own: Own) -> dict[str, int]:
+    """Nodes of a replica given up that its own replacement stands on: its pass charged them only once."""
+    if placed.identity.cluster != own.holds:
+        return {}
+    nodes = placed.candidate.nodes
+    return {pool: min(held, nodes.get(pool, 0)) for pool, held in own.replica.nodes.items()}

@@ -240,11 +240,25 @@ def test_what_leaves_is_on_record_though_nothing_new_may_be_placed(*, typo: bool
     assert [(each.own.key, each.cause.name) for each in decision.dropped] == [("replica-a-1", "ScaledDown")]
 
 
-def test_what_an_earlier_deployment_gives_up_stays_charged_for_the_others() -> None:
-    """Its replacement may stand on the same node; who comes later gets it only when both have theirs."""
-    engines = [build.engine("other", [build.member(devices=[build.request("gpu", 8)])])]
-    earlier, mine = called("earlier", created=EARLY, engines=engines), called("mine")
-    old = build.replica(called("earlier", created=EARLY), "a", 0, pools="p0", ready=True)
-    for nodes, places in ((2, 0), (3, 1)):
-        answer = coordinated(mine, [earlier, mine], clusters(a=nodes), listed=[old])
-        assert len(answer.replicas) == places
+@pytest.mark.parametrize("accounting", ["Node", "Device"])
+@pytest.mark.parametrize(
+    ("a", "b", "copies", "places", "reason"),
+    [
+        (2, 0, 1, 0, "it is replaced where it stands, and both are charged"),
+        (3, 0, 1, 1, "a third node is nobody's"),
+        (2, 3, 3, 1, "it moves, and what it leaves is charged once: the node next to it is nobody's"),
+        (1, 3, 3, 0, "and its own is taken until it is gone"),
+        (3, 0, 2, 0, "a larger replacement on the same nodes"),
+        (4, 0, 2, 1, "and a node more"),
+    ],
+)
+def test_what_an_earlier_deployment_gives_up_is_charged_once_until_it_is_gone(
+    a: int, b: int, copies: int, places: int, reason: str, accounting: str
+) -> None:
+    asked = build.member(devices=[build.request("gpu", 8)])
+    before, mine = called("earlier", created=EARLY), called("mine")
+    earlier = called("earlier", created=EARLY, engines=[build.engine("other", [asked], copies=copies)])
+    old = build.replica(before, "a", 0, pools="p0", ready=True)
+    fleet = clusters(a={"nodes": a, "accounting": accounting}, b={"nodes": b, "accounting": accounting})
+    answer = coordinated(mine, [earlier, mine], fleet, listed=[old])
+    assert len(answer.replicas) == places, reason
