@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def canonical(cluster: InferenceCluster) -> str:
     """Write a cluster down."""
     declared = [pool.name for pool in cluster.spec.node_pools or ()]
-    taints = [str(taint) for taint in cluster.spec.taints]
+    taints = sorted(str(taint) for taint in cluster.spec.taints)
     told = [
         *(cluster.name, sorted(cluster.labels.items()), cluster.deleting, cluster.ready, cluster.gateway),
         *(taints, cluster.attributes, declared, [_pool(each) for each in cluster.pools]),

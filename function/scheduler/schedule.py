@@ -89,8 +89,10 @@ def _place(
     shortfall = max(0, question.deployment.wanted - len(kept))
     allowed = shortfall if room is None else min(shortfall, room)
     placed: list[Placed] = fill(placing, allowed)
-    withheld, full = _withhold(question, placing, len(kept), placed)
-    if not withheld:
+    least = question.deployment.least
+    enough = least is None or len(kept) + len(placed) >= least
+    withheld, full = (0, {}) if enough else _withhold(placing, placed)
+    if enough:
         done, kept = replace(question, placing, kept)
         placed.extend(each.placed for each in done)
         dropped.extend(each.dropped for each in done)
@@ -108,17 +110,12 @@ def _place(
     )
 
 
-def _withhold(
-    question: Question, placing: Placing, kept: int, placed: list[Placed]
-) -> tuple[int, dict[str, Rejection]]:
-    """Below minReplicas nothing new is placed; it never drops what runs.
+def _withhold(placing: Placing, placed: list[Placed]) -> tuple[int, dict[str, Rejection]]:
+    """Below minReplicas nothing new is placed, no replacement either; it never drops what runs.
 
     Returns how many had a place, and why no cluster took one more than those.
     """
-    least = question.deployment.least
-    if least is None or not placed or kept + len(placed) >= least:
-        return 0, {}
-    withheld, full = len(placed), placing.places.rejections()
+    withheld, full = len(placed), placing.places.rejections() if placed else {}
     while placed:
         placing.undo(placed.pop())
     return withheld, full

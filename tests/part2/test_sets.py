@@ -199,6 +199,21 @@ def test_with_minreplicas_met_partial_placement_is_a_success() -> None:
     assert not answer.unready
 
 
+@pytest.mark.parametrize(
+    ("nodes", "replaced", "reason"),
+    [
+        (1, 0, "below minReplicas with no place at all: a replacement would be new too"),
+        (0, 0, "the same where the pool has shrunk"),
+        (2, 1, "reached: one is placed, and the mismatched one replaced"),
+    ],
+)
+def test_below_minreplicas_nothing_is_replaced_either(nodes: int, replaced: int, reason: str) -> None:
+    running = own(build.deployment("my-model", 4, OLD["spec"]["template"]["spec"]["engines"]), "a")
+    decision = Case(reason, clusters(a=nodes), FOUR, [], running=running).answer().raw.decision
+    assert sum(each.replaces is not None for each in decision.placed) == replaced, reason
+    assert bool(decision.held) == (not replaced), reason
+
+
 @pytest.mark.parametrize(("number", "left"), [(1, 2), (2, 1), (3, 0), (None, 0)])
 def test_so_many_mismatched_replicas_are_replaced_at_a_time(number: int | None, left: int) -> None:
     deployment = budget(3, number)

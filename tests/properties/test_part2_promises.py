@@ -84,20 +84,17 @@ def uncertified(world: World, answer: Answer) -> Iterator[str]:
     """Yield what the independent checker has to say.
 
     It does not know the function's input, so it cannot say who was left out or had to yield. It adds up what
-    pods ask for, also those that ask for more than a node has and so hold nothing. And a replacement, which
-    takes the place of one that runs, is as new to it as any.
+    pods ask for, also those that ask for more than a node has and so hold nothing.
     """
     if world.clusters is None or world.replicas is None:
         return
     own = [each.plain for each in read_facts.read(world).own if not each.terminating]
     parent, seen = ModelDeployment.parse(world.deployment), state(world)
     decided = Decided(parent, tuple(map(replica, own)), tuple(map(replica, answer.replicas.values())))
-    replaced = sum(each.replaces is not None for each in answer.raw.decision.placed)
     for each in check(seen, [decided]):
         by_input = each.rule in ("Lost", "LeftOut", "Spread") and world.input is not None
         impossible = each.rule == "Overcommit" and _too_large(seen, *each.where.split("/"))
-        one_for_one = each.rule == "MinReplicas" and replaced == len(decided.new)
-        if not (by_input or impossible or one_for_one):
+        if not (by_input or impossible):
             yield str(each)
 
 
