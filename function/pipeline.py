@@ -30,7 +30,7 @@ def read_deployment(document: Document) -> tuple[dict[str, Any], ModelDeployment
     return composite, ModelDeployment.parse(composite)
 
 
-ROOM: dict[object, int] = {read_deployment: 512 * 1024}
+ROOM: dict[object, int] = {read_deployment: 1024 * 1024}
 """Bytes that what is read may grow by while it is remembered: see `scheduler.fit.Known`."""
 
 

@@ -47,6 +47,12 @@ class Device(Model):
         return self.claim == "DRA"
 
     @cached_property
+    def domains(self) -> frozenset[str]:
+        """The domains it publishes something in: its driver's, and those that names are qualified with."""
+        named = (name.partition("/") for held in (self.attributes, self.capacity) for name in held)
+        return frozenset({self.driver, *(domain for domain, slash, _ in named if slash)})
+
+    @cached_property
     def subject(self) -> Subject:
         """The device as a CEL selector sees it."""
         return bind_device(

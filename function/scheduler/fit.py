@@ -48,8 +48,8 @@ class ClusterFit:
         return all(each.options for each in self.engines)
 
 
-KNOWN = 256
-"""Pool shapes that are remembered from pass to pass for one deployment."""
+KNOWN, KNOWN_CLUSTERS = 256, 512
+"""Pool shapes, and combinations of them on a cluster, remembered from pass to pass for one deployment."""
 
 
 class Known:
@@ -67,6 +67,7 @@ class Known:
         self.rows: dict[tuple[int, int], tuple[Engine, tuple[Verdict, ...]]] = {}
         self.members: dict[tuple[int, int], tuple[Member, Verdict]] = {}
         self.singles: dict[tuple[int, int, int], tuple[Engine, EngineOption | Rejection, bool]] = {}
+        self.clusters: dict[tuple[object, ...], ClusterFit] = {}
 
     @classmethod
     def of(cls, question: Question) -> Known:
@@ -135,18 +136,19 @@ class Fits:
                 return Rejection(reason, detail=detail, member=member.role, selector=index)
         return None
 
-    def cluster(self, shape: int, engines: Sequence[Engine], cluster: InferenceCluster) -> ClusterFit:
+    def cluster(self, engines: Sequence[Engine], cluster: InferenceCluster) -> ClusterFit:
         """Fit the engines of one shape of the deployment on a cluster."""
         pools = cluster.pools
         numbers = tuple(self.shape_of(pool) for pool in pools)
         spread = any(engine.pool_policy == "SameFabric" for engine in engines)
         fabrics = tuple(pool.fabrics for pool in pools) if spread else ()
         charged = tuple(pool.accounting for pool in pools) if cluster.counts_devices else ()
-        key = (shape, numbers, fabrics, charged)
-        found = self._clusters.get(key)
+        key = (tuple(map(id, engines)), numbers, fabrics, charged)
+        found = self._known.clusters.get(key) or self._clusters.get(key)
         if found is None:
             found = ClusterFit(tuple(self._engine(engine, pools, numbers) for engine in engines))
-            self._clusters[key] = found
+            room = len(self._known.clusters) < KNOWN_CLUSTERS
+            (self._known.clusters if room else self._clusters)[key] = found
         return found
 
     def _engine(self, engine: Engine, pools: Sequence[Pool], numbers: Sequence[int]) -> EngineFit:

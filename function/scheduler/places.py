@@ -115,12 +115,12 @@ class Places:
     def _search(self, shape: int, cluster: InferenceCluster) -> Candidate | Reason:
         key = (shape, cluster.name)
         if key not in self._searched:
-            self._searched[key] = self._look(shape, self._question.deployment.shapes[shape], cluster)
+            self._searched[key] = self._look(self._question.deployment.shapes[shape], cluster)
         return self._searched[key]
 
-    def _look(self, number: int, shape: Shape, cluster: InferenceCluster) -> Candidate | Reason:
+    def _look(self, shape: Shape, cluster: InferenceCluster) -> Candidate | Reason:
         """Fit and search, the search once per distinct (fit, free nodes)."""
-        fit = self._fits.cluster(number, shape.engines, cluster)
+        fit = self._fits.cluster(shape.engines, cluster)
         if not fit.possible:
             return Reason.NoMatchingDevice
         free = self.free(cluster)
@@ -144,8 +144,8 @@ class Places:
 
     def on_pools(self, cluster: InferenceCluster) -> Iterator[tuple[Shape, OnPools]]:
         """Every engine of every shape on every pool of a cluster, whatever gate the cluster fails."""
-        for number, shape in enumerate(self._question.deployment.shapes):
-            fit = self._fits.cluster(number, shape.engines, cluster)
+        for shape in self._question.deployment.shapes:
+            fit = self._fits.cluster(shape.engines, cluster)
             for each in on_pools(fit, cluster, self._ledger, self.free(cluster)):
                 yield shape, each.of(shape.name)
 
@@ -184,6 +184,6 @@ class Places:
         found = self._search(number, cluster)
         if isinstance(found, Candidate):
             return None
-        fit = self._fits.cluster(number, shape.engines, cluster)
+        fit = self._fits.cluster(shape.engines, cluster)
         rejected = below_gates(fit, cluster, self._ledger, self.free(cluster), found)
         return rejected.at(alternative=shape.name) if shape.name else rejected

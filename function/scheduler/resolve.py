@@ -274,13 +274,8 @@ def meant(selectors: Selectors, sub: SubRequest, devices: Sequence[Device]) -> S
     domains = {
         read.domain for each in sub.selectors for read in selectors.device[each.cel].reads if read.domain
     }
-    about = [device for device in devices if not domains.isdisjoint(_domains(device))]
+    about = [device for device in devices if not domains.isdisjoint(device.domains)]
     return about or devices
-
-
-def _domains(device: Device) -> set[str]:
-    named = (name.partition("/") for held in (device.attributes, device.capacity) for name in held)
-    return {device.driver, *(domain for domain, slash, _ in named if slash)}
 
 
 def errs(selectors: Selectors, member: Member, devices: Sequence[Device]) -> bool:
@@ -302,7 +297,7 @@ def _why_none(selectors: Selectors, request: DeviceRequest, devices: Sequence[De
             depth = (_DEEPEST_LAST.index(said.kind), said.selector, device.name == request.name)
             if closest is None or depth > closest[0]:
                 found = _one_entry(selectors, request, sub, device, said)
-                closest = (depth, replace(found, rank=rank))
+                closest = (depth, replace(found, rank=rank) if rank else found)
     return closest[1] if closest else Rejection(Reason.NoMatchingDevice, request=request.name)
 
 

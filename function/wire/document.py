@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from zlib import adler32
@@ -60,12 +61,9 @@ class OpenDocument:
         self._top: Any = None
         self._metadata: Any = None
         """None where there is none to read; whoever wants to read it is told why."""
-        try:
-            self._top = read.level(content)
-            inner = read.inner(self._top["metadata"]) if "metadata" in self._top else None
-            self._metadata = None if inner is None else read.level(inner)
-        except Unreadable:
-            pass
+        with suppress(Unreadable):
+            self._top = top = read.level(content)
+            self._metadata = read.inner_level(top["metadata"]) if "metadata" in top else None
 
     def opened(self) -> OpenDocument:
         """Return itself."""
@@ -85,16 +83,9 @@ class OpenDocument:
         uid, version = metadata["uid"], metadata["resourceVersion"]
         if _EMPTY in (uid, version) or uid[:1] != _STRING or version[:1] != _STRING:
             return None
-        return (
-            uid,
-            version,
-            len(self.content),
-            adler32(self.content) & 0xFFFF,
-            metadata.get("name"),
-            metadata.get("namespace"),
-            top.get("kind"),
-            top.get("apiVersion"),
-        )
+        size, total = len(self.content), adler32(self.content) & 0xFFFF
+        name, namespace = metadata.get("name"), metadata.get("namespace")
+        return uid, version, size, total, name, namespace, top.get("kind"), top.get("apiVersion")
 
     def plain(self) -> dict[str, Plain]:
         """Return the whole object."""

@@ -23,6 +23,7 @@ MAX_DEPTH = 100
 
 _EXACT = 1 << 53  # From here on a double no longer holds every integer.
 _SHORT = 0x80  # A length below this is one byte on the wire.
+_HEAD = 3  # Bytes of a tag and of a length that takes two.
 
 # First byte of a google.protobuf.Value with one field: field number and wire type.
 _NUMBER, _STRING, _BOOLEAN, _STRUCT, _LIST = 0x11, 0x1A, 0x20, 0x2A, 0x32
@@ -69,6 +70,16 @@ def level(content: bytes | memoryview) -> Any:
         return _parse_struct(content).fields
     except DecodeError:
         raise Unreadable("not a readable object") from None
+
+
+def inner_level(content: bytes) -> Any:
+    """Return one level of the Struct inside the bytes of a value, or None when it is something else."""
+    size = len(content)
+    usual = size > _HEAD and content[0] == _STRUCT and content[1] >= _SHORT > content[2]
+    if usual and content[1] & 0x7F | content[2] << 7 == size - _HEAD:  # Two bytes of length.
+        return level(content[_HEAD:])
+    payload = inner(content)
+    return None if payload is None else level(payload)
 
 
 def inner(content: bytes) -> bytes | None:

@@ -106,7 +106,7 @@ def _fits(decision: Decision) -> Iterator[PoolFit]:
     for cluster in question.fleet.clusters.values():
         rejection = rejections.get(cluster.name)
         barred = rejection.reason.name if rejection and not rejection.pool else ""
-        (engine,) = fits.cluster(0, shape.engines, cluster).engines
+        (engine,) = fits.cluster(shape.engines, cluster).engines
         for option in engine.options:
             ((at, nodes),) = option.nodes or ((option.pools[0], 1),)
             pool = cluster.pools[at]
