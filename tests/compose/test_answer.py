@@ -62,6 +62,35 @@ def test_an_endpoint_that_is_emitted_as_it_is_is_as_ready_as_it_was() -> None:
         assert answer.ready == ({"endpoint-a-0"} if ready else set())
 
 
+@pytest.mark.parametrize("key", ["endpoint-a-0", "endpoint-!"])
+@pytest.mark.parametrize(
+    ("status", "ready", "reason"),
+    [
+        ({"conditions": [build.condition("Ready", status=True)]}, True, "as it says"),
+        ({"conditions": [build.condition("Ready", status=False)]}, False, "as it says"),
+        ({"conditions": [build.condition("Synced", status=True)]}, False, "another condition says nothing"),
+        ({"conditions": "x"}, False, "conditions that are none"),
+        ({"conditions": ["x", build.condition("Ready", status=True)]}, True, "one that is none"),
+        ("x", False, "a status that is none"),
+        (None, False, "no status"),
+    ],
+)
+def test_an_endpoint_whose_gateway_is_not_known_stays_as_it_is(
+    key: str, status: Any, reason: str, *, ready: bool
+) -> None:
+    """Without what others manage on it; traffic goes on while it cannot be told where to."""
+    own = build.replica(ask(), "a", 0, pools="p0", ready=True)
+    seen = {**build.endpoint(own), "status": status}
+    [observed] = build.observed(endpoints=[seen]).values()
+    observed["spec"]["crossplane"] = {"x": 1}
+    plain = {name: each for name, each in observed["spec"].items() if name != "crossplane"}
+    made = World(ask(), clusters(a={"gateway": None}), [own], {**build.observed(own), key: observed})
+    answer = run(made)
+    assert answer.desired[key]["kind"] == "ModelEndpoint"
+    assert answer.desired[key]["spec"] == plain, reason
+    assert (key in answer.ready) is ready, reason
+
+
 def test_a_stamped_member_without_a_role_is_a_standalone() -> None:
     """So the schema defaults it; the image of such a replica is updated in place as of any other."""
     was = ask(engines=[build.engine("main", [build.member(None, [build.request()])])])
@@ -72,6 +101,20 @@ def test_a_stamped_member_without_a_role_is_a_standalone() -> None:
     [member] = updated["spec"]["engines"][0]["members"]
     assert member["template"] == build.template("new")
     assert (member["role"], member["nodePoolName"]) == ("Standalone", "p0")
+
+
+def test_each_replica_claims_what_its_own_pool_publishes() -> None:
+    """One engine, two clusters that call the same devices differently."""
+    fleet = [
+        build.cluster(name, [build.pool("p0", 1, [build.gpu(8, device_class=f"gpu-of-{name}")])])
+        for name in "ab"
+    ]
+    answer = run(World(ask(2), fleet))
+    assert {
+        each["spec"]["clusterName"]: asked["deviceClassName"]
+        for each in answer.replicas.values()
+        for asked in each["spec"]["engines"][0]["members"][0]["deviceRequests"]
+    } == {"a": "gpu-of-a", "b": "gpu-of-b"}
 
 
 class Damaged(PlainDocument):

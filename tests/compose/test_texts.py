@@ -169,6 +169,13 @@ def test_what_a_condition_says(case: Case) -> None:
         assert isinstance(status, bool), "a status is true or false, never unset"
 
 
+def test_a_pool_of_several_nodes_is_told_of_in_the_plural() -> None:
+    wanted = ask(3)
+    own = [build.replica(wanted, "a", at, pools="p0", ready=True) for at in range(3)]
+    message = run(World(wanted, clusters(a=2), own, build.observed(*own))).conditions["ReplicasScheduled"][2]
+    assert message == "Scheduled 3 of 3 replicas; PoolOvercommitted: a/p0 holds 3 of 2 nodes"
+
+
 def crowded(pools: Sequence[str], held: int) -> World:
     """Pools of one node, each with a replica of ours and another deployment's on it."""
     engines = [build.engine(f"e{at}") for at in range(len(pools))]

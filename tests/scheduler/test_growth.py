@@ -119,3 +119,18 @@ def test_a_pool_that_is_not_published_has_nothing_and_cannot_be_overcommitted() 
     assert not ledger.overcommitted("a", "p0")
     assert not ledger.by_devices("a", "p0")
     assert ledger.holding("a", "p0") == []
+
+
+def test_who_holds_a_pool_is_told_most_first_and_then_by_name() -> None:
+    held = {"one": 1, "few": 2, "many": 3, "also": 2}
+    existing = []
+    for name, copies in held.items():
+        other = build.deployment(name, engines=[build.engine("main", copies=copies)])
+        existing.append(build.replica(other, "a", 0, pools="p0"))
+    decision = decide(World(ask(0), [one("a", 9)], existing))
+    assert list(decision.ledger.holders("a", "p0").items()) == [
+        (f"{build.NAMESPACE}/many", 3),
+        (f"{build.NAMESPACE}/also", 2),
+        (f"{build.NAMESPACE}/few", 2),
+        (f"{build.NAMESPACE}/one", 1),
+    ]

@@ -312,3 +312,11 @@ def test_of_two_objects_with_one_identity_the_observed_one_is_emitted_and_both_a
     answer = run(World(deployment, clusters, [seen, twin], build.observed(seen)))
     assert set(answer.replicas) == {"replica-a-0"}
     assert answer.replicas["replica-a-0"]["metadata"]["name"] == seen["metadata"]["name"]
+
+
+def test_two_new_replicas_never_share_a_name() -> None:
+    """The names of these two clusters at index 0 end in the same five characters of a digest."""
+    clusters = [build.cluster(name, [pool("p", 1)]) for name in ("c900", "c964")]
+    answer = run(World(build.deployment("my-model", 2), clusters))
+    assert set(answer.replicas) == {"replica-c900-0", "replica-c964-1"}
+    assert len({each["metadata"]["name"] for each in answer.replicas.values()}) == 2

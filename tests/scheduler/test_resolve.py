@@ -160,6 +160,13 @@ WHY = [
         "the entry that came furthest is told of",
     ),
     (
+        [build.request("x", 1, 'device.attributes["dra.net"].rdma')],
+        [build.nic(1, name="a", claim="DRA", rdma=False)],
+        {},
+        rejected(Reason.NoMatchingDevice, "rdma false", device="a", selector=0),
+        "a truth is written as it is published",
+    ),
+    (
         [build.request("x", 1, 'has(device.attributes["gpu.nvidia.com"].nosuch)')],
         [entry("a", 1)],
         {},
@@ -198,6 +205,13 @@ WHY = [
         {"constraints": [{"matchAttribute": ROOT}]},
         rejected(Reason.ConstraintUnsatisfied, f"no common {ROOT}", request="x+y"),
         "together, and not under the constraint",
+    ),
+    (
+        [one_of("x")],
+        [entry("a", 1, root="r")],
+        {"constraints": [{"requests": ["nobody"], "matchAttribute": ROOT}]},
+        rejected(Reason.ConstraintUnsatisfied, f"no common {ROOT}"),
+        "a constraint on a request that is not there can never hold",
     ),
     (
         [one_of("x")],

@@ -249,3 +249,11 @@ def test_what_was_not_tried_to_the_end_is_not_called_full(budget: int, says: Rea
         each["members"][0]["deviceRequests"][0]["deviceClassName"] = name
     [found] = decide(World(ask(), fleet, [existing], input={"searchBudget": budget})).rejections.values()
     assert found.reason is says
+
+
+def test_a_pool_of_whole_nodes_next_to_one_of_devices_is_searched_to_the_end() -> None:
+    published = [build.pool("p0", 0), build.pool("p1", 0, [build.gpu(4)])]
+    fleet = [one("a", pools=published)]
+    fleet[0]["spec"]["nodePools"][1]["accounting"] = "Device"
+    [found] = decide(World(ask(), fleet)).rejections.values()
+    assert (found.reason, found.pool) == (Reason.InsufficientNodes, "p0")
