@@ -9,7 +9,7 @@ import pytest
 from function.compose.size import LIMIT, OVERHEAD, room_for
 from tests.explain.scarce import decide
 from tests.support import build
-from tests.support.drive import run_bytes
+from tests.support.drive import run, run_bytes
 from tests.support.world import World
 
 Plain = dict[str, Any]
@@ -68,3 +68,15 @@ def test_with_the_room_used_up_the_answer_fits_in_four_mebibytes_on_the_wire() -
     world = World(deployment, [build.cluster("a", [build.pool("p", 200)])])
     answer = run_bytes(world.message().SerializeToString())
     assert LIMIT / 2 < len(answer) < 4 * 1024 * 1024
+
+
+def test_filling_stops_where_the_room_ends_and_says_so() -> None:
+    engines = [one(image="i" * 100_000)]
+    deployment = build.deployment(replicas=60, engines=engines)
+    answer = run(World(deployment, [build.cluster("a", [build.pool("p", 99)])]))
+    placed = room(engines)
+    assert len(answer.replicas) == placed < 60
+    assert answer.conditions["ReplicasScheduled"][1:] == (
+        "PartiallyScheduled",
+        f"Scheduled {placed} of 60 replicas; the response would grow too large",
+    )

@@ -20,6 +20,14 @@ Plain = dict[str, Any]
 NO_SUCH = "no such key: nosuch (the device has no attribute gpu.nvidia.com/nosuch)"
 ERRS = 'device.attributes["gpu.nvidia.com"].nosuch == "x"'
 
+ERRS_FIRST = {
+    "name": "gpu",
+    "firstAvailable": [
+        {"name": "errs", "count": 2, "selectors": [{"cel": ERRS}]},
+        {"name": "any", "count": 4, "selectors": [{"cel": build.GPUS}]},
+    ],
+}
+
 
 def kept(
     now: Plain, fleet: list[Plain] | None, *, was: Plain | None = None, pools: str = "p0", **more: Any
@@ -81,6 +89,17 @@ CASES = [
         "the cluster is not told of yet",
         lambda: kept(ask(), None),
         "required resources are not delivered yet",
+    ),
+    Case(
+        "the cluster cannot be read",
+        lambda: kept(ask(), [{**one("a", 1), "status": 3}]),
+        "cluster a is not known",
+        updated=True,
+    ),
+    Case(
+        "a selector that errs before the one that would do, and not as stamped",
+        lambda: kept(ask(engines=[single(ERRS_FIRST)]), [one("a", 1)]),
+        "pool p0: device selector error",
     ),
     Case(
         "a selector that does not compile",
@@ -199,3 +218,11 @@ def test_each_replica_is_compared_with_its_own_pool() -> None:
         "pool p0: too few devices per node",
         "pool p1: no matching device driver dra.net",
     ]
+
+
+def test_a_replica_whose_key_cannot_be_read_is_kept_and_is_nobodys_victim() -> None:
+    """However few are wanted: which replica it is cannot be told."""
+    own = build.replica(ask(), "a", 0, pools="p0", ready=True)
+    decision = decide(World(ask(0), [one("a", 1)], [], {"replica-!": own}))
+    assert decision.dropped == ()
+    assert [each.doubt for each in decision.kept] == ["the key replica-! cannot be read"]

@@ -79,6 +79,13 @@ EVERY = [
     ),
     ([one_of("x")], [entry("s", 1, claim="Synthetic")], {}, [], "and never without one"),
     (
+        [one_of("x"), build.request("y", 1, 'device.driver == "dra.net"')],
+        [build.nic(2, name="s"), entry("a", 1)],
+        {},
+        ["A s"],
+        "the fact that came first is taken back when nothing after it claims",
+    ),
+    (
         [one_of("x"), one_of("y")],
         [entry("a", 1, root="r"), entry("b", 1, root="q"), entry("c", 1, root="r")],
         {"constraints": [{"matchAttribute": ROOT}]},
@@ -116,6 +123,15 @@ def test_what_only_repeats_is_not_tried_again() -> None:
     devices = [build.gpu(1, name=f"g{at}") for at in range(6)]
     matches, cut_short = resolve_every(*asked(requests, devices), steps=2_000)
     assert (len(matches), cut_short) == (1, False)
+
+
+def test_a_dead_end_is_not_tried_from_every_side() -> None:
+    """Eight requests on seven equal entries: which of them have one makes no difference to the eighth."""
+    requests = [one_of(f"r{at}") for at in range(8)]
+    devices = [build.gpu(1, name=f"g{at}") for at in range(7)]
+    found = resolve(*asked(requests, devices), steps=3_000)
+    assert isinstance(found, Rejection)
+    assert found.reason is Reason.DeviceContention
 
 
 def test_a_budget_that_runs_out_says_that_some_may_be_missing() -> None:

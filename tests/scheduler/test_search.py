@@ -113,3 +113,23 @@ def test_a_replacement_is_placed_as_if_what_it_replaces_were_gone() -> None:
     own = build.replica(was, "a", 0, pools="p0", ready=True)
     decision = decide(World(now, [one("a", 1), one("b", 1)], [own], build.observed(own)))
     assert [each.identity.cluster for each in decision.placed] == ["a"]
+
+
+def test_a_replacement_stands_where_nothing_else_had_a_place() -> None:
+    """The second replica found the cluster full; then the first gives its node up to its own replacement."""
+    was, now = ask(), ask(2, engines=[build.engine("other")])
+    own = build.replica(was, "a", 0, pools="p0", ready=True)
+    decision = decide(World(now, [one("a", 1)], [own], build.observed(own)))
+    assert [each.identity.cluster for each in decision.placed] == ["a"]
+    assert [each.cause.name for each in decision.dropped] == ["Replaced"]
+
+
+def test_one_that_has_to_wait_keeps_no_other_from_being_replaced() -> None:
+    """The Ready one is used up by the budget; the one that is not Ready serves nobody."""
+    budget = {"disruption": {"maxUnavailable": 1}}
+    was, now = ask(2), ask(2, engines=[build.engine("other")], placement=budget)
+    own = [build.replica(was, name, 0, pools="p0", ready=name == "a") for name in "ab"]
+    fleet = [one("a", 1, taints=[build.taint("x")]), one("b", 1)]
+    decision = decide(World(now, fleet, own, build.observed(*own)))
+    assert [(each.own.key, each.waits) for each in decision.kept] == [("replica-a-0", "replacement")]
+    assert [each.own.key for each in decision.dropped] == ["replica-b-0"]

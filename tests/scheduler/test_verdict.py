@@ -257,3 +257,31 @@ def test_a_pool_of_whole_nodes_next_to_one_of_devices_is_searched_to_the_end() -
     fleet[0]["spec"]["nodePools"][1]["accounting"] = "Device"
     [found] = decide(World(ask(), fleet)).rejections.values()
     assert (found.reason, found.pool) == (Reason.InsufficientNodes, "p0")
+
+
+def test_a_pool_that_would_strand_a_member_says_which() -> None:
+    """The worker could bind its network card on the other pool, which is full."""
+    published = [build.pool("p0", 9, [build.gpu(), build.nic()]), build.pool("p1", 0, [build.gpu(), NIC])]
+    decision = decide(World(ask(engines=[gang()]), [one("a", pools=published)]))
+    assert decision.places is not None
+    first, second = decision.places.on_pools(decision.question.fleet.clusters["a"])
+    assert first[1].rejection == Rejection(
+        Reason.NothingClaimable,
+        detail="could bind a device on another pool",
+        pool="p0",
+        engine="main",
+        member="Worker",
+    )
+    assert second[1].nodes == 2
+
+
+def test_of_pools_of_one_fabric_the_one_that_is_short_is_told_of() -> None:
+    """The leader has its node on the first; the workers lack one on the second."""
+    published = [
+        build.pool(name, nodes, devices) | {"attributes": {"modelplane.ai/fabric": {"string": "f"}}}
+        for name, nodes, devices in (("p0", 9, [build.gpu()]), ("p1", 0, [NIC]))
+    ]
+    [found] = decide(
+        World(ask(engines=[gang("SameFabric")]), [one("a", pools=published)])
+    ).rejections.values()
+    assert (found.reason, found.pool, found.needs, found.free) == (Reason.InsufficientNodes, "p1", 1, 0)
