@@ -36,6 +36,10 @@ class Packed(Protocol):
     def __eq__(self, other: object) -> bool:
         """Whether the contents are equal."""
 
+    @property
+    def size(self) -> int:
+        """How many bytes it has, about."""
+
     def plain(self) -> Plain:
         """Decode it."""
 

@@ -37,6 +37,7 @@ _SECONDS = click.FloatRange(min=0)
 @click.option("--max-recv-message-size", type=_AT_LEAST_ONE, default=64, help="MB a request may have.")
 @click.option("--max-concurrency", type=_AT_LEAST_ONE, default=4, help="Requests worked on at a time.")
 @click.option("--max-waiting", type=_NONE_OR_MORE, default=128, help="Requests that may wait for that.")
+@click.option("--max-held-size", type=_AT_LEAST_ONE, default=512, help="MB they may have together.")
 @click.option("--metrics-address", help="Where to serve Prometheus metrics: host:port. Off when not given.")
 @click.option("--ttl-pending", type=_SECONDS, default=15, help="Seconds until asked again, work pending.")
 @click.option("--ttl-settled", type=_SECONDS, default=60, help="Seconds until asked again, all settled.")
@@ -60,6 +61,7 @@ def main(*, debug: bool, tls_certs_dir: str | None, no_reuse: bool, **flags: Any
         max_receive=flags["max_recv_message_size"],
         max_concurrency=flags["max_concurrency"],
         max_waiting=flags["max_waiting"],
+        max_held=flags["max_held_size"],
         metrics_address=flags["metrics_address"],
         reuse_size=0 if no_reuse else flags["reuse_size"],
         ttl_pending=flags["ttl_pending"],

@@ -78,12 +78,19 @@ class _Content:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Content) and self._key == other._key
 
+    @property
+    def size(self) -> int:
+        return len(self._key)
+
     def plain(self) -> object:
         return self._plain
 
 
-@lru_cache(maxsize=4_096)
-def _interned(content: Packed) -> tuple[Device, ...] | None:
+_LARGE = 16 * 1024
+"""Bytes of a device list that are far more than any real node publishes."""
+
+
+def _read(content: Packed) -> tuple[Device, ...] | None:
     """The one device list of a content, converted for selectors once; None when it has a fault."""
     plain = content.plain()
     if not isinstance(plain, list):
@@ -94,12 +101,16 @@ def _interned(content: Packed) -> tuple[Device, ...] | None:
         return None
 
 
+_interned = lru_cache(maxsize=4_096)(_read)
+_interned_large = lru_cache(maxsize=64)(_read)
+
+
 def _intern(devices: object) -> object:
     """Replace a readable device list by the one of its content; pydantic names the faults of the others."""
     packed: Any = _Content(devices) if isinstance(devices, list) else devices
     if not hasattr(packed, "plain"):
         return devices
-    found = _interned(packed)
+    found = _interned(packed) if packed.size < _LARGE else _interned_large(packed)
     return packed.plain() if found is None else found
 
 

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from function.cel.environment import Environment
     from function.cel.subject import Subject
 
-COMPILED = 4096
-"""Selectors of each level kept compiled."""
+COMPILED, LONG, COMPILED_LONG = 4096, 512, 64
+"""Selectors of each level kept compiled; those longer than `LONG` characters, which take up to 70 bytes for
+each of them, apart and not as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,19 +178,25 @@ def compiled(source: str, level: Environment) -> Selector:
         raise CompileError("the caller left no room on the stack", source, 0) from None
 
 
-@lru_cache(maxsize=COMPILED)
+_short = lru_cache(maxsize=COMPILED)(compiled)
+_long = lru_cache(maxsize=COMPILED_LONG)(compiled)
+
+
+def _kept(source: str, level: Environment) -> Selector:
+    """Return what `compiled` does, kept for the next time."""
+    return _short(source, level) if len(source) <= LONG else _long(source, level)
+
+
 def compile_device(source: str) -> Selector:
     """Return the selector of a text over `device`. Raises CompileError, with the place."""
-    return compiled(source, environment.DEVICE)
+    return _kept(source, environment.DEVICE)
 
 
-@lru_cache(maxsize=COMPILED)
 def compile_cluster(source: str) -> Selector:
     """Return the selector of a text over `cluster`. Raises CompileError, with the place."""
-    return compiled(source, environment.CLUSTER)
+    return _kept(source, environment.CLUSTER)
 
 
-@lru_cache(maxsize=COMPILED)
 def compile_node(source: str) -> Selector:
     """Return the selector of a text over `node`. Raises CompileError, with the place."""
-    return compiled(source, environment.NODE)
+    return _kept(source, environment.NODE)

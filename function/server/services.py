@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,16 @@ from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection
 
 from function import metrics, wire
+from function.server.settings import MEBI
 
 if TYPE_CHECKING:
     from function.fn import Function
     from function.server.settings import Settings
 
 RUNNERS = tuple(each.DESCRIPTOR.services_by_name["FunctionRunnerService"].full_name for each in (v1, v1beta1))
+
+_MUCH = MEBI
+"""Bytes of a refused request that are worth collecting at once."""
 
 
 class Runner:
@@ -33,25 +38,32 @@ class Runner:
         self._function = function
         self._pool = ThreadPoolExecutor(settings.max_concurrency, thread_name_prefix="run")
         self._room = settings.max_concurrency + settings.max_waiting
+        self._most = settings.max_held * MEBI
         self._jobs: set[Future[bytes]] = set()
+        self._held = 0
         self.calls = 0
 
     async def run_function(self, content: bytes, context: Any) -> bytes:
         """Answer one call."""
-        if self.calls >= self._room:
+        size = len(content)
+        if self.calls >= self._room or (self.calls and self._held + size > self._most):
             self._function.metrics.ended(metrics.REFUSED)
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many requests are waiting")
         self.calls += 1
+        self._held += size
         try:
             job = self._pool.submit(self._function.answer, content)
             self._jobs.add(job)
             job.add_done_callback(self._jobs.discard)
             return await asyncio.wrap_future(job)
         except wire.Malformed as error:
+            if size > _MUCH:  # What gRPC keeps of a call that is aborted is freed by the collector only.
+                asyncio.get_running_loop().call_soon(gc.collect)
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
             raise  # Not reached: abort raises.
         finally:
             self.calls -= 1
+            self._held -= size
 
     @property
     def unfinished(self) -> int:

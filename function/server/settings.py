@@ -28,6 +28,8 @@ class Settings:
     """Requests worked on at a time. Python runs one at a time anyway: more only share its time."""
     max_waiting: int = 128
     """Requests that may wait for a worker; the next one is refused, and Crossplane tries again."""
+    max_held: int = 512
+    """MB that the requests worked on and waiting may have together. One alone may have more."""
     metrics_address: str | None = None
     reuse_size: int = 256
     """MB of parsed objects to remember, 0 for none."""

@@ -208,6 +208,11 @@ class Parcel:
         except DecodeError:
             raise Unreadable("not a readable value, or nested too deeply") from None
 
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return len(self.content)
+
     def plain(self) -> Plain:
         """Decode it."""
         return value(self.content)

@@ -2,6 +2,7 @@
 # ruff: noqa: ANN001, E501, PERF401 - a case is one line
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -325,9 +326,28 @@ def test_two_threads_give_the_answers_of_one() -> None:
     assert all(answer == alone for answer in answers)
 
 
-def test_compiled_selectors_are_kept_in_a_bounded_memory() -> None:
-    for compile_ in (compile_device, compile_cluster, compile_node):
-        assert compile_.cache_info().maxsize == 4096
+def long(number: int) -> str:
+    return " || ".join([f"device.driver == 'a{number}'"] * 30)
+
+
+@pytest.mark.parametrize(
+    ("compile_", "source"),
+    [
+        (compile_device, "device.driver == 'a'"),
+        (compile_cluster, "cluster.name == 'a'"),
+        (compile_node, "node.name == 'a'"),
+    ],
+)
+def test_a_selector_is_compiled_once(compile_: Any, source: str) -> None:
+    assert compile_(source) is compile_(source)
+
+
+def test_of_long_selectors_only_the_latest_are_kept_compiled_for_they_are_large() -> None:
+    first = compile_device(long(0))
+    assert compile_device(long(0)) is first
+    for number in range(1, 65):
+        compile_device(long(number))
+    assert compile_device(long(0)) is not first
 
 
 CLUSTER = bind_cluster(

@@ -7,6 +7,7 @@ import random
 import sys
 from typing import TYPE_CHECKING
 
+import grpc
 import pytest
 import structlog
 
@@ -89,6 +90,21 @@ def test_memory_does_not_grow_with_the_number_of_requests() -> None:
         after = ask(server, changing, number - warm)
     print(f"{before:.1f} MiB after {warm} requests, {after:.1f} MiB after {number}")  # noqa: T201 - see -s
     assert after - before <= BOUND
+
+
+LARGE, TIMES = 20 * MEBI, 20
+
+
+def test_memory_does_not_grow_with_the_number_of_large_requests_refused() -> None:
+    """What is no request is let go of too."""
+    with Server("--insecure") as server, server.channel() as channel:
+        call = runner(channel)
+        for _ in range(TIMES):
+            with pytest.raises(grpc.RpcError) as refused:
+                call(b"\xff" * LARGE, timeout=PATIENCE)
+            assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT  # type: ignore[attr-defined]
+        held = server.resident
+    assert held < 80 + TIMES * LARGE / MEBI / 2, "an idle server and half of them"
 
 
 @pytest.fixture

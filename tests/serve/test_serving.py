@@ -121,6 +121,26 @@ def test_who_waits_beyond_the_bound_is_refused(tmp_path: Path) -> None:
         assert all(call.result() for call in calls if call not in early)
 
 
+def test_what_would_hold_too_much_memory_together_is_refused(tmp_path: Path) -> None:
+    opened = tmp_path / "opened"
+    flags = ("--insecure", "--max-concurrency", "1", "--max-held-size", "2")
+    most_of_one = request(annotations={"note": "x" * 800_000})
+    more_than_all = request(annotations={"note": "x" * 3_000_000})
+    with (
+        Server(*flags, mode="gate", env={"PROGRAM_GATE": str(opened)}) as server,
+        server.channel() as channel,
+    ):
+        calls = [runner(channel).future(most_of_one, timeout=PATIENCE) for _ in range(5)]
+        until = time.monotonic() + PATIENCE
+        while sum(call.done() for call in calls) < 3 and time.monotonic() < until:
+            time.sleep(0.01)
+        early = [call for call in calls if call.done()]
+        assert [call.code() for call in early] == [grpc.StatusCode.RESOURCE_EXHAUSTED] * 3
+        opened.touch()
+        assert all(call.result() for call in calls if call not in early)
+        assert run(channel, more_than_all), "one alone may have more"
+
+
 def test_health_answers_while_large_requests_run() -> None:
     busy = Server("--insecure", mode="busy", env={"PROGRAM_SECONDS": "1"})
     with busy as server, server.channel() as channel, server.channel() as other:
