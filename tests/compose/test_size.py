@@ -71,12 +71,12 @@ def test_with_the_room_used_up_the_answer_fits_in_four_mebibytes_on_the_wire() -
 
 
 def test_filling_stops_where_the_room_ends_and_says_so() -> None:
-    engines = [one(image="i" * 100_000)]
-    deployment = build.deployment(replicas=60, engines=engines)
+    engines = [one(image="i" * 700_000)]
+    deployment = build.deployment(replicas=6, engines=engines)
     answer = run(World(deployment, [build.cluster("a", [build.pool("p", 99)])]))
     placed = room(engines)
-    assert len(answer.replicas) == placed < 60
+    assert len(answer.replicas) == placed < 6
     assert answer.conditions["ReplicasScheduled"][1:] == (
         "PartiallyScheduled",
-        f"Scheduled {placed} of 60 replicas; the response would grow too large",
+        f"Scheduled {placed} of 6 replicas; the response would grow too large",
     )

@@ -133,3 +133,11 @@ def test_one_that_has_to_wait_keeps_no_other_from_being_replaced() -> None:
     decision = decide(World(now, fleet, own, build.observed(*own)))
     assert [(each.own.key, each.waits) for each in decision.kept] == [("replica-a-0", "replacement")]
     assert [each.own.key for each in decision.dropped] == ["replica-b-0"]
+
+
+def test_what_blocks_a_replacement_is_told_as_it_is_with_what_is_held() -> None:
+    """With the held node free, each engine would fit alone; with it held, neither does."""
+    own = build.replica(ask(), "a", 0, pools="p0", ready=True)
+    made = World(ask(engines=sized(2, 2)), [one("a", 2)], [own], build.observed(own))
+    [found] = decide(made).rejections.values()
+    assert (found.reason.name, found.needs, found.free) == ("InsufficientNodes", 2, 1)
