@@ -43,7 +43,7 @@ def test_replicas_that_run_take_their_share_of_the_answer(running: int) -> None:
 
 
 def test_an_answer_that_is_full_already_has_no_room_and_no_debt() -> None:
-    assert room([one(image="i" * 400_000)], running=20) == 0
+    assert room([one(image="i" * 1_200_000)], running=3) == 0
 
 
 def test_every_member_of_every_engine_counts() -> None:
