@@ -98,6 +98,13 @@ e2e: $(STAMP) ## the examples through the real crossplane CLI (CROSSPLANE=/path/
 wheel: $(STAMP) ## the wheel, into dist/
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
 
+SBOM ?= dist/sbom.json
+.PHONY: sbom
+sbom: $(STAMP) ## the bill of materials of what the image installs, from the hashed lock, into dist/
+	@mkdir -p $(dir $(SBOM))
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/cyclonedx-py requirements --output-reproducible \
+	  --pyproject pyproject.toml --output-file $(SBOM) requirements/runtime.txt
+
 .PHONY: package
 package: wheel ## both Crossplane packages, into dist/ (needs docker and the crossplane CLI)
 	$(BIN)/python -m package.build
