@@ -61,6 +61,23 @@ class Mutant:
         return found
 
 
+def broken(whole: CodeType, mutant: Mutant) -> CodeType:
+    """Return the code of a module with one function of it changed, for what runs while it is imported."""
+    code = mutant.code()
+    return whole if code is None else _with(whole, mutant.function.split("."), code)
+
+
+def _with(code: CodeType, names: list[str], changed: CodeType) -> CodeType:
+    name, *rest = names
+    constants = tuple(
+        (_with(each, rest, changed) if rest else changed)
+        if isinstance(each, CodeType) and each.co_name == name
+        else each
+        for each in code.co_consts
+    )
+    return code.replace(co_consts=constants)
+
+
 def mutants(pattern: str) -> list[Mutant]:
     """Return every mutant of the functions whose name, with its module, is like `pattern`."""
     found = []

@@ -4,6 +4,8 @@ pytest collects once. For every mutant a process is forked in which the function
 the tests that reach the function run, the fastest first, until one fails or SECONDS are over: a mutant that
 is found by nothing but a long random test lacks a test that says its rule. Every memory of `function` is
 cleared before each test, because a mutant that hides behind a warm cache would look as if no test minded it.
+What no test reaches may have run before all tests, when it was imported: for such a mutant everything is
+imported again, and all tests run.
 """
 
 from __future__ import annotations
@@ -18,18 +20,19 @@ import sys
 import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from _pytest.runner import runtestprotocol
 
 from function.cel.grammar import parser
-from hack.mutants import mutants, running, same
+from hack.mutants import broken, mutants, running, same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    import pytest
+    from types import CodeType
 
     from hack.mutants import Mutant
 
@@ -64,9 +67,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item not in left_out]
 
 
-def pytest_runtestloop(session: pytest.Session) -> bool:
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
     """Try the mutants in place of running the tests."""
     asked = session.config.option
+    if not asked.mutants:
+        return None
     found = _worth_trying(mutants(asked.mutants))
     drawn = found
     if asked.again:
@@ -75,7 +80,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     elif 0 < asked.sample < len(found):
         drawn = random.Random(asked.seed).sample(found, asked.sample)  # noqa: S311  # A sample, not a secret.
     reach = _reached(session.items, {each.key for each in found})
-    trial = Trial(reach, asked.jobs)
+    trial = Trial(reach, asked.jobs, session.config.args)
     trial.run(sorted(drawn, key=lambda each: (each.key, each.line)))
     _say(trial.report(len(found)))
     return True
@@ -110,6 +115,7 @@ class Reach:
     items: dict[str, pytest.Item]
     tests: dict[Key, set[str]]
     seconds: dict[str, float]
+    failed: list[str]
 
     def of(self, key: Key) -> list[str]:
         """Return the tests to try, the fastest first."""
@@ -129,7 +135,7 @@ def _reached(items: list[pytest.Item], keys: set[Key]) -> Reach:
     tests, seconds, failed = pickle.loads(_in_child(lambda: pickle.dumps(_watched(items, keys))))  # noqa: S301
     for name in failed:
         _say(f"left out, because it fails by itself: {name}")
-    return Reach({item.nodeid: item for item in items}, tests, seconds)
+    return Reach({item.nodeid: item for item in items}, tests, seconds, failed)
 
 
 def _watched(
@@ -204,6 +210,7 @@ class Trial:
 
     reach: Reach
     jobs: int
+    folders: list[str]
     under_way: dict[int, tuple[Mutant, int]] = field(default_factory=dict)
     kinds: Counter[str] = field(default_factory=Counter)
     killers: dict[Key, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -212,17 +219,19 @@ class Trial:
     def run(self, drawn: list[Mutant]) -> None:
         """Try them."""
         for each in drawn:
-            tests = self._tests(each.key)
-            if not tests:
-                self._settle(each, "reached by no test")
-                continue
             while len(self.under_way) >= self.jobs:
                 self._wait()
-            items = [self.reach.items[name] for name in tests]
-            child = Child.started(functools.partial(_try, each, items, self.reach.seconds))
+            child = Child.started(self._work(each))
             self.under_way[child.process] = each, child.pipe
         while self.under_way:
             self._wait()
+
+    def _work(self, mutant: Mutant) -> Callable[[], bytes]:
+        items = [self.reach.items[name] for name in self._tests(mutant.key)]
+        if items:
+            return functools.partial(_try, mutant, items, self.reach.seconds)
+        seconds = sum(self.reach.seconds.values())
+        return functools.partial(_try_import, mutant, self.folders, self.reach.failed, seconds)
 
     def _tests(self, key: Key) -> list[str]:
         first = list(dict.fromkeys(reversed(self.killers[key])))[:5]
@@ -257,8 +266,30 @@ def _try(mutant: Mutant, items: list[pytest.Item], seconds: dict[str, float]) ->
     if function is None or code is None:
         raise RuntimeError(f"not there any more: {mutant}")
     function.__code__ = code
-    limit = int(10 + 3 * sum(seconds[item.nodeid] for item in items))
-    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    _limit(sum(seconds[item.nodeid] for item in items))
     failing = next((item.nodeid for item in items if not _passes(item)), "survived")
     return failing.encode()
+
+
+def _limit(seconds: float) -> None:
+    limit = int(10 + 3 * seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def _try_import(mutant: Mutant, folders: list[str], failed: list[str], seconds: float) -> bytes:
+    """Import everything under a mutant, and run all tests that pass without it."""
+    _limit(seconds)
+    for name in [each for each in sys.modules if each.split(".")[0] in ("function", "tests")]:
+        del sys.modules[name]
+    original = SourceFileLoader.get_code
+
+    def code(loader: SourceFileLoader, name: str) -> CodeType | None:
+        found = original(loader, name)
+        return broken(found, mutant) if name == mutant.module and found else found
+
+    SourceFileLoader.get_code = code  # type: ignore[assignment, method-assign]
+    left_out = [f"--deselect={name}" for name in failed]
+    plugins = ["-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain", "--tb=no"]
+    ended = pytest.main(["-x", *plugins, *left_out, *folders], [sys.modules[__name__]])
+    return b"reached by no test" if ended is pytest.ExitCode.OK else b"killed"
