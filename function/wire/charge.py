@@ -18,12 +18,12 @@ from function.exchange import Charged
 from function.wire import messages
 
 _SHORT = 0x80  # A length below this is one byte on the wire.
-_NUMBER, _STRING = 0x11, 0x1A
+_ITEM, _NUMBER, _STRING, _STRUCT, _LIST = 0x0A, 0x11, 0x1A, 0x2A, 0x32
 _NUMBER_SIZE = 9
 _MOST = 1 << 53
 
 _double = Layout("<d").unpack_from
-_parse = messages.Holder.FromString
+_parse = messages.Struct.FromString
 
 
 class _Unusual(Exception):
@@ -42,7 +42,7 @@ def charged(top: Any, metadata: Any) -> Charged | None:
             deleting=_text(metadata, "deletionTimestamp") != "",
             nodes=_nodes(spec),
         )
-    except (_Unusual, DecodeError, UnicodeDecodeError):
+    except (_Unusual, IndexError, DecodeError, UnicodeDecodeError):
         return None
 
 
@@ -54,7 +54,7 @@ def _nodes(spec: Any) -> dict[str, int]:
         for member in _objects(engine, "members"):
             pool, role = _text(member, "nodePoolName"), _text(member, "role")
             nodes = _count(_object(member, "worker"), "nodes")
-            if _objects(member, "deviceRequests"):
+            if "deviceRequests" in member and _structs(member["deviceRequests"]):
                 held[pool] = held.get(pool, 0) + (nodes if role == "Worker" else 1) * copies
     return held
 
@@ -85,19 +85,50 @@ def _object(fields: Any, key: str) -> Any:
     """Return the level of an object, or an empty one where there is none."""
     if key not in fields:
         return ()
-    held = _parse(fields[key])
-    if held.HasField("struct"):
-        return held.struct.fields
-    raise _Unusual
+    held: bytes = fields[key]
+    return _parse(held[_payload(held, 0, len(held), _STRUCT) :]).fields
 
 
 def _objects(fields: Any, key: str) -> list[Any]:
     """Return the levels of a list of objects, or none where there is no list."""
     if key not in fields:
         return []
-    held = _parse(fields[key])
-    if held.HasField("list"):
-        values = held.list.values
-        if all([each.HasField("struct") for each in values]):  # noqa: C419 - faster than a generator
-            return [each.struct.fields for each in values]
-    raise _Unusual
+    held: bytes = fields[key]
+    return [_parse(held[start:end]).fields for start, end in _structs(held)]
+
+
+def _structs(held: bytes) -> list[tuple[int, int]]:
+    """Return where the objects of a list stand, from the bytes of its value."""
+    found, end = [], len(held)
+    at = _payload(held, 0, end, _LIST)
+    while at < end:
+        start, close = _delimited(held, at, _ITEM)
+        if close > end:
+            raise _Unusual
+        found.append((_payload(held, start, close, _STRUCT), close))
+        at = close
+    return found
+
+
+def _payload(held: bytes, at: int, end: int, tag: int) -> int:
+    """Return where the payload of the one field that stands in these bytes starts."""
+    start, close = _delimited(held, at, tag)
+    if close != end:
+        raise _Unusual
+    return start
+
+
+def _delimited(held: bytes, at: int, tag: int) -> tuple[int, int]:
+    """Return where the payload of a field starts and ends; its length takes at most three bytes."""
+    if held[at] != tag:
+        raise _Unusual
+    size, start = held[at + 1], at + 2
+    if size >= _SHORT:
+        more, start = held[at + 2], at + 3
+        size = size & 0x7F | (more & 0x7F) << 7
+        if more >= _SHORT:
+            most, start = held[at + 3], at + 4
+            size |= most << 14
+            if most >= _SHORT:
+                raise _Unusual
+    return start, start + size
