@@ -2,7 +2,8 @@
 resources.
 
 (An edit that makes a replica smaller gives its nodes back once it is applied: until then it is charged the
-larger of its two shapes. Such worlds are left out.)
+larger of its two shapes. And Crossplane deletes only what it has observed: a replica that is merely listed
+lives on when it is replaced, and is ours again in the next pass. Such worlds are left out.)
 
 P11: complete: if filling stopped, brute force finds no place either (small fleets).
 """
@@ -36,8 +37,14 @@ def doubles(world: World) -> bool:
     return any(each.key for each in read_facts.read(world).others)
 
 
+def outlives(answer: Answer) -> bool:
+    """Say whether a replica is replaced that Crossplane has not observed, and so does not delete."""
+    placed = answer.raw.decision.placed if answer.raw.decision else ()
+    return any(each.replaces is not None and not each.replaces.observed for each in placed)
+
+
 def unsettled(world: World, answer: Answer) -> Iterator[str]:
-    if world.replicas is None or shrinks(world, answer) or doubles(world):
+    if world.replicas is None or shrinks(world, answer) or doubles(world) or outlives(answer):
         return  # Where the list was not delivered there is nothing to carry on.
     after = run(apply(world, answer))
     for key in sorted(answer.desired.keys() | after.desired.keys()):
