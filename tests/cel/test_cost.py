@@ -77,6 +77,9 @@ COSTS = [
     ("wrappers", "google.protobuf.Int32Value{value: 1} == 1", 41),
     ("negation", f"!{D}.yes", 5),
     ("in a list attribute", f'"a" in {D}.strs', 5),
+    ("a computed pattern is compiled each time", f"{D}.s.matches({D}.s)", 1009),
+    ("a literal one once", f"{D}.s.matches('fish')", 5),
+    ("what errs costs what ran before", f"{D}.gone == 1", 4),
     ("index by a variable", f"['yes'].exists(k, {D}[k])", 9),
 ]
 

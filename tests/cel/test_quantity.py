@@ -1,6 +1,7 @@
 """Quantities: the grammar as it is, the two forms, saturation and rounding; and their laws as properties."""
 # ruff: noqa: E501 - a case is one line
 
+import re
 from fractions import Fraction
 
 import pytest
@@ -31,6 +32,8 @@ REFUSED = [
     "0x10",
 ]
 REFUSED += [
+    "Ei",
+    "Pi",
     "1,000",
     "1\n",
     "NaN",
@@ -82,8 +85,20 @@ INTEGERS = [
     ("-5", -5),
     ("0", 0),
     ("9E", 9 * 10**18),
+    ("9" * 18, 10**18 - 1),
+    ("0" * 9 + "9" * 18, 10**18 - 1),
+    ("9" * 11 + "Ki", (10**11 - 1) * 2**10),
+    ("9" * 8 + "Mi", (10**8 - 1) * 2**20),
+    ("9" * 5 + "Gi", (10**5 - 1) * 2**30),
+    ("99Ti", 99 * 2**40),
 ]
 NOT_INTEGERS = [
+    "1000000000000000000",
+    "100000000000Ki",
+    "100000000Mi",
+    "100000Gi",
+    "100Ti",
+    "1Pi",
     "1000m",
     "0.5Mi",
     "1.5Gi",
@@ -106,7 +121,7 @@ def test_the_grammar_is_looser_than_its_documentation(text: str) -> None:
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_what_does_not_parse(text: str) -> None:
-    with pytest.raises(EvaluationError):
+    with pytest.raises(EvaluationError, match=re.escape(repr(text))):
         quantity(text)
     assert says(f"isQuantity({text!r})" if text.isprintable() and text.isascii() else "false") == "nomatch"
 
@@ -128,6 +143,13 @@ def test_other_forms_are_no_integers(text: str) -> None:
     assert quantity(text).integer() is None
     assert says(f'quantity("{text}").isInteger()') == "nomatch"
     assert says(f'quantity("{text}").asInteger() == 0') == "error"
+
+
+def test_the_greatest_exponent_and_the_longest_text() -> None:
+    assert quantity("1e5000").sign() == 1
+    assert quantity("1" * 4000).sign() == 1
+    with pytest.raises(EvaluationError, match="not a quantity"):
+        quantity("1" * 4001)
 
 
 Q = 'device.capacity["d"].q'  # 80Gi
@@ -154,6 +176,21 @@ CASES = [
     ),
     ("beyond int64 the sum is decimal", 'quantity("9E").add(quantity("9E")).isInteger()', "nomatch"),
     ("and right", 'quantity("9E").add(quantity("9E")) == quantity("18E")', "match"),
+    (
+        "beyond by little as well",
+        'quantity("9E").add(quantity("900000000000000000")).isInteger() || quantity("-9E").sub(quantity("900000000000000000")).isInteger()',
+        "nomatch",
+    ),
+    (
+        "and right",
+        'quantity("9E").add(quantity("900000000000000000")) == quantity("9900P") && quantity("-9E").sub(quantity("900000000000000000")) == quantity("-9900P")',
+        "match",
+    ),
+    (
+        "up to the edge it is an int",
+        'quantity("9E").sub(quantity("900000000000000000")).asInteger() == 8100000000000000000',
+        "match",
+    ),
     ("a decimal sum is no integer", 'quantity("1.5").add(quantity("1.5")).isInteger()', "nomatch"),
     ("a sum on the right has no equality", f'quantity("81Gi") == {Q}.add(quantity("1Gi"))', "error"),
     ("!= makes that true", f'quantity("81Gi") != {Q}.add(quantity("1Gi"))', "match"),

@@ -11,6 +11,7 @@ from function.cel import (
     Evaluations,
     Reference,
     Requirement,
+    Subject,
     bind_cluster,
     bind_node,
     compile_cluster,
@@ -85,8 +86,8 @@ def test_what_a_device_publishes_under_a_reference(reference: Reference, expecte
 
 
 def test_what_a_cluster_publishes_under_a_reference() -> None:
-    assert published(CLUSTER, Reference("label", None, "region")) == "us-east-1"
-    assert published(CLUSTER, Reference("attribute", None, "modelplane.ai/cost")) == "3"
+    assert published(the_cluster(), Reference("label", None, "region")) == "us-east-1"
+    assert published(the_cluster(), Reference("attribute", None, "modelplane.ai/cost")) == "3"
 
 
 def test_references_print_as_people_write_them() -> None:
@@ -350,37 +351,45 @@ def test_of_long_selectors_only_the_latest_are_kept_compiled_for_they_are_large(
     assert compile_device(long(0)) is not first
 
 
-CLUSTER = bind_cluster(
-    name="use1",
-    labels={"region": "us-east-1", "modelplane.ai/tier": "gold"},
-    attributes={
-        "modelplane.ai/compliance": {"strings": ["soc2-type2", "hipaa"]},
-        "modelplane.ai/cost": {"int": 3},
-        "version": {"version": "1.34.1"},
-    },
-)
-NODE = bind_node(
-    name="h100-pool", class_name="h100x8", attributes={"modelplane.ai/networking": {"string": "ib-quantum-2"}}
-)
+def the_cluster() -> Subject:
+    return bind_cluster(
+        name="use1",
+        labels={"region": "us-east-1", "modelplane.ai/tier": "gold"},
+        attributes={
+            "modelplane.ai/compliance": {"strings": ["soc2-type2", "hipaa"]},
+            "modelplane.ai/cost": {"int": 3},
+            "version": {"version": "1.34.1"},
+        },
+    )
+
+
+def the_node() -> Subject:
+    return bind_node(
+        name="h100-pool",
+        class_name="h100x8",
+        attributes={"modelplane.ai/networking": {"string": "ib-quantum-2"}},
+    )
+
+
 LEVELS = [
-    (compile_cluster, CLUSTER, "cluster.name == 'use1' && cluster.labels.region == 'us-east-1'", "match"),
-    (compile_cluster, CLUSTER, "cluster.labels['modelplane.ai/tier'] == 'gold'", "match"),
-    (compile_cluster, CLUSTER, "'soc2-type2' in cluster.attributes['modelplane.ai/compliance']", "match"),
-    (compile_cluster, CLUSTER, "cluster.attributes['modelplane.ai/cost'] < 3", "nomatch"),
-    (compile_cluster, CLUSTER, "cluster.attributes['version'].isGreaterThan(semver('1.34.0'))", "match"),
-    (compile_cluster, CLUSTER, "cluster.attributes['gone'] == 1", "error"),
-    (compile_cluster, CLUSTER, "cluster.labels['gone'] == ''", "error"),
-    (compile_cluster, CLUSTER, "has(cluster.labels.gone) || 'gone' in cluster.attributes", "nomatch"),
-    (compile_cluster, CLUSTER, "cluster.labels.size() == 2 && cluster.attributes.size() == 3", "match"),
-    (compile_node, NODE, "node.name == 'h100-pool' && node.className == 'h100x8'", "match"),
-    (compile_node, NODE, "node.attributes['modelplane.ai/networking'].startsWith('ib-')", "match"),
-    (compile_node, NODE, "node.attributes['gone'] == 1", "error"),
+    (compile_cluster, the_cluster, "cluster.name == 'use1' && cluster.labels.region == 'us-east-1'", "match"),
+    (compile_cluster, the_cluster, "cluster.labels['modelplane.ai/tier'] == 'gold'", "match"),
+    (compile_cluster, the_cluster, "'soc2-type2' in cluster.attributes['modelplane.ai/compliance']", "match"),
+    (compile_cluster, the_cluster, "cluster.attributes['modelplane.ai/cost'] < 3", "nomatch"),
+    (compile_cluster, the_cluster, "cluster.attributes['version'].isGreaterThan(semver('1.34.0'))", "match"),
+    (compile_cluster, the_cluster, "cluster.attributes['gone'] == 1", "error"),
+    (compile_cluster, the_cluster, "cluster.labels['gone'] == ''", "error"),
+    (compile_cluster, the_cluster, "has(cluster.labels.gone) || 'gone' in cluster.attributes", "nomatch"),
+    (compile_cluster, the_cluster, "cluster.labels.size() == 2 && cluster.attributes.size() == 3", "match"),
+    (compile_node, the_node, "node.name == 'h100-pool' && node.className == 'h100x8'", "match"),
+    (compile_node, the_node, "node.attributes['modelplane.ai/networking'].startsWith('ib-')", "match"),
+    (compile_node, the_node, "node.attributes['gone'] == 1", "error"),
 ]
 
 
 @pytest.mark.parametrize(("compile_", "subject", "expression", "expected"), LEVELS)
 def test_clusters_and_nodes(compile_, subject, expression: str, expected: str) -> None:  # type: ignore[no-untyped-def]
-    assert compile_(expression).evaluate(subject).kind == expected
+    assert compile_(expression).evaluate(subject()).kind == expected
 
 
 def test_each_level_has_its_own_variable() -> None:
@@ -393,9 +402,34 @@ def test_each_level_has_its_own_variable() -> None:
             compile_(text)
 
 
+def test_what_a_node_publishes_under_a_reference() -> None:
+    assert published(the_node(), Reference("name")) == "h100-pool"
+    assert published(the_node(), Reference("className")) == "h100x8"
+    assert published(the_node(), Reference("attribute", None, "modelplane.ai/networking")) == "ib-quantum-2"
+    assert published(the_cluster(), Reference("name")) == "use1"
+
+
+def test_what_nodes_lack_and_read() -> None:
+    found = compile_node(
+        "node.attributes['a'] == 1 && node.className == 'h100x8' && node.name == 'h100-pool'"
+    )
+    assert found.evaluate(the_node()).message == "no such key: a (the node has no attribute a)"
+    assert found.reads == {Reference("attribute", None, "a"), Reference("className"), Reference("name")}
+
+
+def test_subjects_of_two_levels_differ() -> None:
+    cluster = bind_cluster(name="x", labels={}, attributes={})
+    assert cluster != bind_node(name="x", class_name="", attributes={})
+    assert cluster == bind_cluster(name="x", labels={}, attributes={})
+    assert bind_node(name="x", class_name="a", attributes={}) != bind_node(
+        name="x", class_name="b", attributes={}
+    )
+    assert bind_cluster(name="x", labels={"a": "b"}, attributes={}) != cluster
+
+
 def test_what_clusters_lack_and_read() -> None:
     found = compile_cluster("cluster.attributes['a.b/c'] == 1 && cluster.labels.x == 'y'")
-    assert found.evaluate(CLUSTER).message == "no such key: a.b/c (the cluster has no attribute a.b/c)"
+    assert found.evaluate(the_cluster()).message == "no such key: a.b/c (the cluster has no attribute a.b/c)"
     assert found.reads == {Reference("attribute", None, "a.b/c"), Reference("label", None, "x")}
 
 

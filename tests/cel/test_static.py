@@ -117,6 +117,42 @@ MISTAKES = [
     ("format: a value of another type", '"%d".format(["a"]) == ""', 13, "%d does not take a string"),
     ("math is in no version", "math.greatest(1, 2) == 2", 1, "undeclared reference to 'math'"),
     ("base64 is in no version", 'base64.encode(b"a") == ""', 1, "undeclared reference to 'base64'"),
+    ("has() of a type's name", "has(net.IP)", 5, "undeclared reference to 'net'"),
+    (
+        "a list of two types beside a format",
+        '"%d".format([1]) == "1" && [1, "a"].size() == 2',
+        32,
+        "expected type 'int' but found 'string'",
+    ),
+    ("a filter that is no bool", "[1].filter(x, x) == []", 15, "expected type 'bool' but found 'int'"),
+    ("a map's filter that is none", "[1].map(x, x, 2) == []", 12, "expected type 'bool' but found 'int'"),
+    ("a list that no type converts", "int(dyn([1])) == 1", 4, "no such overload: int(list)"),
+    (
+        "bytes that are no text",
+        r"string(b'\xff') == ''",
+        8,
+        "invalid string argument: invalid UTF-8 in bytes, cannot convert to string",
+    ),
+    ("a hexadecimal double out of range", "double('0x1p99999') == 1.0", 8, "'double': '0x1p99999'"),
+    ("a text that is no double", "double('1..0') == 1.0", 8, "'double': '1..0'"),
+    ("the least int as a double", "int(-9223372036854775808.0) == 1", 5, "integer overflow"),
+    ("null and an int", "null == 1", 6, "applied to '(null, int)'"),
+    ("an int and null", "1 == null", 3, "applied to '(int, null)'"),
+    ("an optional and an int", "optional.of(1) + 1 == 1", 16, "applied to '(optional_type(int), int)'"),
+    (
+        "a day that does not exist",
+        "timestamp('2023-02-29T00:00:00Z') == timestamp(0)",
+        11,
+        "'2023-02-29T00:00:00Z' is not a day that exists",
+    ),
+    (
+        "a second that does not",
+        "timestamp('2023-01-01T23:59:60Z') == timestamp(0)",
+        11,
+        "'2023-01-01T23:59:60Z' is not a time that exists",
+    ),
+    ("no timestamp at all", "timestamp('x') == timestamp(0)", 11, "'x' is not an RFC 3339 timestamp"),
+    ("no duration at all", "duration('x') == duration('1s')", 10, "'x' is not a duration"),
     ("strings have no reverse", '"ab".reverse() == "ba"', 13, "string.()"),
 ]
 
@@ -157,9 +193,10 @@ FINE = [
     ("returns in triple quotes become newlines", "'''a\r\nb\rc''' == 'a\\nb\\nc'", "match"),
     (
         "bytes",
-        r'b"\x41\101A\n" == bytes("AAA\n") && b"é".size() == 2 && br' + r"'\n'.size() == 2 || true",
+        r'b"\x41\101A\n" == bytes("AAA\n") && b"é".size() == 2 && br' + r"'\n'.size() == 2",
         "match",
     ),
+    ("bytes among escapes", r"b'a\x41b\\' == b'aAb\\'" + r" && b'\303\277' == bytes('\xff')", "match"),
     ("hexadecimal", "0x1F == 31 && -0x1f == -31 && 0xFu == 15u", "match"),
     ("leading zeros", "007 == 7", "match"),
     ("doubles", ".5 == 0.5 && 1e3 == 1000.0 && 1.5e-1 == 0.15 && -.5 < 0.0", "match"),
@@ -213,6 +250,15 @@ def test_the_caret_stands_under_the_place_after_tabs() -> None:
     with pytest.raises(CompileError) as caught:
         compile_device("true &&\r\n\t\tfoo\r\n")
     assert caught.value.caret() == "\t\tfoo\n\t\t^"
+
+
+def test_a_line_that_just_fits_is_shown_whole() -> None:
+    line = "true && " * 14 + "foo      "
+    assert len(line) == 121
+    for shown, text in ((line[:-1], line[:-1]), (line[52:], line)):
+        with pytest.raises(CompileError) as caught:
+            compile_device(text)
+        assert caught.value.caret().split("\n")[0] == shown
 
 
 def test_a_long_line_is_cut_around_the_caret() -> None:

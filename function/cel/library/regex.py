@@ -20,7 +20,13 @@ def compiled(pattern: str) -> re2._Regexp:
     try:
         return re2.compile(pattern, _QUIET)
     except re2.error as error:
-        raise EvaluationError(f"error parsing regexp: {error}") from None
+        raise EvaluationError(f"error parsing regexp: {_said(error)}") from None
+
+
+def _said(error: re2.error) -> str:
+    """Return what RE2 says is wrong, which it says in bytes."""
+    (said,) = error.args
+    return said.decode(errors="replace") if isinstance(said, bytes) else str(said)
 
 
 def matches(text: str, pattern: str) -> bool:
