@@ -89,6 +89,108 @@ def test_what_is_charged(reason: str, expression: str, units: int) -> None:
     assert compile_device(expression).cost(bound(MIXED)) == units, reason
 
 
+RECORDED = [
+    ("[].join('-') == ''", 0),
+    ("['x', 'y'].join('-') == 'x-y'", 2),
+    ('"aXa".replace("a", "b", 1) == "bXa"', 2),
+    ('"hello hello".replace("", "_") == "_h_e_l_l_o_ _h_e_l_l_o_"', 6),
+    ('strings.quote("verbatim") == "\\"verbatim\\""', 2),
+    ('ip.isCanonical("2001:db8::68")', 3),
+    ("[1, 2].reverse() == [2, 1]", 14),
+    ("dyn([1, 2, 3, 4]).flatten() == [1, 2, 3, 4]", 16),
+    ("sets.equivalent([1], [1, 1])", 5),
+    ("sets.intersects([2, 1], [1])", 3),
+    ("!sets.intersects([1], [])", 2),
+    ('cidr("192.168.0.0/24").containsIP("192.168.0.1")', 5),
+    ('cidr("192.168.0.0/24").containsCIDR("192.168.0.0/25")', 7),
+    ("cidr('10.0.0.0/8').containsCIDR(cidr('10.0.0.0/8'))", 5),
+    ('!format.dns1123Label().validate("ABC_").hasValue()', 11),
+    ('type(format.byte().validate("aGVsbG8")) != type(null)', 24),
+    ('type(format.date().validate("2021-01-01")) != type(null)', 39),
+    ("[1, 2, 3, 4].slice(1, 1) == []", 11),
+    ("[].sortBy(e, e) == []", 14),
+    ("lists.range(3).sortBy(e, -e) == [2, 1, 0]", 89),
+    ('["b", "a"].isSorted()', 0),
+    ("[1, 2, 3].max() == 3", 4),
+    ("'tacocat'.indexOf('ac') == 1", 1),
+    ("(40 + 2) == 42", 2),
+    ('cel.bind(z, "3", z == "fish")', 2),
+    ("cel.bind(x, {'y': 0}, x.y == 0)", 3),
+    ('cel.bind(z, quantity("40Gi"), true)', 0),
+    ("{1: 2}.transformMap(k, v, v + 1) == {1: 3}", 7),
+    ("{1: 2}.transformMapEntry(k, v, {v: k}) == {2: 1}", 36),
+    ("has({}.a)", 1),
+    ('{"a": 1}.a == 1', 3),
+    ("google.protobuf.BytesValue{} == b''", 40),
+    ("google.protobuf.Value{bool_value: true}", 40),
+    ("(string(b'abc')) == \"abc\"", 1),
+    ('b"abc" == bytes("abc")', 1),
+    ("'TacoC\u00c6t'.lowerAscii() == 'tacoc\u00e6t'", 2),
+    ('"abcabc".findAll("b.", 1) == ["bc"]', 2),
+    ("[8].exists_one(a, a == 7)", 4),
+    ("[1, 2, 3].exists_one(x, (x % 2) == 0)", 13),
+    ("([1].filter(n, n > 3)) == []", 3),
+    ("([0, 1, 2, 3, 4].filter(x, x % 2 == 1)) == [1, 3]", 43),
+    ("(['signer'].filter(signer, ['artifact'].all(artifact, true))) == [\"signer\"]", 19),
+    ("'spider' in {'ant': 6, 'fly': 6, 'centipede': 100}", 1),
+    ("(['foo'][?0].value()) == \"foo\"", 4),
+    ("([?{}.?c, ?optional.of(42), ?optional.none()]) == [42]", 14),
+    ("optional.of(1).orValue(2) == 1", 2),
+    ("(false ? 'foo' : 'bar') == \"bar\"", 1),
+    ("true || (2 / 0 > 3 ? false : true)", 0),
+    ("'hello'.contains('he')", 1),
+    ('"tacocat".substring(4) == "cat"', 2),
+    ("5u + (15u + 20u) == (5u + 15u) + 20u", 5),
+    ("type(64u) == uint", 1),
+    ("'A' > ''", 0),
+    ("0u > 999u", 1),
+    ('url("https://example.com:80/p?q=1").getHost() == "example.com:80"', 6),
+    ('duration("1h") == duration("60m")', 1),
+]
+
+
+@pytest.mark.parametrize(("expression", "units"), RECORDED)
+def test_what_kubernetes_was_seen_to_charge(expression: str, units: int) -> None:
+    assert compile_device(expression).cost(bound(MIXED)) == units
+
+
+OURS = [
+    ("is sorted: its elements", "[1, 2, 3].isSorted()", 3),
+    ("min: its elements", "[1u, 2u, 3u].min() == 1u", 4),
+    ("sum of durations", "[duration('1s')].sum() == duration('1s')", 2),
+    ("where it is in a list: its elements", "[1, 2, 3].indexOf(1) == 0", 4),
+    ("from the end as well", "[1, 2, 3].lastIndexOf(1) == 0", 4),
+    ("in a text: a tenth, rounded down", "'01234567890'.lastIndexOf('0') == 0", 2),
+    ("with a start", "'01234567890'.lastIndexOf('0', 3) == 0", 2),
+    ("endsWith: the text", "'01234567890'.endsWith('0')", 2),
+    ("upperAscii: the text", "'01234567890'.upperAscii() == ''", 2),
+    ("trim: the text", "'01234567890'.trim() == ''", 2),
+    ("split: the text twice", "'01234567890'.split('x', 1).size() == 1", 5),
+    ("replace of so many", "'01234567890'.replace('x', '', 1) == ''", 3),
+    ("substring up to", "'01234567890'.substring(0, 0) == ''", 2),
+    ("a computed quantity: its text", f"isQuantity({D}.s + '1234567')", 8),
+    ("a computed version", f"isSemver({D}.s + '1234567', true)", 8),
+    ("a computed address", f"isIP({D}.s + '1234567')", 8),
+    ("a computed block", f"isCIDR({D}.s + '1234567')", 8),
+    ("a computed URL", f"isURL({D}.s + '1234567')", 8),
+    ("a template by its length", "'%s12345678901'.format([1]) == ''", 2),
+    ("find: as matches", "'0123456789'.find('01234') == ''", 4),
+    ("includes one", "[1, 2, 3].includes(1)", 1),
+    ("unwrapping one", "[optional.of(1)].unwrapOpt() == [1]", 13),
+    ("an order of texts: the shorter", "'01234567890' < '012345678901'", 2),
+    ("an order of bytes as well", "b'01234567890' >= b'012345678901'", 2),
+    ("texts that differ: the shorter", "'01234567890' != '012345678901'", 2),
+    ("bytes add up", "b'01234567890' + b'' == b''", 2),
+    ("lists add up for one", "[1] + [2] == [1, 2]", 2),
+    ("in a computed list: its elements", "1 in [1, 2].map(x, x)", 29),
+]
+
+
+@pytest.mark.parametrize(("reason", "expression", "units"), OURS, ids=[case[0] for case in OURS])
+def test_what_each_function_is_charged(reason: str, expression: str, units: int) -> None:
+    assert compile_device(expression).cost(bound(MIXED)) == units, reason
+
+
 TEN = "[1,2,3,4,5,6,7,8,9,10]"
 
 

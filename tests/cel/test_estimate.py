@@ -122,6 +122,8 @@ ESTIMATES = [
     ("over a list attribute", f"{D}.l.all(x, x.size() == 1)", 389),
     ("with two names", f'{D}.l.exists(i, v, i == 1 && v == "b")', 517),
     ("over a bound list", f"cel.bind(x, {D}.l, x.all(y, y == 1))", 336),
+    ("the name of a domain has 32 characters", "device.attributes.exists(x, x == device.driver)", 355),
+    ("values of domains have levels below", f"device.attributes.all(k, v, v.all(i, w, w == {D}.s))", 15523),
     ("over a list in a list", "[[1, 2]].all(x, x.all(y, y > 0))", 36),
     ("over a list in a map", "{'a': [1, 2]}.all(k, v, v.all(y, y > 0))", 56),
 ]

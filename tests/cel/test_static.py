@@ -134,6 +134,7 @@ MISTAKES = [
         "invalid string argument: invalid UTF-8 in bytes, cannot convert to string",
     ),
     ("a hexadecimal double out of range", "double('0x1p99999') == 1.0", 8, "'double': '0x1p99999'"),
+    ("a double out of range as a text", "double('1e999') == 1.0", 8, "'double': '1e999'"),
     ("a text that is no double", "double('1..0') == 1.0", 8, "'double': '1..0'"),
     ("the least int as a double", "int(-9223372036854775808.0) == 1", 5, "integer overflow"),
     ("null and an int", "null == 1", 6, "applied to '(null, int)'"),
