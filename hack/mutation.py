@@ -58,6 +58,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seed", type=int, default=1, help="of the sample")
     parser.addoption("--again", help="a report: only those that survived there")
     parser.addoption("--jobs", type=int, default=2, help="processes at a time")
+    parser.addoption("--seconds", type=float, default=SECONDS, help="of tests that may look at one mutant")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -79,7 +80,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         drawn = [each for each in found if f": {_without_lines(str(each))}\n" in report]
     elif 0 < asked.sample < len(found):
         drawn = random.Random(asked.seed).sample(found, asked.sample)  # noqa: S311  # A sample, not a secret.
-    reach = _reached(session.items, {each.key for each in found})
+    reach = _reached(session.items, {each.key for each in found}, asked.seconds)
     trial = Trial(reach, asked.jobs, session.config.args)
     trial.run(sorted(drawn, key=lambda each: (each.key, each.line)))
     _say(trial.report(len(found)))
@@ -116,26 +117,27 @@ class Reach:
     tests: dict[Key, set[str]]
     seconds: dict[str, float]
     failed: list[str]
+    limit: float
 
     def of(self, key: Key) -> list[str]:
         """Return the tests to try, the fastest first."""
         chosen, spent = [], 0.0
         for name in sorted(self.tests.get(key, ()), key=self.seconds.__getitem__):
             spent += self.seconds[name]
-            if chosen and spent > SECONDS:
+            if chosen and spent > self.limit:
                 break
             chosen.append(name)
         return chosen
 
 
-def _reached(items: list[pytest.Item], keys: set[Key]) -> Reach:
+def _reached(items: list[pytest.Item], keys: set[Key], limit: float) -> Reach:
     """Run every test once, in a process of its own, and watch."""
     if "cel.grammar" not in repr(keys):
         parser()  # Built once for all processes: it takes longer than most tests.
     tests, seconds, failed = pickle.loads(_in_child(lambda: pickle.dumps(_watched(items, keys))))  # noqa: S301
     for name in failed:
         _say(f"left out, because it fails by itself: {name}")
-    return Reach({item.nodeid: item for item in items}, tests, seconds, failed)
+    return Reach({item.nodeid: item for item in items}, tests, seconds, failed, limit)
 
 
 def _watched(
