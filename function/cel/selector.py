@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from function.cel.environment import Environment
     from function.cel.subject import Subject
 
-COMPILED, LONG, COMPILED_LONG = 4096, 512, 64
+COMPILED, LONG, COMPILED_LONG = 4096, 512, 256
 """Selectors of each level kept compiled; those longer than `LONG` characters, which take up to 70 bytes for
 each of them, apart and not as many."""
 

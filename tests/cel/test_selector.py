@@ -22,6 +22,7 @@ from function.cel import (
 )
 from function.cel.errors import EvaluationError
 from function.cel.grammar import PATCHES, packaged_grammar, patched
+from function.cel.selector import COMPILED_LONG
 from tests.cel.devices import B200, H100, H200, L4, MIXED, bound, says
 
 GPU = "gpu.nvidia.com"
@@ -346,7 +347,7 @@ def test_a_selector_is_compiled_once(compile_: Any, source: str) -> None:
 def test_of_long_selectors_only_the_latest_are_kept_compiled_for_they_are_large() -> None:
     first = compile_device(long(0))
     assert compile_device(long(0)) is first
-    for number in range(1, 65):
+    for number in range(1, COMPILED_LONG + 1):
         compile_device(long(number))
     assert compile_device(long(0)) is not first
 
