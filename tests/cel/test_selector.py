@@ -385,6 +385,19 @@ LEVELS = [
     (compile_node, the_node, "node.name == 'h100-pool' && node.className == 'h100x8'", "match"),
     (compile_node, the_node, "node.attributes['modelplane.ai/networking'].startsWith('ib-')", "match"),
     (compile_node, the_node, "node.attributes['gone'] == 1", "error"),
+    (
+        compile_node,
+        the_node,
+        "node.?name.value() == 'h100-pool' && node.?className.value() == 'h100x8'",
+        "match",
+    ),
+    (compile_node, the_node, "node.?attributes.value().size() == 1", "match"),
+    (
+        compile_cluster,
+        the_cluster,
+        "cluster.?name.value() == 'use1' && cluster.?labels.value().size() == 2",
+        "match",
+    ),
 ]
 
 

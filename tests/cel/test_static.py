@@ -171,6 +171,14 @@ def test_a_mistake_has_a_place_and_says_what_was_expected(
 
 FINE = [
     ("different types have an order, if numbers", "1 < 1.5 && 2u > 1 && 1.5 >= 1u", "match"),
+    (
+        "a dyn in either branch makes dyn of both",
+        "(true ? dyn('a') : 1) == 'a' && (false ? 1 : dyn('a')) == 'a'",
+        "match",
+    ),
+    ("null before a time makes null of both", "(true ? null : timestamp(0)) == duration('1s')", "nomatch"),
+    ("after it the time stays", "(true ? timestamp(0) : null) == duration('1s')", "compile"),
+    ("an empty list fits any", "(true ? [] : [1]) == [] && [[], [1]].size() == 2", "match"),
     ("trailing commas in lists and maps", "[1,] == [1] && {1: 2,} == {1: 2}", "match"),
     ("and in messages", "google.protobuf.Int32Value{value: 1,} == 1", "match"),
     ("comments to the end of the line", "true // || false\n&& false", "nomatch"),
