@@ -19,6 +19,7 @@ COSTS = [
     ("a literal is free", "true", 0),
     ("a path costs its steps", f"{D}.yes", 4),
     ("comparison of short texts one", f'{D}.s == "fish"', 5),
+    ("with what turns out to be no text one", f'{D}.i == "fish"', 5),
     ("of long ones a tenth of the shorter", f'{D}.u + "123456" == "0123456789012"', 8),
     ("with a text as short as none nothing", f'{D}.empty == ""', 4),
     ("presence costs the way there", f"has({D}.s)", 3),

@@ -44,6 +44,7 @@ ESTIMATES = [
     ("names of domains have 63 characters", "device.attributes.map(d, d).size() == 2", 431),
     ("and there are 32 of them", "device.attributes.exists_one(x, x == 'a')", 132),
     ("lists join their sizes", "[1] + [2] == [1, 2]", 32),
+    ("for one, however long", "lists.range(30) + lists.range(30) == [1]", 94),
     ("texts join a tenth of both", '(device.driver + "3").contains("")', 9),
     ("short ones at least one", "'' + '' == ''", 1),
     ("bytes as well", "b'12345678901' + b'a' == b''", 2),

@@ -194,6 +194,11 @@ CONVERSIONS = [
         "match",
     ),
     ("of bytes that are no text", "string(b'\\xff') == ''", "compile"),
+    (
+        "of what is one already",
+        "timestamp(timestamp(0)) == timestamp(0) && duration(duration('1s')) == duration('1s')",
+        "match",
+    ),
     ("of whole doubles", "string(100.0) == '100' && string(120.5) == '120.5'", "match"),
     (
         "up to where Go writes them out",
@@ -452,6 +457,20 @@ OPTIONALS = [
     ("nor of a name", "cel.bind(x, optional.of(semver('1.0.0')), x.value() == semver('1.0.0'))", "error"),
     ("nor of optMap", f"{D}.?i.optMap(x, quantity('1')).value() == quantity('1')", "error"),
     ("a path is not taken apart", "(true ? device.capacity['d'].?q : optional.none()).hasValue()", "match"),
+    (
+        "nor one into what is computed",
+        "(true ? [optional.of(optional.of(1))][0] : optional.none()) == dyn(optional.of(1)) || (true ? {'a': optional.of(optional.of(1))}.a : optional.none()) == dyn(optional.of(1))",
+        "nomatch",
+    ),
+    (
+        "an optional step neither",
+        "(true ? [optional.of(1)][?0] : optional.none()) == dyn(optional.of(1)) || (true ? {'a': optional.of(1)}.?a : optional.none()) == dyn(optional.of(1))",
+        "nomatch",
+    ),
+    ("null in place of an optional has no methods", "(false ? optional.of(1) : null).hasValue()", "error"),
+    ("nor of a quantity", "(false ? quantity('1') : null).isInteger()", "error"),
+    ("nor of a version", "(false ? semver('1.0.0') : null).major() == 1", "error"),
+    ("nor of a time", "(false ? timestamp(0) : null).getFullYear() == 1970", "error"),
     ("unwrap of what is no optional", "optional.unwrap(dyn([1])) == [1]", "error"),
     (
         "a field that is there",

@@ -194,6 +194,13 @@ MESSAGES = [
     ("int(device.attributes['d'].max + dyn(1)) == 1", "integer overflow"),
     ("device.attributes['d'].i * 1.0 == 1.0", "no such overload: int * double"),
     ("uint(device.attributes['d'].neg) == 1u", "unsigned integer overflow"),
+    ("uint(double(device.attributes['d'].neg)) == 1u", "unsigned integer overflow"),
+    ("int(double(device.attributes['d'].max)) == 1", "integer overflow"),
+    (f"url('{'a' * 81}').getHost() == ''", f"URL parse error during conversion from string: '{'a' * 80}'"),
+    (
+        f"int(device.attributes['d'].s + '{'a' * 37}') == 1",
+        f"type conversion error from 'string' to 'int': 'fish{'a' * 36}'",
+    ),
     ("dyn([1]).unwrapOpt() == []", "no such overload: unwrap: an element is not an optional"),
     ("{b'a': 1} == {}", "unsupported key type"),
     ("dyn([1, 2]).join() == ''", "no such overload: join: an element is not a string"),

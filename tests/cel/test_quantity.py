@@ -224,6 +224,26 @@ CASES = [
         "match",
     ),
     (
+        "a sum turns decimal as well",
+        'cel.bind(s, quantity("1").add(1), s.isLessThan(quantity("0.5Mi")) && s.isInteger())',
+        "nomatch",
+    ),
+    (
+        "and if not compared stays",
+        'cel.bind(s, quantity("1").add(1), s.isInteger() && s.isInteger())',
+        "match",
+    ),
+    (
+        "a decimal sum changes by add as well",
+        'cel.bind(q, quantity("0.5Mi").add(1), q.add(1).compareTo(q) == 0)',
+        "match",
+    ),
+    (
+        "what a loop compares is what the device has",
+        f'(device.capacity["d"].exists(k, v, v.isLessThan(quantity("0.5Mi")) && false) || true) && {Q}.isInteger()',
+        "nomatch",
+    ),
+    (
         "approximately",
         f'{Q}.asApproximateFloat() == 85899345920.0 && quantity("0.5").asApproximateFloat() == 0.5',
         "match",

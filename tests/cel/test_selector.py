@@ -2,6 +2,7 @@
 # ruff: noqa: ANN001, E501, PERF401 - a case is one line
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,12 +18,13 @@ from function.cel import (
     compile_cluster,
     compile_device,
     compile_node,
+    environment,
     published,
     suggest,
 )
 from function.cel.errors import EvaluationError
 from function.cel.grammar import PATCHES, packaged_grammar, patched
-from function.cel.selector import COMPILED_LONG
+from function.cel.selector import COMPILED_LONG, compiled
 from tests.cel.devices import B200, H100, H200, L4, MIXED, bound, says
 
 GPU = "gpu.nvidia.com"
@@ -326,6 +328,24 @@ def test_two_threads_give_the_answers_of_one() -> None:
         thread.join()
     assert len(answers) == 120
     assert all(answer == alone for answer in answers)
+
+
+def at_the_end_of_the_stack(work: Callable[[], Any]) -> Any:
+    """Return what the work does where it has just enough room not to fail."""
+    try:
+        return at_the_end_of_the_stack(work)
+    except RecursionError:
+        return work()
+
+
+def test_a_caller_that_leaves_no_room_on_the_stack_is_told_so() -> None:
+    text = "[1].all(x, x == 1) && cel.bind(y, 2, [y].all(z, z == 2))"
+    selector = compiled(text, environment.DEVICE)
+    subject = bound(H200)
+    with pytest.raises(CompileError, match=r"^1:1: the caller left no room on the stack$"):
+        at_the_end_of_the_stack(lambda: compiled(text, environment.DEVICE))
+    found = at_the_end_of_the_stack(lambda: selector.evaluate(subject))
+    assert (found.kind, found.message) == ("error", "the caller left no room on the stack")
 
 
 def long(number: int) -> str:

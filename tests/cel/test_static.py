@@ -176,6 +176,16 @@ FINE = [
         "(true ? dyn('a') : 1) == 'a' && (false ? 1 : dyn('a')) == 'a'",
         "match",
     ),
+    (
+        "a dyn in a list in either branch",
+        "(false ? [1] : [dyn('a')])[0] == 'a' && (true ? [dyn('a')] : [1])[0] == 'a'",
+        "match",
+    ),
+    (
+        "a dyn before a wrapper",
+        "(true ? dyn('a') : google.protobuf.Int32Value{value: 1}) == 'a'",
+        "match",
+    ),
     ("null before a time makes null of both", "(true ? null : timestamp(0)) == duration('1s')", "nomatch"),
     ("after it the time stays", "(true ? timestamp(0) : null) == duration('1s')", "compile"),
     ("an empty list fits any", "(true ? [] : [1]) == [] && [[], [1]].size() == 2", "match"),
