@@ -222,10 +222,8 @@ class _Sorting:
         return replica.deployment == self.deployment.name or replica.name in self.observed
 
     def add(self, replica: ModelReplica, document: Document) -> None:
-        """Sort one listed replica."""
-        if not self.concerns(replica):
-            self.charged.append(replica)
-        elif not self._is_observed(replica):
+        """Sort one listed replica that may be ours."""
+        if not self._is_observed(replica):
             self._sort_unobserved(replica, document)
 
     def _is_observed(self, replica: ModelReplica) -> bool:
@@ -268,7 +266,8 @@ def listed_own(
     """A deployment's own replicas as far as they are listed, in their order."""
     sorting = _Sorting(deployment, {}, set())
     for replica, document in listed:
-        sorting.add(replica, document)
+        if sorting.concerns(replica):
+            sorting.add(replica, document)
     return tuple(sorted(sorting.finish(), key=_order))
 
 
@@ -312,9 +311,10 @@ def read_fleet(
     sorting = _Sorting(deployment, by_name, identities | theirs)
     for document in request.required.get(REPLICAS, ()):
         replica = _replica(document, reuse, parse)
-        if parse is not replica_api.parse and sorting.concerns(replica):
-            replica = _replica(document, reuse)
-        sorting.add(replica, document)
+        if not sorting.concerns(replica):
+            sorting.charged.append(replica)
+            continue
+        sorting.add(replica if thorough else _replica(document, reuse), document)
     own = sorted((*sorting.finish(), *unmatched), key=_order)
     told_cache, cache = _cache(request, deployment)
     return Fleet(

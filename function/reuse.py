@@ -7,6 +7,7 @@ It may forget anything at any time and never changes an answer. Objects are reco
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -48,11 +49,11 @@ class Memory:
 
     def get(self, key: Hashable) -> tuple[int, Any] | None:
         """Return the entry, now the most recently used, or None."""
-        with self._lock:
-            entry = self._entries.get(key)
-            if entry is not None:
+        entry = self._entries.get(key)
+        if entry is not None:
+            with suppress(KeyError):  # Another thread may have pushed it out just now.
                 self._entries.move_to_end(key)
-            return entry
+        return entry
 
     def put(self, key: Hashable, size: int, value: Any) -> None:
         """Remember a value; forget the least recently used ones beyond the limit."""

@@ -292,6 +292,11 @@ class InferenceCluster(Model):
         return tuple(_pool(pool, declared.get(pool.name)) for pool in known)
 
     @cached_property
+    def shapes(self) -> tuple[tuple[int, ...] | None, ...]:
+        """The shapes of its pools."""
+        return tuple(pool.shape for pool in self.pools)
+
+    @cached_property
     def canonical(self) -> str:
         """What scheduling reads of it, as a text: equal texts decide alike."""
         return canonical(self)

@@ -138,15 +138,15 @@ class Fits:
 
     def cluster(self, engines: Sequence[Engine], cluster: InferenceCluster) -> ClusterFit:
         """Fit the engines of one shape of the deployment on a cluster."""
-        pools = cluster.pools
-        numbers = tuple(self.shape_of(pool) for pool in pools)
         spread = any(engine.pool_policy == "SameFabric" for engine in engines)
-        fabrics = tuple(pool.fabrics for pool in pools) if spread else ()
-        charged = tuple(pool.accounting for pool in pools) if cluster.counts_devices else ()
-        key = (tuple(map(id, engines)), numbers, fabrics, charged)
+        fabrics = tuple(pool.fabrics for pool in cluster.pools) if spread else ()
+        charged = tuple(pool.accounting for pool in cluster.pools) if cluster.counts_devices else ()
+        nodes = tuple(pool.node for pool in cluster.pools) if self._question.reads_nodes else ()
+        key = (*map(id, engines), cluster.shapes, fabrics, charged, nodes)
         found = self._known.clusters.get(key) or self._clusters.get(key)
         if found is None:
-            found = ClusterFit(tuple(self._engine(engine, pools, numbers) for engine in engines))
+            numbers = tuple(self.shape_of(pool) for pool in cluster.pools)
+            found = ClusterFit(tuple(self._engine(engine, cluster.pools, numbers) for engine in engines))
             room = len(self._known.clusters) < KNOWN_CLUSTERS
             (self._known.clusters if room else self._clusters)[key] = found
         return found

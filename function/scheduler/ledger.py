@@ -49,10 +49,11 @@ class Ledger:
 
     def charge(self, cluster: str, nodes: Mapping[str, int], gangs: Mapping[str, Gangs] = NO_GANGS) -> None:
         """Take of a cluster's pools: nodes, or gangs where pods are charged by devices."""
+        free = self._free
         for pool, count in nodes.items():
             key = (cluster, pool)
-            if key in self._free:
-                self._free[key] -= count
+            if key in free:
+                free[key] -= count
         for pool, taken in gangs.items():
             key = (cluster, pool)
             if key in self._packed:
@@ -77,7 +78,7 @@ class Ledger:
     def open(self, replica: ModelReplica, cluster: str) -> None:
         """Charge a replica that exists and remember that it holds its place."""
         if replica.nodes:
-            self.occupy(replica, cluster)
+            self.charge(cluster, replica.nodes, self._gangs(replica) if self._packed else NO_GANGS)
             self._held[cluster].append(replica)
 
     def holding(self, cluster: str, pool: str) -> list[ModelReplica]:

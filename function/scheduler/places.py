@@ -56,11 +56,13 @@ class Places:
         filters = standing(self._question)
         eligible = []
         for name, cluster in self._question.fleet.clusters.items():
-            rejected = next((found for each in filters if (found := each.reject(cluster))), None)
-            if rejected is None:
-                eligible.append(cluster)
+            for each in filters:
+                rejected = each.reject(cluster)
+                if rejected is not None:
+                    self._gated[name] = rejected
+                    break
             else:
-                self._gated[name] = rejected
+                eligible.append(cluster)
         return eligible
 
     def touch(self, cluster: str) -> None:
