@@ -77,6 +77,24 @@ def test_warm_only_what_changed_is_parsed(small: Requests) -> None:
     assert 0 < asked(function, small.next())["parsed"] <= 7 + len(small.fleet.observed)
 
 
+def test_warm_nothing_is_matched_again_until_the_deployment_or_a_pool_changes() -> None:
+    requests = Requests(fleet(SMALL, seed=9))
+    function = Function(log=Counting(), memory=Memory(256 << 20))
+    cold, warm = (asked(function, requests.next())["pool_matches"] for _ in range(2))
+    found = requests.fleet
+    pool = found.clusters[0]["status"]["gpuPools"][0]
+    pool["devices"][0]["attributes"]["driverVersion"] = {"version": "999.0.0"}
+    found.clusters[0]["metadata"]["resourceVersion"] = "changed"
+    requests.refresh([found.clusters[0]])
+    another_pool = asked(function, requests.next())["pool_matches"]
+    found.deployment["metadata"]["resourceVersion"] = "changed"
+    requests.refresh([found.deployment])
+    another_deployment = asked(function, requests.next())["pool_matches"]
+    assert warm == 0
+    assert 0 < another_pool <= 3, "three members, one new shape"
+    assert another_deployment >= cold
+
+
 def test_without_reuse_everything_is_parsed_every_time(small: Requests) -> None:
     function = Function(log=Counting())
     assert asked(function, small.next())["parsed"] == asked(function, small.next())["parsed"] > 0
