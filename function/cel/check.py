@@ -128,7 +128,7 @@ class Checker:
 
     def select(self, node: Select, scope: Scope) -> TypeSteps:
         """Return the type of a selection."""
-        name = None if node.test else self.qualified(node, scope)
+        name = self.qualified(node, scope)
         if name in TYPE_IDENTIFIERS:
             return self.type_value(node, str(name))
         found = self.field((yield node.operand, scope), node.field, node.span.at)
