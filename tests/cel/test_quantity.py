@@ -255,6 +255,7 @@ CASES = [
     ),
     ("of the endless", 'quantity("1e400").asApproximateFloat() == double("inf")', "match"),
     ("below zero", 'quantity("-1e400").asApproximateFloat() == double("-inf")', "match"),
+    ("written out", f'quantity("-{"9" * 400}").asApproximateFloat() == double("-inf")', "match"),
     ("a text does not compare", f'{Q}.isGreaterThan("1Gi")', "compile"),
     ("nor a version", f'{Q}.compareTo(semver("1.0.0")) == 0', "compile"),
     ("a dyn that is none", f'{Q}.compareTo(device.attributes["d"].i) == 0', "error"),
