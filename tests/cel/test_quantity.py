@@ -193,6 +193,7 @@ CASES = [
     ),
     ("a decimal sum is no integer", 'quantity("1.5").add(quantity("1.5")).isInteger()', "nomatch"),
     ("a sum on the right has no equality", f'quantity("81Gi") == {Q}.add(quantity("1Gi"))', "error"),
+    ("nor has a decimal one", 'quantity("524289") == quantity("0.5Mi").add(1)', "error"),
     ("!= makes that true", f'quantity("81Gi") != {Q}.add(quantity("1Gi"))', "match"),
     (
         "int64 compared with decimal turns decimal",
