@@ -18,6 +18,8 @@ D = 'device.attributes["d"]'
 COSTS = [
     ("a literal is free", "true", 0),
     ("a path costs its steps", f"{D}.yes", 4),
+    ("by index as well", 'device.attributes["d"]["yes"]', 4),
+    ("a branch by index, less the variable", 'true ? device.attributes["d"]["yes"] : false', 3),
     ("comparison of short texts one", f'{D}.s == "fish"', 5),
     ("with what turns out to be no text one", f'{D}.i == "fish"', 5),
     ("of long ones a tenth of the shorter", f'{D}.u + "123456" == "0123456789012"', 8),
@@ -72,6 +74,8 @@ COSTS = [
     ("reverse: its elements and a list", "[1, 2].reverse() == [2, 1]", 14),
     ("slice: its elements and a list", "[1, 2, 3].slice(0, 2) == [1, 2]", 14),
     ("formats: their pattern", "format.dns1123Label().validate('abc').hasValue()", 10),
+    ("a text of nine is a tenth", "format.dns1123Label().validate('abcdefghi').hasValue()", 10),
+    ("of ten two", "format.dns1123Label().validate('abcdefghij').hasValue()", 18),
     ("blocks", "cidr('10.0.0.0/8').containsCIDR('10.0.0.0/8')", 5),
     ("addresses in blocks", "cidr('10.0.0.0/8').containsIP('10.0.0.1')", 3),
     ("canonical: the text twice", "ip.isCanonical('10.0.0.1')", 2),

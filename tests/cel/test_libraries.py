@@ -30,6 +30,7 @@ STRINGS = [
     ),
     ("indexOf from beyond", "'abc'.indexOf('a', 30) == -1", "match"),
     ("indexOf from before", "'abc'.indexOf('a', -1) == 0", "error"),
+    ("lastIndexOf goes back to the first", "'abc'.lastIndexOf('a', 2) == 0", "match"),
     ("indexOf is the first from there on", "'banana'.indexOf('a', 2) == 3", "match"),
     (
         "lastIndexOf",
@@ -279,6 +280,7 @@ LISTS = [
         "match",
     ),
     ("of nothing", "[].max() == 1", "error"),
+    ("lastIndexOf goes back to the first element", "[5, 6].lastIndexOf(5) == 0", "match"),
     ("isSorted of equal numbers", "[1.0, 1.0].isSorted() && [dyn(1), dyn(1.0), dyn(2u)].isSorted()", "match"),
     ("isSorted of falling ones", "[2.0, 1.0].isSorted() || [dyn(2), dyn(1.0)].isSorted()", "nomatch"),
     ("max and min of doubles", "[1.5, 2.5, 0.5].max() == 2.5 && [1.5, 2.5, 0.5].min() == 0.5", "match"),

@@ -201,6 +201,7 @@ MESSAGES = [
         f"int(device.attributes['d'].s + '{'a' * 37}') == 1",
         f"type conversion error from 'string' to 'int': 'fish{'a' * 36}'",
     ),
+    ("device.attributes['d'].min % -1 == 0", "integer overflow"),
     ("dyn([1]).unwrapOpt() == []", "no such overload: unwrap: an element is not an optional"),
     ("{b'a': 1} == {}", "unsupported key type"),
     ("dyn([1, 2]).join() == ''", "no such overload: join: an element is not a string"),
