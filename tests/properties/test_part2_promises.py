@@ -244,9 +244,10 @@ def scaled(world: World, to: int) -> World:
     return made
 
 
-def up(world: World, answer: Answer) -> Iterator[str]:
-    """P14: when more are wanted, everything stays where it is."""
-    more = run(scaled(world, world.deployment["spec"]["replicas"] + 2))
+def up(world: World, _: Answer) -> Iterator[str]:
+    """P14: when more are wanted, everything stays where it is (minReplicas aside: it holds replacements)."""
+    wanted = world.deployment["spec"]["replicas"]
+    answer, more = run(scaled(world, wanted)), run(scaled(world, wanted + 2))
     for key, each in answer.replicas.items():
         if key in world.observed and (key not in more.desired or pools(more.desired[key]) != pools(each)):
             yield f"{key} does not stay when more are wanted"
