@@ -78,7 +78,7 @@ class Ledger:
     def open(self, replica: ModelReplica, cluster: str) -> None:
         """Charge a replica that exists and remember that it holds its place."""
         if replica.nodes:
-            self.charge(cluster, replica.nodes, self._gangs(replica) if self._packed else NO_GANGS)
+            self.occupy(replica, cluster)
             self._held[cluster].append(replica)
 
     def holding(self, cluster: str, pool: str) -> list[ModelReplica]:
