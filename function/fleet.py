@@ -311,10 +311,10 @@ def read_fleet(
     sorting = _Sorting(deployment, by_name, identities | theirs)
     for document in request.required.get(REPLICAS, ()):
         replica = _replica(document, reuse, parse)
-        if not sorting.concerns(replica):
-            sorting.charged.append(replica)
-            continue
-        sorting.add(replica if thorough else _replica(document, reuse), document)
+        if replica.deployment != deployment.name and replica.name not in by_name:
+            sorting.charged.append(replica)  # Somebody else's, as most of a large fleet are.
+        else:
+            sorting.add(replica if thorough else _replica(document, reuse), document)
     own = sorted((*sorting.finish(), *unmatched), key=_order)
     told_cache, cache = _cache(request, deployment)
     return Fleet(

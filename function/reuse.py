@@ -7,9 +7,8 @@ It may forget anything at any time and never changes an answer. Objects are reco
 from __future__ import annotations
 
 from collections import OrderedDict
-from contextlib import suppress
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
@@ -23,8 +22,20 @@ OVERHEAD = 600
 """Bytes charged for an entry whatever its object: its key, its place in the table."""
 
 
+class Entry(Generic[T]):
+    """A value, what it is charged, and whether somebody has asked for it lately."""
+
+    __slots__ = ("charge", "used", "value")
+
+    def __init__(self, charge: int, value: T) -> None:
+        self.charge, self.value, self.used = charge, value, False
+
+
 class Memory:
-    """The least recently used entries leave when the bound in bytes is reached. Safe for many threads.
+    """What was not asked for lately leaves when the bound in bytes is reached. Safe for many threads.
+
+    Entries wait in line; the first one leaves, unless it was used since it last stood there: then it goes to
+    the end (the clock algorithm). So a hit, of which a large request has thousands, costs next to nothing.
 
     An entry is charged as many bytes as its object has on the wire, and `OVERHEAD`: what is kept of an
     object is a few of its fields, in a form that takes more room.
@@ -34,8 +45,10 @@ class Memory:
         """Remember up to `limit` bytes."""
         self._limit = limit
         self._lock = Lock()
-        self._entries: OrderedDict[Hashable, tuple[int, Any]] = OrderedDict()
+        self._entries: OrderedDict[Hashable, Entry[Any]] = OrderedDict()
         self._bytes = 0
+        self.find = self._entries.get
+        """Return the entry of a key, or None. Whoever uses it says so on the entry."""
 
     @property
     def entries(self) -> int:
@@ -47,26 +60,26 @@ class Memory:
         """What they are charged, in bytes: never more than the limit."""
         return self._bytes
 
-    def get(self, key: Hashable) -> tuple[int, Any] | None:
-        """Return the entry, now the most recently used, or None."""
-        entry = self._entries.get(key)
-        if entry is not None:
-            with suppress(KeyError):  # Another thread may have pushed it out just now.
-                self._entries.move_to_end(key)
-        return entry
-
     def put(self, key: Hashable, size: int, value: Any) -> None:
-        """Remember a value; forget the least recently used ones beyond the limit."""
+        """Remember a value; forget what was not used lately beyond the limit."""
         charge = size + OVERHEAD
         if charge > self._limit:
             return
         with self._lock:
             replaced = self._entries.pop(key, None)
-            self._bytes += charge - (replaced[0] if replaced else 0)
-            self._entries[key] = (charge, value)
+            self._bytes += charge - (replaced.charge if replaced else 0)
+            self._entries[key] = Entry(charge, value)
             while self._bytes > self._limit:
-                _, (forgotten, _) = self._entries.popitem(last=False)
-                self._bytes -= forgotten
+                self._turn()
+
+    def _turn(self) -> None:
+        """Let the first in line go, or to the end."""
+        key, first = self._entries.popitem(last=False)
+        if first.used:
+            first.used = False
+            self._entries[key] = first
+        else:
+            self._bytes -= first.charge
 
 
 class Session:
@@ -89,17 +102,18 @@ class Session:
         returns must never change its value. An exception is passed on and not remembered.
         """
         document = document.opened()
-        identity = None if self._memory is None else document.identity
-        if self._memory is None or identity is None:
+        memory = self._memory
+        identity = None if memory is None else document.identity
+        if memory is None or identity is None:
             self.parses += 1
             return parse(document)
         key = (parse, identity)
-        entry = self._memory.get(key)
+        entry: Entry[T] | None = memory.find(key)
         if entry is not None:
+            entry.used = True
             self.reuses += 1
-            value: T = entry[1]
-            return value
+            return entry.value
         self.parses += 1
         value = parse(document)
-        self._memory.put(key, len(getattr(document, "content", b"")) + self._room.get(parse, 0), value)
+        memory.put(key, len(getattr(document, "content", b"")) + self._room.get(parse, 0), value)
         return value

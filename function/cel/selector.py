@@ -69,6 +69,11 @@ class Program:
         self.reads: frozenset[Reference] = references(checked.environment, read)
         self._projection = Projection(checked.environment, read)
 
+    @cached_property
+    def named(self) -> tuple[Reference, ...]:
+        """What it reads, sorted by name."""
+        return tuple(sorted(self.reads, key=str))
+
     def evaluate(self, subject: Subject) -> Outcome:  # noqa: PLR0911 - one for each outcome
         """Return what the expression says about a subject. Never raises."""
         if subject.problem:

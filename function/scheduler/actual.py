@@ -20,8 +20,7 @@ def actual(selector: Selector, subject: Subject) -> str:
     """What the subject publishes where the first failing term reads; empty when it reads nothing."""
     for term in selector.conjuncts():
         if term.evaluate(subject).kind != "match":
-            named = [each for each in sorted(term.reads, key=str) if each.id or each.kind not in _MAPS]
-            told = [_told(subject, each) for each in named]
+            told = [_told(subject, each) for each in term.named if each.id or each.kind not in _MAPS]
             return ", ".join(told) or f"{term.source} is false"
     return ""
 
@@ -38,6 +37,9 @@ def _path(reference: Reference) -> tuple[str | None, ...]:
 
 
 def _under(subject: Subject, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    if path in subject.content:
+        yield path[-1], _text(subject.content[path])
+        return
     for found, content in subject.content.items():
         if found[: len(path)] == path:
             yield found[-1], _text(content)

@@ -18,7 +18,8 @@ from function.scheduler.resolve import Match, resolve, resolve_every
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from function.api import Engine, InferenceCluster, Member, Pool
+    from function.api import Device, DeviceRequest, Engine, InferenceCluster, Member, Pool, StampedMember
+    from function.api.deployment import SubRequest
     from function.scheduler.options import Verdict, Verdicts
     from function.scheduler.question import Question
 
@@ -66,6 +67,7 @@ class Known:
         self.shapes: dict[object, tuple[int, object]] = {}
         self.rows: dict[tuple[int, int], tuple[Engine, tuple[Verdict, ...]]] = {}
         self.members: dict[tuple[int, int], tuple[Member, Verdict]] = {}
+        self.stamped: dict[tuple[object, ...], tuple[Member, Verdict]] = {}
         self.singles: dict[tuple[int, int, int], tuple[Engine, EngineOption | Rejection, bool]] = {}
         self.clusters: dict[tuple[object, ...], ClusterFit] = {}
 
@@ -74,7 +76,7 @@ class Known:
         """What is known of a question's deployment, unless that has become too much."""
         notes, name = question.deployment.notes, f"fits within {question.config.search_budget} steps"
         found = notes.get(name)
-        if found is None or len(found.shapes) > KNOWN:
+        if found is None or len(found.shapes) > KNOWN or len(found.stamped) > KNOWN_CLUSTERS:
             found = notes[name] = cls()
         return found
 
@@ -107,6 +109,26 @@ class Fits:
             self.matched += 1
             found = self._known.members[key] = (member, self._match(member, pool))
         return found[1]
+
+    def as_stamped(self, member: Member, stamped: StampedMember, pool: Pool) -> Verdict:
+        """Match a member against its pinned pool, using only entries that give the requests as stamped."""
+        key = (id(member), stamped.requests, self.shape_of(pool))
+        found = self._known.stamped.get(key)
+        if found is None:
+            found = self._known.stamped[key] = (member, self._match_stamped(member, stamped, pool))
+        return found[1]
+
+    def _match_stamped(self, member: Member, stamped: StampedMember, pool: Pool) -> Verdict:
+        claims = {each.name: (each.device_class, each.count) for each in stamped.requests}
+
+        def allowed(request: DeviceRequest, sub: SubRequest, device: Device) -> bool:
+            claimed = claims.get(request.name)
+            if claimed is None:
+                return not device.claimable
+            return device.claimable and claimed == (device.device_class_name, sub.count)
+
+        steps = self._question.config.search_budget
+        return resolve(self._question.selectors, member, pool.devices or (), steps=steps, allowed=allowed)
 
     def _row(self, engine: Engine, pool: Pool, shape: int) -> tuple[Verdict, ...]:
         """Match every member of an engine against one pool."""

@@ -21,24 +21,30 @@ class Indices:
         """Note every identity and name in use."""
         self._deployment = deployment
         self._taken = set(fleet.taken)
-        self._names = {each.name for each in _replicas(fleet) if each.namespace == deployment.namespace}
-        self._names |= {own.replica.name for own in fleet.own}
-        self._on_cluster = {(each.cluster, each.name) for each in _replicas(fleet)}
+        self._fleet = fleet
+        self._given: set[str] = set()
+        self._everybodys = {each.name for each in _replicas(fleet)}
 
     def take(self, cluster: str) -> tuple[Identity, str]:
         """Take the lowest free index on a cluster, and its object name."""
         for index in count():
             identity = Identity(cluster, index)
             name = object_name(self._deployment.name, identity)
-            if (
-                identity not in self._taken
-                and name not in self._names
-                and (cluster, name) not in self._on_cluster
-            ):
+            if identity not in self._taken and name not in self._given and not self._clashes(cluster, name):
                 self._taken.add(identity)
-                self._names.add(name)
+                self._given.add(name)
                 return identity, name
         raise AssertionError  # pragma: no cover - there are more indices than replicas
+
+    def _clashes(self, cluster: str, name: str) -> bool:
+        """Whether a replica of our namespace, one of our own, or one on the same cluster has the name."""
+        if name not in self._everybodys:
+            return False
+        namespace = self._deployment.namespace
+        return any(own.replica.name == name for own in self._fleet.own) or any(
+            each.name == name and (each.namespace == namespace or each.cluster == cluster)
+            for each in _replicas(self._fleet)
+        )
 
 
 def _replicas(fleet: Fleet) -> Iterator[ModelReplica]:

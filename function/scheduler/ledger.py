@@ -30,10 +30,11 @@ class Ledger:
         self._free: dict[Key, int] = {}
         self._packed: dict[Key, Packing] = {}
         for cluster in clusters:
+            name = cluster.name
             for pool in cluster.pools:
-                self._free[cluster.name, pool.name] = pool.nodes
+                self._free[name, pool.name] = pool.nodes
                 if pool.accounting == "Device":
-                    self._packed[cluster.name, pool.name] = Packing(pool.nodes, kinds_of(pool))
+                    self._packed[name, pool.name] = Packing(pool.nodes, kinds_of(pool))
         self._sizes = dict(self._free)
         self._kinds = dict(self._packed)
         self._held: dict[str, list[ModelReplica]] = defaultdict(list)
@@ -80,6 +81,23 @@ class Ledger:
         if replica.nodes:
             self.occupy(replica, cluster)
             self._held[cluster].append(replica)
+
+    def open_all(self, replicas: Iterable[ModelReplica]) -> None:
+        """Open with replicas that stand where their specs say: most of a large fleet, so in one go."""
+        if self._packed:
+            for replica in replicas:
+                self.open(replica, replica.cluster)
+            return
+        free, held = self._free, self._held
+        for replica in replicas:
+            nodes = replica.nodes
+            if nodes:
+                cluster = replica.cluster
+                held[cluster].append(replica)
+                for pool in nodes:
+                    key = (cluster, pool)
+                    if key in free:
+                        free[key] -= nodes[pool]
 
     def holding(self, cluster: str, pool: str) -> list[ModelReplica]:
         """Existing replicas that hold something of a pool."""

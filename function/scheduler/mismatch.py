@@ -14,14 +14,12 @@ from function.fleet import Told
 from function.scheduler.accounting import Packing, lacking, minus, stamped_gangs, total
 from function.scheduler.decision import Kept, Mismatch
 from function.scheduler.reason import Reason, Rejection
-from function.scheduler.resolve import Match, errs, resolve
+from function.scheduler.resolve import Match, errs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from function.api import (
-        Device,
-        DeviceRequest,
         Engine,
         InferenceCluster,
         Member,
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
         StampedEngine,
         StampedMember,
     )
-    from function.api.deployment import Shape, SubRequest
+    from function.api.deployment import Shape
     from function.fleet import Own
     from function.scheduler.accounting import Gangs
     from function.scheduler.fit import Fits
@@ -82,34 +80,16 @@ def _pairs(engines: tuple[Engine, ...], stamped: tuple[StampedEngine, ...]) -> I
             yield engine, by_role[member.role], member
 
 
-def _as_stamped(stamped: StampedMember) -> Mapping[str, tuple[str, int]]:
-    return {each.name: (each.device_class, each.count) for each in stamped.requests}
-
-
-def _resolves_as_stamped(
-    question: Question, member: Member, stamped: StampedMember, pool: Pool
-) -> Match | Rejection:
-    """Resolve on the pinned pool, using only entries that give the requests as they are stamped."""
-    claims = _as_stamped(stamped)
-
-    def allowed(request: DeviceRequest, sub: SubRequest, device: Device) -> bool:
-        claimed = claims.get(request.name)
-        if claimed is None:
-            return not device.claimable
-        return device.claimable and claimed == (device.device_class_name, sub.count)
-
-    steps = question.config.search_budget
-    return resolve(question.selectors, member, pool.devices or (), steps=steps, allowed=allowed)
-
-
 def _on_pool(question: Question, fits: Fits, pair: Pair, pool: Pool) -> Finding | None:
     """Compare one member with its pinned pool's published devices."""
     _, member, stamped = pair
     barred = fits.node_verdict(member, pool)
-    if barred is None and set(_as_stamped(stamped)) <= {request.name for request in member.requests}:
+    if barred is None and {each.name for each in stamped.requests} <= {
+        request.name for request in member.requests
+    }:
         if pool.devices is None:
             return Finding(None, f"pool {pool.name} does not publish its devices")
-        found = _resolves_as_stamped(question, member, stamped, pool)
+        found = fits.as_stamped(member, stamped, pool)
         if isinstance(found, Match):
             return None
         barred = found

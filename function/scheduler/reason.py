@@ -78,14 +78,24 @@ class Rejection:
 
     def at(self, *, alternative: str = "", pool: str = "", engine: str = "", member: str = "") -> Rejection:
         """The same rejection, and those below it, with the place where it happened filled in."""
-        below = {"alternative": alternative, "pool": pool, "engine": engine, "member": member}
-        return replace(
-            self,
+        below = self.parts and tuple(
+            [each.at(alternative=alternative, pool=pool, engine=engine, member=member) for each in self.parts]
+        )
+        return Rejection(  # What dataclasses.replace does, in half the time: there are thousands.
+            reason=self.reason,
+            detail=self.detail,
             alternative=self.alternative or alternative,
             pool=self.pool or pool,
             engine=self.engine or engine,
             member=self.member or member,
-            parts=tuple(each.at(**below) for each in self.parts),
+            request=self.request,
+            rank=self.rank,
+            selector=self.selector,
+            device=self.device,
+            needs=self.needs,
+            free=self.free,
+            total=self.total,
+            parts=below,
         )
 
     @property

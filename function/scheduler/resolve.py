@@ -10,7 +10,7 @@ of those is taken, so a Synthetic entry listed first never hides a DRA entry tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from function.scheduler.actual import actual
@@ -290,19 +290,21 @@ def errs(selectors: Selectors, member: Member, devices: Sequence[Device]) -> boo
 
 def _why_none(selectors: Selectors, request: DeviceRequest, devices: Sequence[Device]) -> Rejection:
     """Say why no device entry covers a request, by the entry that came closest."""
-    closest: tuple[tuple[int, int, bool], Rejection] | None = None
+    closest: tuple[int, SubRequest, Device, Probe] | None = None
+    deepest: tuple[int, int, bool] | None = None
     for rank, sub in enumerate(request.ranked):
         for device in meant(selectors, sub, devices):
             said = probe(selectors, sub, device)
             depth = (_DEEPEST_LAST.index(said.kind), said.selector, device.name == request.name)
-            if closest is None or depth > closest[0]:
-                found = _one_entry(selectors, request, sub, device, said)
-                closest = (depth, replace(found, rank=rank) if rank else found)
-    return closest[1] if closest else Rejection(Reason.NoMatchingDevice, request=request.name)
+            if deepest is None or depth > deepest:
+                deepest, closest = depth, (rank, sub, device, said)
+    if closest is None:
+        return Rejection(Reason.NoMatchingDevice, request=request.name)
+    return _one_entry(selectors, request, *closest)
 
 
 def _one_entry(
-    selectors: Selectors, request: DeviceRequest, sub: SubRequest, device: Device, said: Probe
+    selectors: Selectors, request: DeviceRequest, rank: int, sub: SubRequest, device: Device, said: Probe
 ) -> Rejection:
     short = said.kind == "match"
     return Rejection(
@@ -310,6 +312,7 @@ def _one_entry(
         detail=said.message
         or ("" if short else actual(selectors.device[sub.selectors[said.selector].cel], device.subject)),
         request=request.name,
+        rank=rank,
         selector=None if short else said.selector,
         device=device.name or device.driver,
         needs=sub.count if short else None,

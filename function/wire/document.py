@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from zlib import adler32
 
+from google.protobuf.message import DecodeError
+
 from function.exchange import Plain, Unreadable
-from function.wire import read
+from function.wire import messages, read
 from function.wire.charge import charged
 
 if TYPE_CHECKING:
@@ -17,17 +17,20 @@ if TYPE_CHECKING:
     from function.exchange import Charged, Shape
 
 _EMPTY = b"\x1a\x00"  # The value "".
-_STRING = b"\x1a"
+_STRING = 0x1A
+_parse = messages.Struct.FromString
 
 
-@dataclass(frozen=True, slots=True)
 class WireDocument:
     """An object as the bytes of its Struct, decoded where somebody looks.
 
     `plain` and `project` raise `Unreadable` when the bytes they look at are no object or nest too deep.
     """
 
-    content: bytes | memoryview
+    __slots__ = ("content",)
+
+    def __init__(self, content: bytes | memoryview) -> None:
+        self.content = content
 
     def opened(self) -> OpenDocument:
         """Return the object with its keys and those of its metadata at hand."""
@@ -61,9 +64,12 @@ class OpenDocument:
         self._top: Any = None
         self._metadata: Any = None
         """None where there is none to read; whoever wants to read it is told why."""
-        with suppress(Unreadable):
-            self._top = top = read.level(content)
-            self._metadata = read.inner_level(top["metadata"]) if "metadata" in top else None
+        try:
+            self._top = top = _parse(content).fields
+            if "metadata" in top:
+                self._metadata = read.inner_level(top["metadata"])
+        except (DecodeError, Unreadable):
+            pass
 
     def opened(self) -> OpenDocument:
         """Return itself."""
@@ -77,15 +83,25 @@ class OpenDocument:
         compared; their number and their sum do not depend on the order. They tell apart two contents
         that carry one resource version, as a hand-edited file or a restored etcd can have.
         """
-        top, metadata = self._top, self._metadata
-        if metadata is None or "uid" not in metadata or "resourceVersion" not in metadata:
+        if self._metadata is None:
             return None
-        uid, version = metadata["uid"], metadata["resourceVersion"]
-        if _EMPTY in (uid, version) or uid[:1] != _STRING or version[:1] != _STRING:
+        told, top, content = self._metadata.get, self._top.get, self.content
+        uid, version = told("uid"), told("resourceVersion")
+        if not uid or not version or _EMPTY in (uid, version):
             return None
-        size, total = len(self.content), adler32(self.content) & 0xFFFF
-        name, namespace = metadata.get("name"), metadata.get("namespace")
-        return uid, version, size, total, name, namespace, top.get("kind"), top.get("apiVersion")
+        if uid[0] != _STRING or version[0] != _STRING:
+            return None
+        total = adler32(content) & 0xFFFF
+        return (
+            uid,
+            version,
+            len(content),
+            total,
+            told("name"),
+            told("namespace"),
+            top("kind"),
+            top("apiVersion"),
+        )
 
     def plain(self) -> dict[str, Plain]:
         """Return the whole object."""

@@ -75,8 +75,12 @@ def level(content: bytes | memoryview) -> Any:
 def inner_level(content: bytes) -> Any:
     """Return one level of the Struct inside the bytes of a value, or None when it is something else."""
     size = len(content)
-    usual = size > _HEAD and content[0] == _STRUCT and content[1] >= _SHORT > content[2]
-    if usual and content[1] & 0x7F | content[2] << 7 == size - _HEAD:  # Two bytes of length.
+    if (
+        size > _HEAD
+        and content[0] == _STRUCT
+        and content[1] >= _SHORT > content[2]  # Two bytes of length.
+        and content[1] & 0x7F | content[2] << 7 == size - _HEAD
+    ):
         return level(content[_HEAD:])
     payload = inner(content)
     return None if payload is None else level(payload)

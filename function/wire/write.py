@@ -24,8 +24,11 @@ _FIRST, _SECOND, _TEXT, _OBJECT, _LIST = 0x0A, 0x12, 0x1A, 0x2A, 0x32
 """Tags: the first field of a message and the second, then what a value holds."""
 _ONE, _TWO = 1 << 7, 1 << 14
 """From here on a length takes more than one byte, more than two."""
+_FEW = 64
+"""A text is short below so many characters."""
 _HEADS = {tag: tuple(bytes((tag, size)) for size in range(_ONE)) for tag in (_FIRST, _TEXT, _OBJECT, _LIST)}
 """Tag and length of what is short."""
+_ENTRY, _LENGTHS = _HEADS[_FIRST], tuple(bytes((size,)) for size in range(_ONE))
 
 
 Written = dict[int, bytes]
@@ -36,12 +39,44 @@ Only for as long as the maps live and do not change: for one answer."""
 
 def struct(content: Mapping[str, Plain], written: Written | None = None) -> bytes:
     """Return the bytes of a Struct. Raises TypeError for what JSON does not have."""
-    return b"".join([entry(key, value(content[key], written)) for key in sorted(content)])
+    entries = []
+    for key in sorted(content):
+        held = content[key]
+        kind = type(held)
+        if kind is int or (kind is str and len(held) < _FEW):
+            entries.append(_leaf_entry(key, held))
+        else:
+            entries.append(entry(key, value(held, written)))
+    return b"".join(entries)
+
+
+@lru_cache(maxsize=4_096)
+def _leaf_entry(key: str, held: str | int) -> bytes:
+    """Return the entry of a short text or a number: most stand in object after object."""
+    return entry(key, value(held))
+
+
+@lru_cache(maxsize=1_024)
+def _leaf_item(held: str) -> bytes:
+    """Return a short text as an item of a list."""
+    return _delimited(_FIRST, value(held))
+
+
+def _item(held: Plain, written: Written | None) -> bytes:
+    """Return one item of a list."""
+    if type(held) is str and len(held) < _FEW:
+        return _leaf_item(held)
+    return _delimited(_FIRST, value(held, written))
 
 
 def entry(key: str, written: bytes) -> bytes:
     """Return one map entry of a Struct, from its key and the bytes of its value."""
-    return _delimited(_FIRST, _key(key) + varint(len(written)) + written)
+    size = len(written)
+    held = _key(key) + (_LENGTHS[size] if size < _ONE else varint(size)) + written
+    size = len(held)
+    if size < _ONE:
+        return _ENTRY[size] + held
+    return _delimited(_FIRST, held)
 
 
 @lru_cache(maxsize=4_096)
@@ -53,13 +88,12 @@ def _key(key: str) -> bytes:
 def value(content: Plain, written: Written | None = None) -> bytes:
     """Return the bytes of one value. Integers become doubles, as every number in a Struct is one."""
     match content:
-        case str():
-            return _delimited(_TEXT, content.encode())
         case dict():
             return _map(content, written)
+        case str():
+            return _delimited(_TEXT, content.encode())
         case list() | tuple():
-            items = [_delimited(_FIRST, value(item, written)) for item in content]
-            return _delimited(_LIST, b"".join(items))
+            return _delimited(_LIST, b"".join([_item(each, written) for each in content]))
         case bool():
             return _TRUE if content else _FALSE
         case int() | float():

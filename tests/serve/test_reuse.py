@@ -103,4 +103,4 @@ def test_many_threads_may_share_it() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(work, range(8)))
-    assert memory.bytes == sum(charge for charge, _ in memory._entries.values()) <= 50_000
+    assert memory.bytes == sum(each.charge for each in memory._entries.values()) <= 50_000
