@@ -172,12 +172,14 @@ class Requirement:
     namespace: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Desired:
     """One desired composed resource. `ready` True marks it ready; False says nothing."""
 
     resource: dict[str, Plain]
     ready: bool = False
+    written: bytes | None = field(default=None, compare=False, repr=False)
+    """The resource as a door has written it, noted by that door: desired again, it is not written again."""
 
 
 @dataclass(frozen=True, slots=True)

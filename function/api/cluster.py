@@ -249,7 +249,7 @@ class InferenceCluster(Model):
             raise ValueError(f'status.gpuPools: the name "{twice[0]}" is published twice')
         return self
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The cluster's name, unique in the fleet."""
         return self.metadata.name

@@ -15,8 +15,15 @@ OVERHEAD = 2_000
 """Bytes of a replica and its endpoint besides the templates: names, labels, requests, status."""
 
 
+def largest(deployment: ModelDeployment) -> int:
+    """Bytes of the largest shape's replica, JSON standing in for the wire (which is never longer)."""
+    found: int | None = deployment.notes.get("largest replica")
+    if found is None:
+        found = deployment.notes["largest replica"] = _largest(deployment)
+    return found
+
+
 def _largest(deployment: ModelDeployment) -> int:
-    """Bytes of the largest shape's templates, JSON standing in for the wire (which is never longer)."""
     sizes = (
         sum(
             len(json.dumps(member.template).encode()) + _selectors(member)
@@ -40,5 +47,4 @@ def _selectors(member: object) -> int:
 
 def room_for(deployment: ModelDeployment, fleet: Fleet) -> int:
     """How many replicas can be added before the answer grows past the limit."""
-    size = _largest(deployment)
-    return max(0, LIMIT // size - len(fleet.own))
+    return max(0, LIMIT // largest(deployment) - len(fleet.own))

@@ -24,7 +24,7 @@ class Settings:
     insecure: bool = False
     max_receive: int = 64
     """MB one request may have."""
-    max_concurrency: int = 4
+    max_concurrency: int = 2
     """Requests worked on at a time. Python runs one at a time anyway: more only share its time."""
     max_waiting: int = 128
     """Requests that may wait for a worker; the next one is refused, and Crossplane tries again."""

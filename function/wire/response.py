@@ -78,7 +78,9 @@ def _sort(state: Any) -> None:
 
 def _put(resource: Any, desired: Desired, written: write.Written) -> None:
     """Write one desired composed resource."""
-    resource.resource = write.struct(desired.resource, written)
+    if desired.written is None:
+        desired.written = write.struct(desired.resource, written)
+    resource.resource = desired.written
     if desired.ready:
         resource.ready = messages.READY_TRUE
 
