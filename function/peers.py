@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from function.api import ModelCache, ModelDeployment
 from function.api import replica as replica_api
-from function.fleet import REPLICAS, Told, listed_own, told
+from function.fleet import REPLICAS, Told, told
+from function.own import listed_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

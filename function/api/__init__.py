@@ -5,9 +5,10 @@ the field, and costs exactly the object it stands in.
 """
 
 from function.api.cache import ModelCache
-from function.api.cluster import Device, InferenceCluster, Pool
+from function.api.cluster import InferenceCluster, Pool
 from function.api.config import SchedulerConfig
 from function.api.deployment import DeviceRequest, Engine, Member, ModelDeployment
+from function.api.devices import Device
 from function.api.fault import Fault, Malformed
 from function.api.inference_class import InferenceClass
 from function.api.replica import ModelReplica, StampedEngine, StampedMember, StampedRequest

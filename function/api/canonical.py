@@ -9,7 +9,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from function.api.cluster import Device, InferenceCluster, Pool
+    from function.api.cluster import InferenceCluster, Pool
+    from function.api.devices import Device
 
 
 def canonical(cluster: InferenceCluster) -> str:

@@ -2,119 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import model_validator
 
 from function.api.canonical import canonical
-from function.api.fault import Malformed
-from function.api.model import Claim, ConditionStatus, Count, Metadata, Model, Name, Nodes, condition
+from function.api.devices import Device, Devices
+from function.api.model import ConditionStatus, Metadata, Model, Name, Nodes, condition
 from function.api.taints import Taint
-from function.api.typed import Attributes, Capacity
-from function.cel import Subject, bind_device, bind_node
+from function.api.typed import Attributes
+from function.cel import Subject, bind_node
 from function.exchange import PACKED
 
 if TYPE_CHECKING:
-    from function.exchange import Packed, Shape
-
-from typing import Annotated
-
-
-class Device(Model):
-    """One device entry of a node: so many equal devices of one driver on every node of the pool."""
-
-    name: str = ""
-    claim: Claim = "DRA"
-    driver: Name
-    device_class_name: str = ""
-    count: Count = 1
-    attributes: Attributes = {}
-    capacity: Capacity = {}
-    allow_multiple_allocations: bool = False
-
-    @model_validator(mode="after")
-    def _claimable(self) -> Device:
-        if self.claim == "DRA" and not self.device_class_name:
-            raise ValueError("deviceClassName: required for claim DRA, but missing")
-        return self
-
-    @property
-    def claimable(self) -> bool:
-        """Whether a pod can bind this device through a DRA claim."""
-        return self.claim == "DRA"
-
-    @cached_property
-    def domains(self) -> frozenset[str]:
-        """The domains it publishes something in: its driver's, and those that names are qualified with."""
-        named = (name.partition("/") for held in (self.attributes, self.capacity) for name in held)
-        return frozenset({self.driver, *(domain for domain, slash, _ in named if slash)})
-
-    @cached_property
-    def subject(self) -> Subject:
-        """The device as a CEL selector sees it."""
-        return bind_device(
-            driver=self.driver,
-            attributes=self.attributes,
-            capacity=self.capacity,
-            allow_multiple=self.allow_multiple_allocations,
-        )
-
-
-class _Content:
-    """A device list that arrived plain, compared by content."""
-
-    __slots__ = ("_key", "_plain")
-
-    def __init__(self, plain: object) -> None:
-        self._plain = plain
-        self._key = json.dumps(plain, sort_keys=True)
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Content) and self._key == other._key
-
-    @property
-    def size(self) -> int:
-        return len(self._key)
-
-    def plain(self) -> object:
-        return self._plain
-
-
-_LARGE = 16 * 1024
-"""Bytes of a device list that are far more than any real node publishes."""
-
-
-def _read(content: Packed) -> tuple[Device, ...] | None:
-    """The one device list of a content, converted for selectors once; None when it has a fault."""
-    plain = content.plain()
-    if not isinstance(plain, list):
-        return None
-    try:
-        return tuple(Device.parse(each) for each in plain)
-    except Malformed:
-        return None
-
-
-_interned = lru_cache(maxsize=4_096)(_read)
-_interned_large = lru_cache(maxsize=64)(_read)
-
-
-def _intern(devices: object) -> object:
-    """Replace a readable device list by the one of its content; pydantic names the faults of the others."""
-    packed: Any = _Content(devices) if isinstance(devices, list) else devices
-    if not hasattr(packed, "plain"):
-        return devices
-    found = _interned(packed) if packed.size < _LARGE else _interned_large(packed)
-    return packed.plain() if found is None else found
-
-
-Devices = Annotated[tuple[Device, ...], BeforeValidator(_intern)]
+    from function.exchange import Shape
 
 
 class InfiniBand(Model):
@@ -182,7 +85,7 @@ class Pool:
     def shape(self) -> tuple[int, ...] | None:
         """What decides a match on its devices: pools of equal shape match the same members.
 
-        Device lists of equal content are one object (`_interned`), so identities will do. They mean
+        Device lists of equal content are one object (`api.devices`), so identities will do. They mean
         something only as long as the pools live: within one pass.
         """
         return None if self.devices is None else tuple(map(id, self.devices))

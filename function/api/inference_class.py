@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from function.api.cluster import Device
+from function.api.devices import Device
 from function.api.model import Metadata, Model
 
 

@@ -15,7 +15,7 @@ from function.scheduler.question import ask
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from function.fleet import Own
+    from function.own import Own
     from function.scheduler.decision import Decision, Placed
     from function.scheduler.ledger import Ledger
     from function.scheduler.question import Question

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from function.api.deployment import Shape
     from function.api.names import Identity
-    from function.fleet import Own
+    from function.own import Own
     from function.scheduler.accounting import Gangs
     from function.scheduler.candidate import Candidate
     from function.scheduler.ledger import Ledger

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from function.fleet import Own
+    from function.own import Own
     from function.scheduler.question import Question
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from function.scheduler.decision import Placed
 
 if TYPE_CHECKING:
-    from function.fleet import Own
+    from function.own import Own
     from function.scheduler.indices import Indices
     from function.scheduler.ledger import Ledger
     from function.scheduler.places import Places

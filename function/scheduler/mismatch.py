@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         StampedMember,
     )
     from function.api.deployment import Shape
-    from function.fleet import Own
+    from function.own import Own
     from function.scheduler.accounting import Gangs
     from function.scheduler.fit import Fits
     from function.scheduler.ledger import Ledger

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from function.api import ModelReplica
-    from function.fleet import Own
+    from function.own import Own
     from function.scheduler.ledger import Ledger
 
 

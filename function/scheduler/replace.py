@@ -17,7 +17,7 @@ from function.scheduler.disruption import may_leave
 from function.scheduler.scale_down import next_victim
 
 if TYPE_CHECKING:
-    from function.fleet import Own
+    from function.own import Own
     from function.scheduler.fill import Placing
     from function.scheduler.question import Question
 

@@ -15,7 +15,7 @@ from function.scheduler.mismatch import examine
 from function.scheduler.overcommit import overcommitted_pools, yielding
 
 if TYPE_CHECKING:
-    from function.fleet import Own
+    from function.own import Own
     from function.scheduler.fit import Fits
     from function.scheduler.ledger import Ledger
     from function.scheduler.question import Question

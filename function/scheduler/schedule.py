@@ -21,7 +21,7 @@ from function.scheduler.tally import Tally
 
 if TYPE_CHECKING:
     from function.api import ModelReplica
-    from function.fleet import Own
+    from function.own import Own
     from function.scheduler.decision import Dropped, Kept, Placed
     from function.scheduler.question import Question
     from function.scheduler.reason import Rejection
