@@ -9,12 +9,10 @@ from __future__ import annotations
 import hashlib
 import random
 from dataclasses import dataclass
-from typing import Any
 
-Plain = dict[str, Any]
+from bench import stored
+from bench.stored import API, Plain
 
-API = "modelplane.ai/v1alpha1"
-TIME = "2026-03-01T08:00:00Z"
 NVIDIA, AMD = "gpu.nvidia.com", "gpu.amd.com"
 
 CATALOGUE = (
@@ -85,60 +83,6 @@ def churn(draw: random.Random, found: Fleet, objects: int) -> list[Plain]:
     return changed
 
 
-def uid(*parts: object) -> str:
-    """Return a uid made of `parts`."""
-    digest = hashlib.sha256("/".join(map(str, parts)).encode()).hexdigest()
-    return f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
-
-
-def _metadata(name: str, version: int, **more: Any) -> Plain:
-    return {
-        "name": name,
-        "uid": uid(name, more.get("namespace", "")),
-        "resourceVersion": str(version),
-        "creationTimestamp": TIME,
-        "generation": 1,
-        "finalizers": ["composite.apiextensions.crossplane.io"],
-        **more,
-    }
-
-
-def _condition(kind: str, reason: str, *, status: bool = True) -> Plain:
-    return {"type": kind, "status": str(status), "reason": reason, "lastTransitionTime": TIME}
-
-
-def _fields(value: Any) -> Plain:
-    """Return the fieldsV1 of a value: every field that somebody manages."""
-    made: Plain = {}
-    for key, each in value.items():
-        if isinstance(each, dict):
-            made[f"f:{key}"] = _fields(each)
-        elif isinstance(each, list) and each and all(isinstance(one, dict) and "name" in one for one in each):
-            made[f"f:{key}"] = {f'k:{{"name":"{one["name"]}"}}': {".": {}} | _fields(one) for one in each}
-        else:
-            made[f"f:{key}"] = {}
-    return made
-
-
-def _managed(made: Plain, *parts: str) -> Plain:
-    """Add the managedFields of an object whose `parts` have a manager each."""
-    made["metadata"]["managedFields"] = [
-        {
-            "apiVersion": API,
-            "fieldsType": "FieldsV1",
-            "fieldsV1": _fields(
-                {part: {key: each for key, each in made[part].items() if key != "managedFields"}}
-            ),
-            "manager": f"apiextensions.crossplane.io/composed/{uid(part)[:12]}",
-            "operation": "Apply" if part == "spec" else "Update",
-            "time": TIME,
-        }
-        | ({"subresource": "status"} if part == "status" else {})
-        for part in parts
-    ]
-    return made
-
-
 def _device(draw: random.Random, version: str) -> Plain:
     driver, product, architecture, capability, memory, count = draw.choice(CATALOGUE)
     return {
@@ -195,7 +139,7 @@ def cluster(draw: random.Random, number: int, pools: int) -> Plain:
     labels = {"crossplane.io/composite": name, "modelplane.ai/region": region, "tier": tier}
     spec: Plain = {
         "cluster": {"source": "Existing"},
-        "crossplane": _machinery(name, 4),
+        "crossplane": stored.machinery(name, 4),
         "nodePools": declared,
     }
     if draw.random() < 0.03:
@@ -204,36 +148,19 @@ def cluster(draw: random.Random, number: int, pools: int) -> Plain:
     made = {
         "apiVersion": API,
         "kind": "InferenceCluster",
-        "metadata": _metadata(name, 1000 + number, labels=labels),
+        "metadata": stored.metadata(name, 1000 + number, labels=labels),
         "spec": spec,
         "status": {
             "conditions": [
-                _condition("Synced", "ReconcileSuccess"),
-                _condition("Ready", "Available", status=ready),
+                stored.condition("Synced", "ReconcileSuccess"),
+                stored.condition("Ready", "Available", status=ready),
             ],
             "gateway": {"address": f"10.{number // 250}.{number % 250}.7"},
             "providerConfigRef": {"name": f"{name}-cluster"},
             "gpuPools": published,
         },
     }
-    return _managed(made, "spec", "status")
-
-
-def _machinery(name: str, composed: int) -> Plain:
-    """Return what Crossplane itself keeps in a spec."""
-    return {
-        "compositionRef": {"name": "modelplane"},
-        "compositionRevisionRef": {"name": f"modelplane-{uid(name)[:7]}"},
-        "compositionUpdatePolicy": "Automatic",
-        "resourceRefs": [
-            {
-                "apiVersion": "kubernetes.m.crossplane.io/v1alpha1",
-                "kind": "Object",
-                "name": f"{name}-{uid(name, n)[:6]}",
-            }
-            for n in range(composed)
-        ],
-    }
+    return stored.managed(made, "spec", "status")
 
 
 def _template(model: str) -> Plain:
@@ -306,7 +233,7 @@ def under_test(wanted: int) -> Plain:
     return {
         "apiVersion": API,
         "kind": "ModelDeployment",
-        "metadata": _metadata("kimi-prod", 77, namespace="ml-team"),
+        "metadata": stored.metadata("kimi-prod", 77, namespace="ml-team"),
         "spec": {"replicas": wanted, "template": {"spec": inner}},
     }
 
@@ -369,21 +296,24 @@ def _replica(parent: Plain, on: str, index: int, engines: list[Plain], version: 
     made = {
         "apiVersion": API,
         "kind": "ModelReplica",
-        "metadata": _metadata(
+        "metadata": stored.metadata(
             called, version, namespace=metadata["namespace"], labels=labels, ownerReferences=[owner]
         ),
-        "spec": {"clusterName": on, "crossplane": _machinery(called, 3), "engines": engines},
+        "spec": {"clusterName": on, "crossplane": stored.machinery(called, 3), "engines": engines},
         "status": {
-            "conditions": [_condition("Synced", "ReconcileSuccess"), _condition("Ready", "Available")],
+            "conditions": [
+                stored.condition("Synced", "ReconcileSuccess"),
+                stored.condition("Ready", "Available"),
+            ],
         },
     }
-    return _managed(made, "metadata", "spec", "status")
+    return stored.managed(made, "metadata", "spec", "status")
 
 
 def stranger(draw: random.Random, number: int, on: Plain, size: Size) -> Plain:
     """Return a replica of another deployment."""
     model = draw.choice(MODELS)
-    parent = {"metadata": _metadata(f"{model}-{number % 997}", 1, namespace=f"team-{number % 20}")}
+    parent = {"metadata": stored.metadata(f"{model}-{number % 997}", 1, namespace=f"team-{number % 20}")}
     pool = draw.choice(on["status"]["gpuPools"])["name"]
     request = {
         "name": "gpu",
