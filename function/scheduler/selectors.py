@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from function.api.placement import PlacementPolicy
 
 
+MOST, EACH = 128 * 1024, 100
+"""Characters the selectors of one deployment may have together, and how many each one counts for besides
+its own. Compiling so many takes a few seconds; without a bound, one deployment could hold up all others."""
+
+
 @dataclass(frozen=True, slots=True)
 class InvalidSelector:
     """A selector that does not compile: where it stands and what is wrong with it."""
@@ -72,12 +77,17 @@ class Selectors:
     cluster: dict[str, Selector] = field(default_factory=dict)
     invalid: list[InvalidSelector] = field(default_factory=list)
     evaluations: Evaluations = field(default_factory=Evaluations)
+    length: int = 0
+    """What they count for so far, see `MOST`; one that is stated twice counts once."""
 
     def _add(self, into: dict[str, Selector], build: Callable[[str], Selector], found: Found) -> None:
         path, source = found
         if source in into:
             return
+        self.length += len(source) + EACH
         try:
+            if self.length > MOST:
+                raise CompileError(f"the selectors of a deployment have over {MOST} characters", source, 0)
             into[source] = build(source)
         except CompileError as error:
             # They hold this call's frames, and with them the request, until the collector comes by.
