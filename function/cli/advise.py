@@ -20,6 +20,7 @@ from function.cli.common import (
     deployments_named,
     emit,
     read,
+    reassure,
 )
 from function.cli.compare import outcome, title
 from function.cli.completion import deployment_names
@@ -58,7 +59,9 @@ def _data(advices: list[Advice], stuck: list[Stuck], upgrades: list[Upgrade]) ->
     }
 
 
-def _show(advices: list[Advice], stuck: list[Stuck], upgrades: list[Upgrade]) -> None:
+def _show(
+    advices: list[Advice], stuck: list[Stuck], upgrades: list[Upgrade], faults: tuple[str, ...]
+) -> None:
     out = console()
     for each in advices:
         count = f"{len(each.moves)} {'move' if len(each.moves) == 1 else 'moves'}"
@@ -83,7 +86,7 @@ def _show(advices: list[Advice], stuck: list[Stuck], upgrades: list[Upgrade]) ->
             style="dim",
         )
     if not (advices or stuck or upgrades):
-        out.print("✓ Nothing is missing, and nothing could be upgraded.", style="green")
+        reassure(out, "Nothing is missing, and nothing could be upgraded", faults)
 
 
 @click.command(cls=Command)
@@ -133,7 +136,7 @@ def advise(files: tuple[str, ...], names: tuple[str, ...], max_moves: int, outpu
                 stuck.append(Stuck(title(now), outcome(now).short, outcome(now).message))
     upgrades = [each for each in upgrades_of(world, reuse) if not chosen or each.deployment in chosen]
     if output == "table":
-        _show(advices, stuck, upgrades)
+        _show(advices, stuck, upgrades, given.faults)
     else:
         emit(output, _data(advices, stuck, upgrades))
     sys.exit(BAD_INPUT if given.faults else FINDINGS if advices or stuck else FINE)

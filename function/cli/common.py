@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 from rich.console import Console
+from rich.markup import escape
 
 from function.cli.faults import faults_of
 from function.cli.manifests import BadInput, Manifests, load
 from function.cli.worlds import World, world_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
 FINE, BAD_INPUT, FINDINGS = 0, 1, 2
 """Exit codes: all is well, the question could not be read, the answer is not the one hoped for."""
@@ -121,6 +122,14 @@ def complain(problems: Iterable[str]) -> None:
     errors = Console(stderr=True, highlight=False, soft_wrap=True)
     for each in problems:
         errors.print(f"error: {each}", markup=False, style="red")
+
+
+def reassure(out: Console, text: str, faults: Collection[str], indent: str = "") -> None:
+    """Say that all is well; where something could not be read, say no more than is known."""
+    if faults:
+        out.print(f"{indent}? {escape(text)}, as far as the files can be read", style="yellow")
+    else:
+        out.print(f"{indent}✓ {escape(text)}", style="green")
 
 
 def console() -> Console:

@@ -163,8 +163,9 @@ def _number(more: int) -> str:
 
 
 def _show(out: Console, found: Headroom) -> None:
-    text = f"{found.deployment}: {found.total} of {found.wanted} placed, {_number(found.more)} more would fit"
-    out.print(escape(text), style="bold")
+    known = found.wanted or found.total or not found.problem
+    told = f": {found.total} of {found.wanted} placed, {_number(found.more)} more would fit" if known else ""
+    out.print(escape(f"{found.deployment}{told}"), style="bold")
     if found.problem:
         out.print(f"  nothing new is placed: {escape(found.problem)}", style="yellow", soft_wrap=True)
         return

@@ -11,7 +11,19 @@ from rich.markup import escape
 
 from function.api import InferenceCluster, Malformed, ModelCache, ModelDeployment, ModelReplica
 from function.api.replica import parse as parse_replica
-from function.cli.common import BAD_INPUT, FILES, FINDINGS, FINE, OUTPUT, Command, Input, console, emit, read
+from function.cli.common import (
+    BAD_INPUT,
+    FILES,
+    FINDINGS,
+    FINE,
+    OUTPUT,
+    Command,
+    Input,
+    console,
+    emit,
+    read,
+    reassure,
+)
 from function.cli.manifests import BadInput, load
 from function.cli.memory import Memory
 from function.cli.simulate import one_round
@@ -90,11 +102,11 @@ def _from_file(path: str) -> Desired:
     return by_deployment(each.content for each in manifests["ModelReplica"])
 
 
-def _section(title: str, found: list[Finding], fine: str) -> None:
+def _section(title: str, found: list[Finding], fine: str, faults: tuple[str, ...]) -> None:
     out = console()
     out.print(title, style="bold")
     if not found:
-        out.print(f"  ✓ {escape(fine)}", style="green")
+        reassure(out, fine, faults, indent="  ")
     for each in found:
         out.print(f"  ✗ {escape(str(each))}", style="red", soft_wrap=True)
 
@@ -141,11 +153,11 @@ def verify(files: tuple[str, ...], decision: str | None, output: str, *, live: b
     broken = check(state, made)
     if output == "table":
         fine = f"{len(state.replicas)} replicas on {len(state.clusters)} clusters: nothing is overcommitted"
-        _section("The fleet as it stands", standing, fine)
+        _section("The fleet as it stands", standing, fine, given.faults)
         if not live:
             replicas = sum(len(each.desired) for each in made)
             text = f"{replicas} replicas of {len(made)} deployments: every placement follows the rules"
-            _section("The decision", broken, text)
+            _section("The decision", broken, text, given.faults)
     else:
         emit(output, {"state": _data(standing), "decision": _data(broken)})
     sys.exit(BAD_INPUT if given.faults else FINDINGS if standing or broken else FINE)

@@ -85,7 +85,7 @@ def why(deployment: str, files: tuple[str, ...], cluster: str | None, pool: str 
     planned = _planned(found.world, deployment)
     decision = planned.response.decision
     if decision is None:
-        complain(each.message for each in planned.response.conditions[:1])
+        complain(each.message for each in planned.response.conditions[:1] if not found.faults)
         sys.exit(BAD_INPUT)
     _checked(decision, cluster, pool)
     if output == "tree":

@@ -86,13 +86,16 @@ class Selectors:
             return
         self.length += len(source) + EACH
         try:
-            if self.length > MOST:
-                raise CompileError(f"the selectors of a deployment have over {MOST} characters", source, 0)
-            into[source] = build(source)
+            into[source] = (build if self.length <= MOST else _too_much)(source)
         except CompileError as error:
             # They hold this call's frames, and with them the request, until the collector comes by.
             error.__traceback__ = error.__context__ = None
             self.invalid.append(InvalidSelector(path, error, cluster_level=into is self.cluster))
+
+
+def _too_much(source: str) -> Selector:
+    """Refuse one selector more than may be compiled."""
+    raise CompileError(f"the selectors of a deployment have over {MOST} characters", source, 0)
 
 
 def compile_selectors(deployment: ModelDeployment, policy: PlacementPolicy) -> Selectors:
