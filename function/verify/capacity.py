@@ -89,7 +89,7 @@ def check_completeness(
         for cluster in state.clusters.values()
         if not any(closed(state, deployment, cluster)) and _has_room(decided, cluster, free, matching)
     ]
-    least, total = deployment.spec.min_replicas, len(decided.desired)
+    least, total = deployment.least, len(decided.desired)
     enough = least is None or total + 1 >= least
     if total < deployment.wanted and open_to and enough:
         names = ", ".join(each.name for each in open_to)

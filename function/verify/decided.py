@@ -84,7 +84,7 @@ def _one(state: State, decided: Decided, matching: Matching) -> Iterator[Finding
 
 def _counts(decided: Decided) -> Iterator[Finding]:
     deployment, total, new = decided.deployment, len(decided.desired), decided.new
-    least = deployment.spec.min_replicas
+    least = deployment.least
     if new and total > deployment.wanted:
         yield Finding(
             "TooMany", decided.title, f"{total} desired, {deployment.wanted} wanted, {len(new)} new"

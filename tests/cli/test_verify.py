@@ -33,6 +33,14 @@ def test_the_example_is_certified() -> None:
     assert "every placement follows the rules" in ran.out
 
 
+def test_a_minimum_above_what_is_wanted_asks_for_all_of_it(tmp_path: Path) -> None:
+    deployment = build.deployment("chat", 2, [build.engine()])
+    deployment["spec"]["minReplicas"] = 5
+    file = write(tmp_path / "f.yaml", [deployment, build.cluster("a", [build.pool("h100", 4)])])
+    assert run("plan", file, "-o", "json").data["deployments"][0]["replicas"]["total"] == 2
+    assert run("verify", file).code == 0
+
+
 def test_it_shares_no_code_with_the_scheduler() -> None:
     allowed = ("function.verify", "function.api", "function.cel")
     for file in sorted((ROOT / "function" / "verify").glob("*.py")):
