@@ -21,12 +21,14 @@ WORKDIR /source
 COPY requirements/build.txt requirements/runtime.txt requirements/
 RUN python3 -m venv /opt/build \
  && /opt/build/bin/pip install --require-hashes --requirement requirements/build.txt
-RUN python3 -m venv /opt/fleet-scheduler \
- && /opt/fleet-scheduler/bin/pip install --no-compile --require-hashes --requirement requirements/runtime.txt
+# Without pip: nothing is installed at run time, and what venv compiles of it carries the time.
+RUN python3 -m venv --without-pip /opt/fleet-scheduler \
+ && /opt/build/bin/pip --python /opt/fleet-scheduler/bin/python install --no-compile --require-hashes \
+      --requirement requirements/runtime.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY function function
 RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /dist . \
- && /opt/fleet-scheduler/bin/pip install --no-compile --no-deps --no-index /dist/*.whl
+ && /opt/build/bin/pip --python /opt/fleet-scheduler/bin/python install --no-compile --no-deps --no-index /dist/*.whl
 # Compiled by content, not by time: the same files give the same image, and a read-only one starts quickly.
 RUN /opt/fleet-scheduler/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/fleet-scheduler/lib
 

@@ -85,6 +85,12 @@ def recover(made: World, name: str) -> None:
     cluster_of(made, name)["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
 
 
+def widen(made: World, label: str) -> None:
+    """Stage the cache whatever the value of a label."""
+    for each in made.cache or ():
+        del each["spec"]["clusterSelector"]["matchLabels"][label]
+
+
 def free(made: World, hint: Plain) -> None:
     """Delete replicas of a holder, the smallest first, until enough nodes are free."""
     left = hint["nodes"]
@@ -117,6 +123,12 @@ APPLY: dict[str, Callable[[World, Plain], None]] = {
     "TolerateTaint": lambda made, hint: tolerate(made, hint["key"], hint["value"], hint["effect"]),
     "RelaxSelector": lambda made, hint: relax(made, hint["selector"], hint["instead"]),
     "LowerCount": lambda made, hint: lower(made, hint["request"], hint["from"], hint["to"]),
+    "ClusterGateway": lambda made, hint: cluster_of(made, hint["cluster"])["status"].update(
+        gateway={"address": "203.0.113.9"}
+    ),
+    "WidenCache": lambda made, hint: made.cache[0]["spec"]["clusterSelector"]["matchLabels"].pop(
+        hint["label"]
+    ),  # type: ignore[index]
     "ClusterReady": lambda made, hint: recover(made, hint["cluster"]),
     "SelectLabel": lambda made, hint: made.deployment["spec"]["template"]["spec"]["clusterSelector"][
         "matchLabels"

@@ -28,6 +28,12 @@ BY_REASON = {
     "PoolOvercommitted": ("AddNodes", "add 2 nodes to pool p of cluster here (2 to 4)", 1),
     "JointCapacity": ("AddNodes", "add 1 node to pool p of cluster here (2 to 3)", 1),
     "UntoleratedTaint": ("TolerateTaint", "tolerate the taint maintenance=soon:NoSchedule (here)", 1),
+    "OutsideCacheFootprint": (
+        "WidenCache",
+        "stage the ModelCache weights without region=eu too (here)",
+        1,
+    ),
+    "NoGatewayAddress": ("ClusterGateway", "once cluster here has a gateway address", 1),
     "ClusterNotReady": ("ClusterReady", "once cluster here is Ready", 1),
     "ClusterSelectorMismatch": ("SelectLabel", "select tier=dev instead of prod (here)", 1),
     "DeviceCountShort": ("LowerCount", "ask for 4 instead of 8 devices in request gpu", 1),
@@ -57,6 +63,15 @@ def test_lowering_min_replicas_to_what_fits() -> None:
     made = wants(build.request(), replicas=4)
     made["spec"]["minReplicas"] = 3
     assert ("RaiseLimit", "lower minReplicas from 3 to 2", 2) in told(one(made))
+
+
+def test_as_much_more_skew_as_it_takes() -> None:
+    spread = [{"topologyKey": "region", "maxSkew": 1}, {"topologyKey": "zone", "maxSkew": 9}]
+    made = placing(wants(build.request(), replicas=4), topologySpread=spread)
+    full = build.cluster("there", [build.pool("p", 1)], labels={"region": "us", "zone": "b"})
+    found = told(one(made, here(build.pool("p", 8), labels={"region": "eu", "zone": "a"}), full))
+    assert ("RaiseLimit", "raise maxSkew of the topologySpread over region from 1 to 2", 1) in found
+    assert not any("zone" in message for _, message, _ in found)
 
 
 def test_the_nearest_name_for_one_that_nobody_publishes() -> None:

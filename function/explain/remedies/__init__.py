@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.explain.remedies.capacity import holders, nodes
-from function.explain.remedies.clusters import labels, readiness, taints
+from function.explain.remedies.clusters import caches, gateways, labels, readiness, taints
 from function.explain.remedies.limits import limits
 from function.explain.remedies.requests import counts, selectors
 from function.explain.remedies.seen import Seen
@@ -27,7 +27,9 @@ PROPOSERS: tuple[Callable[[Seen], Iterator[Change]], ...] = (
     selectors,
     counts,
     labels,
+    caches,
     readiness,
+    gateways,
     holders,
 )
 """In the order in which their changes are tried."""

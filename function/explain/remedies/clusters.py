@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from function.api.cluster import Gateway
 from function.api.model import ConditionStatus
 from function.api.taints import Toleration, untolerated
 from function.explain.change import Change, Plain, changed, edited, with_cluster
@@ -14,7 +16,7 @@ from function.scheduler.reason import Reason
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from function.api import InferenceCluster
+    from function.api import InferenceCluster, ModelCache
     from function.api.taints import Taint
     from function.scheduler.question import Question
 
@@ -89,3 +91,56 @@ def _ready(cluster: InferenceCluster) -> Callable[[Question], Question]:
         return with_cluster(question, changed(cluster, status=changed(cluster.status, conditions=told)))
 
     return apply
+
+
+SOMEWHERE = "192.0.2.1"
+"""An address for trying out what one would change; nobody has it (RFC 5737)."""
+
+
+def gateways(seen: Seen) -> Iterator[Change]:
+    """Give a cluster a gateway."""
+    for cluster, _ in seen.headed(Reason.NoGatewayAddress)[:EACH]:
+        yield Change(
+            "ClusterGateway",
+            f"once cluster {cluster.name} has a gateway address",
+            _reachable(cluster),
+            {"cluster": cluster.name},
+            group="gateway",
+        )
+
+
+def _reachable(cluster: InferenceCluster) -> Callable[[Question], Question]:
+    def apply(question: Question) -> Question:
+        if cluster.status is None:
+            return question
+        told = changed(cluster.status, gateway=Gateway(address=SOMEWHERE))
+        return with_cluster(question, changed(cluster, status=told))
+
+    return apply
+
+
+def caches(seen: Seen) -> Iterator[Change]:
+    """Stage the cache on more clusters: without the one label that alone leaves most of them out."""
+    cache = seen.question.fleet.cache
+    if cache is None:
+        return
+    left_out: dict[str, list[str]] = defaultdict(list)
+    for cluster, _ in seen.headed(Reason.OutsideCacheFootprint):
+        wrong = [key for key, value in sorted(cache.footprint.items()) if cluster.labels.get(key) != value]
+        if len(wrong) == 1:
+            left_out[wrong[0]].append(cluster.name)
+    for key, names in sorted(left_out.items(), key=lambda item: (-len(item[1]), item[0]))[:EACH]:
+        yield _widened(cache, key, names)
+
+
+def _widened(cache: ModelCache, key: str, clusters: list[str]) -> Change:
+    def apply(question: Question) -> Question:
+        left = {label: value for label, value in cache.footprint.items() if label != key}
+        selector = changed(cache.spec.cluster_selector, match_labels=left)
+        wider = changed(cache, spec=changed(cache.spec, cluster_selector=selector))
+        return replace(question, fleet=replace(question.fleet, cache=wider))
+
+    name, wanted = cache.metadata.name, cache.footprint[key]
+    text = f"stage the ModelCache {name} without {key}={wanted} too ({some(clusters)})"
+    facts = {"cache": name, "label": key, "value": wanted, "clusters": clusters[:EACH]}
+    return Change("WidenCache", text, apply, facts, group=f"cache {key}")

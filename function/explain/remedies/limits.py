@@ -11,6 +11,7 @@ from function.scheduler.reason import Reason
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from function.api.placement import TopologySpread
     from function.explain.remedies.seen import Seen
     from function.scheduler.question import Question
 
@@ -25,10 +26,34 @@ def limits(seen: Seen) -> Iterator[Change]:
         new = policy.max_replicas_per_cluster + 1
         text = f"raise placement.maxReplicasPerCluster to {new}"
         yield _limit("maxReplicasPerCluster", text, ("placement", "maxReplicasPerCluster"), new)
+    yield from _skews(seen)
     if seen.headed(Reason.SearchBudgetExceeded):
         steps = seen.question.config.search_budget * 10
         text = f"raise searchBudget in the function's input to {steps}"
         yield Change("RaiseLimit", text, lambda question: _budgeted(question, steps), {"searchBudget": steps})
+
+
+def _skews(seen: Seen) -> Iterator[Change]:
+    """Allow as much more skew as the nearest of the clusters needs that are too far ahead."""
+    needed = {each.needs for _, each in seen.headed(Reason.TopologySpread) if each.needs}
+    stated = seen.question.policy.topology_spread or ()
+    for at, each in enumerate(stated):
+        more = [skew for skew in sorted(needed) if skew > each.max_skew]
+        if each.when_unsatisfiable == "DoNotSchedule" and more:
+            yield _skewed(stated, at, more[0])
+
+
+def _skewed(stated: tuple[TopologySpread, ...], at: int, skew: int) -> Change:
+    key, old = stated[at].topology_key, stated[at].max_skew
+    changed_one = (*stated[:at], changed(stated[at], max_skew=skew), *stated[at + 1 :])
+    spread = [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in changed_one]
+
+    def edit(plain: Plain) -> None:
+        plain["spec"].setdefault("placement", {})["topologySpread"] = spread
+
+    text = f"raise maxSkew of the topologySpread over {key} from {old} to {skew}"
+    facts = {"topologyKey": key, "from": old, "maxSkew": skew}
+    return Change("RaiseLimit", text, lambda question: edited(question, edit), facts, group=f"skew {key}")
 
 
 def _budgeted(question: Question, steps: int) -> Question:
