@@ -1,5 +1,3 @@
-# syntax=docker/dockerfile:1
-
 # Both stages are of one Debian release, so that what the first compiles or installs runs on the second, and
 # both have the same Python at /usr/bin/python3.
 #

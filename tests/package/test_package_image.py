@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 INSIDE = Path(__file__).with_name("inside.py")
+UNCHECKED_HASH = 1
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +45,17 @@ def test_base_images_are_pinned_by_digest_here_or_by_the_release(dockerfile: Doc
         pinned = re.search(r"@sha256:[0-9a-f]{64}$", image) is not None
         resolved = re.search(rf'^ +pinned {argument} "[^"\n]*" >>"\$GITHUB_ENV"$', release, re.MULTILINE)
         assert pinned or resolved, f"{image} can change under us"
+
+
+def test_no_image_is_needed_but_the_bases() -> None:
+    """A `# syntax=` line has a third image fetched, from one registry only, whatever the tag means today."""
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    assert [line for line in lines if re.match(r"#\s*syntax\s*=", line)] == []
+
+
+def test_what_runs_holds_no_pip(dockerfile: Dockerfile) -> None:
+    made = f"venv --without-pip {dockerfile.environment} "
+    assert any(made in line for line in dockerfile.stages[0].lines("RUN"))
 
 
 def test_the_last_stage_is_distroless_and_runs_as_a_number_that_is_not_root(dockerfile: Dockerfile) -> None:
@@ -77,12 +89,16 @@ def test_dependencies_are_installed_with_hashes(dockerfile: Dockerfile) -> None:
 @pytest.mark.gate
 def test_the_steps_of_the_image(dockerfile: Dockerfile, tmp_path: Path) -> None:
     wheel = build_wheel(tmp_path)
+    builder = tmp_path / "builder"
     with open_folder() as spare, environment_at(dockerfile.environment, spare) as environment:
-        install(environment, "--require-hashes", "--requirement", ROOT / "requirements" / "runtime.txt")
-        install(environment, "--no-deps", "--no-index", wheel)
+        install(
+            builder, environment, "--require-hashes", "--requirement", ROOT / "requirements" / "runtime.txt"
+        )
+        install(builder, environment, "--no-deps", "--no-index", wheel)
         python = environment / "bin" / "python"
         run([python, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", environment / "lib"])
-        run([python, "-m", "pip", "check"])
+        run([builder / "bin" / "pip", "--python", python, "check"])
+        assert timed(environment) == [], "compiled by time: two builds would differ"
         answer = serve(environment / "bin" / "function", dockerfile.uid, tmp_path)
     assert answer.requirements.resources.keys() >= {"clusters", "all-replicas"}
     assert [each.severity for each in answer.results if each.severity == fnv1.SEVERITY_FATAL] == []
@@ -96,15 +112,25 @@ def build_wheel(out: Path) -> Path:
         shutil.copy(ROOT / name, source)
     shutil.copytree(ROOT / "function", source / "function", ignore=shutil.ignore_patterns("__pycache__"))
     run([sys.executable, "-m", "venv", builder])
-    install(builder, "--require-hashes", "--requirement", ROOT / "requirements" / "build.txt")
+    install(builder, builder, "--require-hashes", "--requirement", ROOT / "requirements" / "build.txt")
     wheel = [builder / "bin" / "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     run([*wheel, "--wheel-dir", out / "dist", source])
     return next((out / "dist").glob("*.whl"))
 
 
-def install(environment: Path, *words: str | Path) -> None:
-    pip = [environment / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    run([*pip, "--no-compile", *words])
+def install(builder: Path, environment: Path, *words: str | Path) -> None:
+    """Install into an environment with the builder's pip: that of the image has none."""
+    pip = [builder / "bin" / "pip", "--python", environment / "bin" / "python", "install", "--quiet"]
+    run([*pip, "--disable-pip-version-check", "--no-compile", *words])
+
+
+def timed(environment: Path) -> list[Path]:
+    """What is compiled and would be compiled again when its source has another time; see PEP 552."""
+    return [
+        each
+        for each in sorted(environment.rglob("*.pyc"))
+        if int.from_bytes(each.read_bytes()[4:8], "little") != UNCHECKED_HASH
+    ]
 
 
 @contextmanager
@@ -123,7 +149,7 @@ class environment_at:  # noqa: N801 - reads as a function
         self.path = wanted if free else spare / wanted.relative_to("/")
 
     def __enter__(self) -> Path:
-        run([sys.executable, "-m", "venv", "--copies", self.path])
+        run([sys.executable, "-m", "venv", "--without-pip", "--copies", self.path])
         return self.path
 
     def __exit__(self, *_: object) -> None:
