@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Any
 from tests.properties import test_p02_ledger as ledger
 from tests.properties import test_p06_identity as identity
 from tests.properties import test_p09_gates as gates
+from tests.properties import test_part2_promises as part2
 from tests.simulate import events
 from tests.simulate.plane import Deployment, Plane
-from tests.support import build, law, parts
+from tests.support import build, law, optins, parts
+from tests.support.world import World
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from tests.support.drive import Answer
-    from tests.support.world import World
+
+    Event = Callable[[parts.Source, Plane], Any]
+    Check = Callable[[World, Answer], None]
 
 Plain = dict[str, Any]
 
@@ -46,6 +52,38 @@ def _deployment(draw: parts.Source, clusters: dict[str, Plain], namespace: str) 
     return Deployment(plain)
 
 
+def opted(seed: int) -> Plane:
+    """Return a control plane whose clusters, deployments and function use the fields of part 2."""
+    made = plane(parts.Source(seed))
+    for number, of in enumerate(made.deployments):
+        world = World(of.plain, list(made.clusters.values()) if number == 0 else ())
+        world = optins.opted(parts.Source(f"opted {seed} {number}"), world)
+        of.plain = world.deployment
+        made.clusters.update({each["metadata"]["name"]: each for each in world.clusters or ()})
+        made.input = made.input or world.input
+    return made
+
+
+def check_opted(world: World, answer: Answer) -> None:
+    """Look at the promises that hold with the fields of part 2; the checker reads capacity and gates."""
+    told = list(law.unexplained(world, answer))
+    if answer.fatal:
+        told.append("the answer is fatal")
+    if readable(world):
+        for promise in (
+            part2.uncertified,
+            part2.too_many,
+            part2.split,
+            part2.ready_yields,
+            identity.moved,
+            identity.reused,
+            gates.dead_ends,
+        ):
+            told += promise(world, answer)
+    if told:
+        raise Broken(f"{told}\n{world.dump()}")
+
+
 def check(world: World, answer: Answer) -> None:
     """Look at the promises on one request and its answer."""
     told = law.unexplained(world, answer)
@@ -72,36 +110,46 @@ def readable(world: World) -> bool:
 def live(seed: int, steps: int = 12) -> Plane:
     """Live through an episode."""
     draw = parts.Source(seed)
-    lived = plane(draw)
+    return _live(seed, draw, plane(draw), events.EVENTS, check, steps)
+
+
+def live_opted(seed: int, steps: int = 12) -> Plane:
+    """Live through an episode in which the fields of part 2 are in use."""
+    return _live(seed, parts.Source(f"life {seed}"), opted(seed), events.OPTED, check_opted, steps)
+
+
+def _live(
+    seed: int, draw: parts.Source, lived: Plane, kinds: Sequence[Event], look: Check, steps: int
+) -> Plane:
     told: list[str] = []
     try:
         for _ in range(steps):
-            event = draw.choice(events.EVENTS)
+            event = draw.choice(kinds)
             told.append(event.__name__)
             event(draw, lived)
             if draw.odds(0.5):
                 lived.age()
-            _reconcile(lived)
+            _reconcile(lived, look)
         events.reads_catch_up(draw, lived)
-        settle(draw, lived)
+        settle(draw, lived, look)
     except AssertionError as broken:
         raise Broken(f"seed {seed}, after {', '.join(told)}: {broken}") from broken
     return lived
 
 
-def _reconcile(lived: Plane) -> list[dict[str, Plain]]:
+def _reconcile(lived: Plane, look: Check) -> list[dict[str, Plain]]:
     """Reconcile every deployment once, and return what is desired."""
     for each in lived.deployments:
-        lived.reconcile(each, check)
+        lived.reconcile(each, look)
         if each.calls > CALLS + 1:
             raise Broken(f"{each.calls} calls until the requirements settled")
     return [copy.deepcopy(each.desired or {}) for each in lived.deployments]
 
 
-def settle(draw: parts.Source, lived: Plane) -> None:
+def settle(draw: parts.Source, lived: Plane, look: Check) -> None:
     """Let everything come to rest: after each last event three reconciles are enough, and it stays so."""
     for _ in range(PATIENCE):
-        said = [_reconcile(lived) for _ in range(SETTLES + 2)]
+        said = [_reconcile(lived, look) for _ in range(SETTLES + 2)]
         if said[SETTLES - 1] != said[SETTLES] or said[SETTLES] != said[SETTLES + 1]:
             raise Broken(f"still changing after {SETTLES} reconciles: {_changes(said)}")
         if not lived.age() and not events.starts(draw, lived) and not lived.dying:

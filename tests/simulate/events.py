@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from tests.support import build, existing, parts, vocabulary
+from tests.support import build, existing, optins, parts, vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,7 +114,7 @@ def edited(draw: Source, plane: Plane) -> None:
     if inner.get("modelCacheRef") is not None:
         del inner["modelCacheRef"]
     if draw.odds(0.2):
-        requests = [one for each in parts.members_of(of.plain) for one in parts.requests_of(each)]
+        requests = [one for each in parts.members_of(of.plain) for one in parts.ways_of(each)]
         draw.choice(requests)["selectors"][0]["cel"] = vocabulary.INVALID
 
 
@@ -122,7 +122,7 @@ def corrected(draw: Source, plane: Plane) -> None:
     """Take every typo back."""
     for of in plane.deployments:
         for each in parts.members_of(of.plain):
-            for one in parts.requests_of(each):
+            for one in parts.ways_of(each):
                 for selector in one["selectors"]:
                     if selector["cel"] == vocabulary.INVALID:
                         selector["cel"] = "true"
@@ -191,6 +191,15 @@ def something_fails_to_arrive(draw: Source, plane: Plane) -> None:
     plane.withheld = frozenset({draw.choice(("clusters", "all-replicas", "cache"))})
 
 
+def another_policy(draw: Source, plane: Plane) -> None:
+    """Give a deployment another policy, or none."""
+    spec = _deployment(draw, plane).plain["spec"]
+    for name in ("placement", "minReplicas"):
+        spec.pop(name, None)
+    if draw.odds(0.7):
+        optins.policy(draw, {"spec": spec})
+
+
 EVENTS: tuple[Callable[[Source, Plane], Any], ...] = (
     cluster_fails,
     cluster_heals,
@@ -217,3 +226,6 @@ EVENTS: tuple[Callable[[Source, Plane], Any], ...] = (
     reads_catch_up,
     something_fails_to_arrive,
 )
+
+OPTED = (*EVENTS, another_policy, another_policy)
+"""Where the fields of part 2 are in use."""

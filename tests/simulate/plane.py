@@ -23,6 +23,8 @@ Plain = dict[str, Any]
 Place = tuple[str, str]
 """Namespace and name."""
 
+COORDINATION = ("all-deployments", "all-caches")
+"""Requirements that only coordination has."""
 ROUNDS = 5
 """How often Crossplane calls a function in one reconcile while its requirements change."""
 
@@ -60,6 +62,8 @@ class Plane:
     withheld: frozenset[str] = frozenset()
     """Requirements that do not arrive at the moment."""
     born: int = 0
+    input: Plain | None = None
+    """The function's input."""
 
     def replicas(self) -> list[Plain]:
         """Return every ModelReplica there is."""
@@ -97,6 +101,8 @@ class Plane:
             clusters=required.get("clusters"),
             replicas=required.get("all-replicas"),
             cache=required.get("cache"),
+            input=self.input,
+            more={name: required[name] for name in COORDINATION if name in required},
         )
 
     def fetched(self, requirement: Plain, of: Deployment) -> list[Plain]:
@@ -106,6 +112,10 @@ class Plane:
             return copy.deepcopy(list(self.clusters.values()))
         if kind == "ModelReplica":
             return copy.deepcopy(self.cached) if self.cached is not None else self.replicas()
+        if kind == "ModelDeployment":
+            return copy.deepcopy([each.plain for each in self.deployments])
+        if not requirement["matchName"]:
+            return copy.deepcopy(self.caches)
         wanted = requirement["namespace"] or of.plain["metadata"]["namespace"], requirement["matchName"]
         return copy.deepcopy([each for each in self.caches if place(each) == wanted])
 

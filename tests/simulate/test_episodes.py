@@ -22,6 +22,15 @@ def test_episodes_keep_the_promises_and_come_to_rest(number: int) -> None:
             pytest.fail(str(broken), pytrace=False)
 
 
+@pytest.mark.parametrize("number", range(scale.BATCHES))
+def test_with_the_fields_of_part_2(number: int) -> None:
+    for seed in scale.batch(number, quick=80):
+        try:
+            episode.live_opted(seed)
+        except episode.Broken as broken:
+            pytest.fail(str(broken), pytrace=False)
+
+
 def test_the_simulation_is_the_same_for_the_same_seed() -> None:
     assert episode.live(11).deployments == episode.live(11).deployments
 
@@ -29,3 +38,19 @@ def test_the_simulation_is_the_same_for_the_same_seed() -> None:
 def test_episodes_place_replicas() -> None:
     lived = [episode.live(seed) for seed in range(12)]
     assert sum(len(of.observed) for one in lived for of in one.deployments) > 12
+
+
+def test_episodes_use_the_fields_of_part_2() -> None:
+    lived = [episode.live_opted(seed) for seed in range(40)]
+    composed = [each for one in lived for of in one.deployments for each in of.observed.values()]
+    on_alternatives = [
+        each for each in composed if "modelplane.ai/alternative" in each["metadata"].get("labels", {})
+    ]
+    asked = {key for one in lived for key in one.input or {}}
+    policies = {
+        key for one in lived for of in one.deployments for key in of.plain["spec"].get("placement", {})
+    }
+    assert len(composed) > 40
+    assert on_alternatives
+    assert {"coordination", "overcommit", "defaults", "searchBudget"} <= asked
+    assert {"topologySpread", "maxReplicasPerCluster", "disruption", "strategy"} <= policies

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support import build, vocabulary
-from tests.support.parts import CALM, CLUSTERS, Source, Taste, address, engine, requests_of
+from tests.support.parts import CALM, CLUSTERS, Source, Taste, address, engine, requests_of, ways_of
 from tests.support.world import World
 
 Plain = dict[str, Any]
@@ -20,7 +20,7 @@ def edited(draw: Source, parent: Plain) -> Plain:
     what = draw.choice(
         ("selector", "selector", "count", "copies", "nodes", "image", "name", "engine", "cache")
     )
-    requests = requests_of(draw.choice(chosen["members"]))
+    requests = ways_of(draw.choice(chosen["members"]))
     if what == "selector" and requests:
         draw.choice(requests)["selectors"] = [{"cel": draw.choice(list(vocabulary.MEANINGS))}]
     elif what == "count" and requests:

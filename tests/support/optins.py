@@ -27,7 +27,7 @@ def opted(draw: Source, made: World) -> World:
         _cluster(draw, each)
     _alternatives(draw, made)
     _engines(draw, made.deployment)
-    _policy(draw, made.deployment)
+    policy(draw, made.deployment)
     _selector(draw, made.deployment)
     for each in (*made.observed.values(), *(made.replicas or ())):
         if each["kind"] == "ModelReplica" and draw.odds(0.1):
@@ -97,7 +97,8 @@ def _prioritized(draw: Source, asked: Plain) -> None:
     asked["firstAvailable"] = [each | {"name": f"w{rank}"} for rank, each in enumerate([*more, was])]
 
 
-def _policy(draw: Source, parent: Plain) -> None:
+def policy(draw: Source, parent: Plain) -> None:
+    """Give a deployment a policy."""
     spread = {"topologyKey": draw.choice(("zone", "region")), "maxSkew": draw.choice((1, 2))}
     if draw.odds(0.5):
         spread["whenUnsatisfiable"] = draw.choice(("DoNotSchedule", "ScheduleAnyway"))
@@ -105,7 +106,7 @@ def _policy(draw: Source, parent: Plain) -> None:
         spread["minDomains"] = 2
     cost = 'cluster.attributes["example.com/cost"] < 3'
     wishes = [{"weight": 10, "matchLabels": {"tier": "prod"}}, {"weight": 7, "cel": cost}]
-    policy: Plain = {
+    stated: Plain = {
         "strategy": draw.choice(("Spread", "BinPack", "BinPack")),
         "tieBreak": draw.choice(("Name", "MostFree", "Hash")),
         "topologySpread": [spread],
@@ -114,7 +115,7 @@ def _policy(draw: Source, parent: Plain) -> None:
         "disruption": {"maxUnavailable": draw.choice((1, 1, 2))},
         "alternativePolicy": draw.choice(("PreferFirst", "ClusterFirst")),
     }
-    chosen = {name: value for name, value in policy.items() if draw.odds(0.3)}
+    chosen = {name: value for name, value in stated.items() if draw.odds(0.3)}
     if chosen:
         parent["spec"]["placement"] = chosen
     if draw.odds(0.25):

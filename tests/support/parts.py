@@ -60,6 +60,11 @@ def requests_of(one: Plain) -> list[Plain]:
     return devices
 
 
+def ways_of(one: Plain) -> list[Plain]:
+    """Return the ways of every device request of a member: the request itself where it has no list."""
+    return [way for each in requests_of(one) for way in each.get("firstAvailable") or [each]]
+
+
 def device(draw: Source, number: int) -> Plain:
     """Return a device entry: mostly GPUs."""
     name = f"d{number}"
