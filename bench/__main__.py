@@ -30,6 +30,8 @@ from function.fn import Function
 from function.reuse import Memory
 
 MEBI = 1024 * 1024
+STARTS = 5
+"""Fresh servers that a cold call is taken from, for each size."""
 CHURN = 10
 """Objects that change between two warm calls."""
 
@@ -92,7 +94,7 @@ def measure(size: Size, seed: int, calls: int) -> Row:
     draw = random.Random(seed)
     requests, small = Requests(fleet(size, seed)), Requests(fleet(SIZES[0], seed + 1)).next()
     row = Row(size)
-    for _ in range(3):
+    for _ in range(STARTS):
         with server() as running:
             running.call(small)  # What a process does once in its life is not what is measured.
             spent, response = running.timed(requests.next())
