@@ -1,0 +1,107 @@
+"""What is kept is composed and written once, for as long as nothing it is made of changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from function import pipeline, wire
+from function.api import ModelDeployment
+from function.compose import replicas
+from function.compose.size import largest
+from function.reuse import Memory, Session
+from tests.support import build
+from tests.support.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from function.exchange import Desired
+
+Plain = dict[str, Any]
+
+
+@pytest.fixture
+def memory() -> Memory:
+    return Memory(1 << 24)
+
+
+def settled() -> World:
+    """Two Ready replicas, on a and on b."""
+    deployment = build.deployment(
+        "chat", 2, [build.engine("main", [build.member(devices=[build.request()])])]
+    )
+    deployment["metadata"]["resourceVersion"] = "1"
+    own = [build.replica(deployment, on, 0, ready=True) for on in "ab"]
+    clusters = [build.cluster(on, [build.pool("h100", 2)]) for on in "ab"]
+    return World(deployment, clusters, own, build.observed(*own))
+
+
+def desired(world: World, memory: Memory, *, annotated: bool = False) -> Mapping[str, Desired]:
+    """Ask, and write the answer; return what is desired."""
+    made = world.but(input={**INPUT, "overcommit": "Yield"}) if annotated else world
+    call = wire.decode(made.message().SerializeToString())
+    response = pipeline.run(call.request, reuse=Session(memory, pipeline.ROOM))
+    wire.encode(call, response, wire.Ttl())
+    return response.desired
+
+
+INPUT: Plain = {"apiVersion": "fleet-scheduler.fn.modelplane.ai/v1alpha1", "kind": "SchedulerConfig"}
+A, B = "replica-a-0", "replica-b-0"
+
+
+def test_what_has_not_changed_is_the_same_object_written_before(memory: Memory) -> None:
+    first, second = (desired(settled(), memory) for _ in range(2))
+    assert all(second[key] is first[key] and first[key].written is not None for key in (A, B))
+
+
+def _unready(world: World) -> None:
+    each = world.observed[A]
+    each["status"] = {"conditions": [build.condition("Ready", status=False)]}
+    each["metadata"]["resourceVersion"] = "8"
+
+
+def _edited(world: World) -> None:
+    spec = world.deployment["spec"]["template"]["spec"]
+    spec["engines"][0]["members"][0]["template"] = build.template("vllm/vllm-openai:v0.30.0")
+    world.deployment["metadata"]["resourceVersion"] = "2"
+
+
+@pytest.mark.parametrize(
+    ("change", "renewed", "reason"),
+    [
+        (_unready, {A}, "a replica that is another one than before is composed anew, and only that one"),
+        (_edited, {A, B}, "another deployment has other templates"),
+    ],
+)
+def test_what_has_changed_is_composed_anew(
+    change: Callable[[World], None], renewed: set[str], reason: str, memory: Memory
+) -> None:
+    first, world = desired(settled(), memory), settled()
+    change(world)
+    second = desired(world, memory)
+    assert {key for key in (A, B) if second[key] is not first[key]} == renewed, reason
+    assert {key: each.resource for key, each in second.items()} == {
+        key: each.resource for key, each in desired(world, Memory(1 << 24)).items()
+    }
+
+
+def test_what_the_input_adds_is_not_left_out(memory: Memory) -> None:
+    plain, noted = desired(settled(), memory), desired(settled(), memory, annotated=True)
+    assert "annotations" not in plain[A].resource["metadata"]
+    assert noted[A].resource["metadata"]["annotations"] == {"modelplane.ai/was-ready": "true"}
+    assert "annotations" not in desired(settled(), memory)[A].resource["metadata"]
+
+
+def test_without_a_memory_nothing_is_remembered() -> None:
+    first, second = (desired(settled(), Memory(0)) for _ in range(2))
+    assert first[A] is not second[A]
+    assert first[A] == second[A]
+
+
+def test_no_more_is_remembered_than_its_bound(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = largest(ModelDeployment.parse(settled().deployment))
+    monkeypatch.setattr(replicas, "REMEMBERED", 2 * size - 1)  # Room for one.
+    first, second = desired(settled(), memory), desired(settled(), memory)
+    assert [second[key] is first[key] for key in (A, B)] == [True, False]
