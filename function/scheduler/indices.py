@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from function.api.names import Identity, object_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from function.api import ModelDeployment, ModelReplica
     from function.fleet import Fleet
@@ -20,7 +20,7 @@ class Indices:
     def __init__(self, deployment: ModelDeployment, fleet: Fleet) -> None:
         """Note every identity and name in use."""
         self._deployment = deployment
-        self._taken = set(fleet.taken)
+        self._taken = fleet.taken
         self._fleet = fleet
         self._given: set[str] = set()
         self._everybodys = {each.name for each in _replicas(fleet)}
@@ -31,7 +31,6 @@ class Indices:
             identity = Identity(cluster, index)
             name = object_name(self._deployment.name, identity)
             if identity not in self._taken and name not in self._given and not self._clashes(cluster, name):
-                self._taken.add(identity)
                 self._given.add(name)
                 return identity, name
         raise AssertionError  # pragma: no cover - there are more indices than replicas
@@ -49,8 +48,4 @@ class Indices:
 
 def _replicas(fleet: Fleet) -> Iterator[ModelReplica]:
     yield from fleet.charged
-    yield from _own(fleet)
-
-
-def _own(fleet: Fleet) -> Iterable[ModelReplica]:
-    return (own.replica for own in fleet.own)
+    yield from (own.replica for own in fleet.own)

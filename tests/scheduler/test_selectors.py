@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from function.scheduler import selectors
 from tests.explain.scarce import decide
 from tests.part2.cases import ask, clusters, single
 from tests.support import build
@@ -81,23 +82,33 @@ def lengthy(count: int, length: int) -> World:
 
 
 @pytest.mark.parametrize(
-    ("world", "beyond", "reason"),
+    ("count", "length", "beyond", "reason"),
     [
-        (lengthy(1_000, 16), 0, "many short ones are fine"),
-        (lengthy(12, 10_000), 0, "and a few of the longest"),
-        (lengthy(14, 10_000), 2, "the 13th would make it 131,300"),
-        (lengthy(1_300, 16), 171, "each counts for 100 more: 1,129 of 116 are the most"),
+        (8, 20, 0, "8 of 120 are 960"),
+        (9, 20, 1, "the ninth makes it 1,080"),
+        (12, 20, 4, "and so do all after it"),
+        (5, 100, 0, "5 of 200 are as many as there may be"),
+        (6, 100, 1, "the sixth is one too many"),
     ],
 )
-def test_the_selectors_of_a_deployment_have_a_length_together(world: World, beyond: int, reason: str) -> None:
-    decision = decide(world)
+def test_the_selectors_of_a_deployment_have_a_length_together(
+    count: int, length: int, beyond: int, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selectors, "MOST", 1_000)
+    decision = decide(lengthy(count, length))
     found = decision.question.selectors.invalid
     assert len(found) == beyond, reason
-    assert all("131072 characters" in str(each.error) for each in found)
+    assert all("1:1: the selectors of a deployment have over 1000 characters" in str(e.error) for e in found)
     assert len(decision.placed) == (0 if beyond else 1)
 
 
-def test_a_selector_stated_twice_counts_once() -> None:
-    long = request(*["true".ljust(10_000)] * 20)
+def test_there_is_room_for_many() -> None:
+    assert (selectors.MOST, selectors.EACH) == (131_072, 100)
+    assert not decide(lengthy(800, 60)).question.selectors.invalid
+
+
+def test_a_selector_stated_twice_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selectors, "MOST", 1_000)
+    long = request(*["true".ljust(800)] * 20)
     decision = decide(World(ask(engines=[single(long)]), clusters(a=1)))
     assert (decision.question.selectors.invalid, len(decision.placed)) == ([], 1)

@@ -1,0 +1,39 @@
+"""A new replica gets the lowest index whose identity nobody has, and whose name is free where it counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.explain.scarce import decide
+from tests.support import build
+from tests.support.world import World
+
+Plain = dict[str, Any]
+
+
+def stranger(namespace: str, on: str) -> Plain:
+    """Somebody else's replica, called as our replica 0 on a would be."""
+    parent = build.deployment("other", 1, namespace=namespace)
+    return build.replica(parent, on, 0, pools="nowhere", name=build.composed_name("my-model", "a", 0))
+
+
+@pytest.mark.parametrize(
+    ("replicas", "index", "reason"),
+    [
+        ([], 0, "nobody has it"),
+        ([stranger("ml-team", "b")], 1, "an object of our namespace has the name"),
+        ([stranger("ads", "a")], 1, "on one cluster the names of all namespaces meet"),
+        ([stranger("ads", "b")], 0, "another namespace and another cluster: never in the way"),
+    ],
+)
+def test_the_lowest_index_that_is_free(replicas: list[Plain], index: int, reason: str) -> None:
+    made = World(build.deployment(), [build.cluster("a", [build.pool("h100", 4)])], replicas)
+    [placed] = decide(made).placed
+    assert (placed.identity.cluster, placed.identity.index) == ("a", index), reason
+
+
+def test_two_of_one_pass_never_share_an_index() -> None:
+    made = World(build.deployment(replicas=3), [build.cluster("a", [build.pool("h100", 4)])], ())
+    assert [each.identity.index for each in decide(made).placed] == [0, 1, 2]
