@@ -54,12 +54,16 @@ class Counting:
         raise AssertionError(said)
 
 
+Known = dict[tuple[Any, ...], str]
+"""Contents by their keys."""
+
+
 class Honest:
     """Gives objects their versions: low ones, used again and again, but never one key for two contents."""
 
-    def __init__(self, draw: random.Random) -> None:
+    def __init__(self, draw: random.Random, known: Known) -> None:
         self.draw = draw
-        self.known: dict[tuple[Any, ...], str] = {}
+        self.known = known
 
     def stamp(self, each: Plain) -> None:
         """Give an object a version. One without uid or version stays so, whatever becomes of it."""
@@ -90,14 +94,15 @@ class Honest:
         return made
 
 
-def episode(seed: int) -> Iterator[bytes]:
+def episode(seed: int, known: Known | None = None) -> Iterator[bytes]:
     """Yield the requests of two fleets whose objects share names and uids, in turn.
 
+    Episodes that are asked of one memory share what is `known`, or their keys would mean several contents.
     Most of a world stays from one request to the next; one in three requests is the content of an earlier
     one again, its versions included, and in other bytes.
     """
     draw = random.Random(seed)
-    honest = Honest(draw)
+    honest = Honest(draw, {} if known is None else known)
     past = [honest.world(seed), honest.world(seed + 1_000_000)]
     for step in range(STEPS):
         now = past[-2]
@@ -155,7 +160,8 @@ def test_the_answer_is_the_same_bytes_with_a_memory_and_without(number: int) -> 
 @pytest.mark.parametrize("limit", [ROOMY, EVICTING])
 def test_the_same_with_many_threads_on_one_memory(limit: int) -> None:
     plain = Function(log=Counting())
-    asked = [content for seed in range(scale.count(2, 40, 200)) for content in episode(seed)]
+    known: Known = {}
+    asked = [content for seed in range(scale.count(2, 40, 200)) for content in episode(seed, known)]
     expected = [plain.answer(content) for content in asked]
     reusing = Function(log=Counting(), memory=Memory(limit))
 
