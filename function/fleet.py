@@ -199,10 +199,10 @@ def read_fleet(
     sorting = Sorting(deployment, by_name, identities | theirs)
     for document in request.required.get(REPLICAS, ()):
         replica = _replica(document, reuse, parse)
-        if replica.deployment != deployment.name and replica.name not in by_name:
-            sorting.charged.append(replica)  # Somebody else's, as most of a large fleet are.
-        else:
+        if sorting.concerns(replica):
             sorting.add(replica if thorough else _replica(document, reuse), document)
+        else:
+            sorting.charged.append(replica)
     own = sorted((*sorting.finish(), *unmatched), key=order)
     told_cache, cache = _cache(request, deployment)
     return Fleet(

@@ -50,15 +50,18 @@ class Ledger:
 
     def charge(self, cluster: str, nodes: Mapping[str, int], gangs: Mapping[str, Gangs] = NO_GANGS) -> None:
         """Take of a cluster's pools: nodes, or gangs where pods are charged by devices."""
+        self._take(cluster, nodes)
+        for pool, taken in gangs.items():
+            key = (cluster, pool)
+            if key in self._packed:
+                self._packed[key] = self._packed[key].plus(taken)
+
+    def _take(self, cluster: str, nodes: Mapping[str, int]) -> None:
         free = self._free
         for pool, count in nodes.items():
             key = (cluster, pool)
             if key in free:
                 free[key] -= count
-        for pool, taken in gangs.items():
-            key = (cluster, pool)
-            if key in self._packed:
-                self._packed[key] = self._packed[key].plus(taken)
 
     def release(self, cluster: str, nodes: Mapping[str, int], gangs: Mapping[str, Gangs] = NO_GANGS) -> None:
         """Give back what was taken."""
@@ -78,26 +81,13 @@ class Ledger:
 
     def open(self, replica: ModelReplica, cluster: str) -> None:
         """Charge a replica that exists and remember that it holds its place."""
-        if replica.nodes:
-            self.occupy(replica, cluster)
+        nodes = replica.nodes
+        if nodes:
             self._held[cluster].append(replica)
-
-    def open_all(self, replicas: Iterable[ModelReplica]) -> None:
-        """Open with replicas that stand where their specs say: most of a large fleet, so in one go."""
-        if self._packed:
-            for replica in replicas:
-                self.open(replica, replica.cluster)
-            return
-        free, held = self._free, self._held
-        for replica in replicas:
-            nodes = replica.nodes
-            if nodes:
-                cluster = replica.cluster
-                held[cluster].append(replica)
-                for pool in nodes:
-                    key = (cluster, pool)
-                    if key in free:
-                        free[key] -= nodes[pool]
+            if self._packed:
+                self.occupy(replica, cluster)
+            else:
+                self._take(cluster, nodes)
 
     def holding(self, cluster: str, pool: str) -> list[ModelReplica]:
         """Existing replicas that hold something of a pool."""

@@ -31,7 +31,8 @@ def open_ledger(question: Question) -> Ledger:
     """Charge every replica that exists: everybody's, until it is really gone."""
     fleet = question.fleet
     ledger = Ledger(fleet.clusters.values())
-    ledger.open_all(fleet.charged)
+    for replica in fleet.charged:
+        ledger.open(replica, replica.cluster)
     for own in fleet.own:
         ledger.open(_known_to_leave(own), own.holds)
     return ledger

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from zlib import adler32
 
-from google.protobuf.message import DecodeError
-
 from function.exchange import Plain, Unreadable
-from function.wire import messages, read
+from function.wire import read
 from function.wire.charge import charged
 
 if TYPE_CHECKING:
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
 
 _EMPTY = b"\x1a\x00"  # The value "".
 _STRING = 0x1A
-_parse = messages.Struct.FromString
 
 
 class WireDocument:
@@ -65,10 +62,10 @@ class OpenDocument:
         self._metadata: Any = None
         """None where there is none to read; whoever wants to read it is told why."""
         try:
-            self._top = top = _parse(content).fields
+            self._top = top = read.level(content)
             if "metadata" in top:
                 self._metadata = read.inner_level(top["metadata"])
-        except (DecodeError, Unreadable):
+        except Unreadable:
             pass
 
     def opened(self) -> OpenDocument:

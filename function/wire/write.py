@@ -28,7 +28,7 @@ _FEW = 64
 """A text is short below so many characters."""
 _HEADS = {tag: tuple(bytes((tag, size)) for size in range(_ONE)) for tag in (_FIRST, _TEXT, _OBJECT, _LIST)}
 """Tag and length of what is short."""
-_ENTRY, _LENGTHS = _HEADS[_FIRST], tuple(bytes((size,)) for size in range(_ONE))
+_LENGTHS = tuple(bytes((size,)) for size in range(_ONE))
 
 
 Written = dict[int, bytes]
@@ -71,12 +71,7 @@ def _item(held: Plain, written: Written | None) -> bytes:
 
 def entry(key: str, written: bytes) -> bytes:
     """Return one map entry of a Struct, from its key and the bytes of its value."""
-    size = len(written)
-    held = _key(key) + (_LENGTHS[size] if size < _ONE else varint(size)) + written
-    size = len(held)
-    if size < _ONE:
-        return _ENTRY[size] + held
-    return _delimited(_FIRST, held)
+    return _delimited(_FIRST, _key(key) + varint(len(written)) + written)
 
 
 @lru_cache(maxsize=4_096)
@@ -143,7 +138,7 @@ def _delimited(tag: int, content: bytes) -> bytes:
 def varint(number: int) -> bytes:
     """Return a non-negative integer, seven bits a byte, the lowest first."""
     if number < _ONE:
-        return bytes((number,))
+        return _LENGTHS[number]
     if number < _TWO:
         return bytes((number & 0x7F | 0x80, number >> 7))
     written = bytearray()

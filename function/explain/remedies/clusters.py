@@ -14,7 +14,7 @@ from function.explain.remedies.seen import EACH, Seen, some
 from function.scheduler.reason import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from function.api import InferenceCluster, ModelCache
     from function.api.taints import Taint
@@ -73,24 +73,9 @@ def _selected(key: str, old: str, new: str, clusters: list[str]) -> Change:
 
 def readiness(seen: Seen) -> Iterator[Change]:
     """Mend a cluster that is not Ready."""
+    told = (ConditionStatus(type="Ready", status="True"),)
     for cluster, _ in seen.headed(Reason.ClusterNotReady)[:EACH]:
-        yield Change(
-            "ClusterReady",
-            f"once cluster {cluster.name} is Ready",
-            _ready(cluster),
-            {"cluster": cluster.name},
-            group="ready",
-        )
-
-
-def _ready(cluster: InferenceCluster) -> Callable[[Question], Question]:
-    def apply(question: Question) -> Question:
-        if cluster.status is None:
-            return question
-        told = (ConditionStatus(type="Ready", status="True"),)
-        return with_cluster(question, changed(cluster, status=changed(cluster.status, conditions=told)))
-
-    return apply
+        yield _once(cluster, "ClusterReady", "is Ready", conditions=told)
 
 
 SOMEWHERE = "192.0.2.1"
@@ -100,23 +85,19 @@ SOMEWHERE = "192.0.2.1"
 def gateways(seen: Seen) -> Iterator[Change]:
     """Give a cluster a gateway."""
     for cluster, _ in seen.headed(Reason.NoGatewayAddress)[:EACH]:
-        yield Change(
-            "ClusterGateway",
-            f"once cluster {cluster.name} has a gateway address",
-            _reachable(cluster),
-            {"cluster": cluster.name},
-            group="gateway",
-        )
+        yield _once(cluster, "ClusterGateway", "has a gateway address", gateway=Gateway(address=SOMEWHERE))
 
 
-def _reachable(cluster: InferenceCluster) -> Callable[[Question], Question]:
+def _once(cluster: InferenceCluster, kind: str, what: str, **status: object) -> Change:
+    """A cluster that says something else of itself, once it is mended."""
+
     def apply(question: Question) -> Question:
         if cluster.status is None:
             return question
-        told = changed(cluster.status, gateway=Gateway(address=SOMEWHERE))
-        return with_cluster(question, changed(cluster, status=told))
+        return with_cluster(question, changed(cluster, status=changed(cluster.status, **status)))
 
-    return apply
+    text = f"once cluster {cluster.name} {what}"
+    return Change(kind, text, apply, {"cluster": cluster.name}, group=kind)
 
 
 def caches(seen: Seen) -> Iterator[Change]:
