@@ -7,10 +7,10 @@ text. Nothing here, and nothing below, knows either format.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from function.scheduler.decision import Decision
 
@@ -40,6 +40,9 @@ class Packed(Protocol):
     def size(self) -> int:
         """How many bytes it has, about."""
 
+    def items(self) -> Sequence[Packed] | None:
+        """Return the items of a list; None for what is none."""
+
     def plain(self) -> Plain:
         """Decode it."""
 
@@ -51,8 +54,7 @@ class Unreadable(ValueError):
     """An object that cannot be decoded at all, or nests deeper than any real one: a fault of that object."""
 
 
-@dataclass(frozen=True, slots=True)
-class Charged:
+class Charged(NamedTuple):
     """What somebody else's ModelReplica is charged for: who and where it is, the nodes it holds by pool."""
 
     name: str

@@ -14,6 +14,8 @@ from function.api.typed import Attributes, Capacity
 from function.cel import Subject, bind_device
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from function.exchange import Packed
 
 
@@ -58,7 +60,7 @@ class Device(Model):
 
 
 class _Content:
-    """A device list that arrived plain, compared by content."""
+    """Plain values, compared by content."""
 
     __slots__ = ("_key", "_plain")
 
@@ -76,6 +78,9 @@ class _Content:
     def size(self) -> int:
         return len(self._key)
 
+    def items(self) -> list[_Content] | None:
+        return [_Content(each) for each in self._plain] if isinstance(self._plain, list) else None
+
     def plain(self) -> object:
         return self._plain
 
@@ -84,19 +89,36 @@ _LARGE = 16 * 1024
 """Bytes of a device list that are far more than any real node publishes."""
 
 
-def _read(content: Packed) -> tuple[Device, ...] | None:
-    """The one device list of a content, converted for selectors once; None when it has a fault."""
-    plain = content.plain()
-    if not isinstance(plain, list):
-        return None
+def _device(content: Packed) -> Device | None:
+    """The one device entry of a content, converted for selectors once; None when it has a fault."""
     try:
-        return tuple(Device.parse(each) for each in plain)
+        return Device.parse(content.plain())
     except Malformed:
         return None
 
 
-_interned = lru_cache(maxsize=4_096)(_read)
-_interned_large = lru_cache(maxsize=64)(_read)
+_interned_device = lru_cache(maxsize=4_096)(_device)
+
+
+def _read(content: Packed, device: Callable[[Packed], Device | None]) -> tuple[Device, ...] | None:
+    """The one device list of a content; None when it has a fault."""
+    items = content.items()
+    if items is None:
+        return None
+    devices = tuple(found for each in items if (found := device(each)) is not None)
+    return devices if len(devices) == len(items) else None
+
+
+@lru_cache(maxsize=4_096)
+def _interned(content: Packed) -> tuple[Device, ...] | None:
+    """A list of a size that nodes publish: many have entries in common, a network card above all."""
+    return _read(content, _interned_device)
+
+
+@lru_cache(maxsize=64)
+def _interned_large(content: Packed) -> tuple[Device, ...] | None:
+    """A list that is larger than any node's."""
+    return _read(content, _device)
 
 
 def _intern(devices: object) -> object:

@@ -8,8 +8,9 @@ one is only ever charged.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from function.api.lenient import Reader
 from function.api.model import ConditionStatus, condition
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from function.exchange import Document, Shape
+
+NOTHING: Mapping[str, int] = MappingProxyType({})
 
 DEPLOYMENT_LABEL = "modelplane.ai/deployment"
 CLUSTER_LABEL = "modelplane.ai/cluster"
@@ -105,16 +108,18 @@ class StampedEngine:
     members: tuple[StampedMember, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ModelReplica:
-    """One existing replica: where it is, what it holds, how it is doing."""
+class ModelReplica(NamedTuple):
+    """One existing replica: where it is, what it holds, how it is doing.
+
+    A tuple, because a fleet has tens of thousands and those are made in a third of the time.
+    """
 
     name: str
     namespace: str = ""
     uid: str = ""
     deployment: str = ""
     cluster: str = ""
-    index: int | None = None
+    index: int | None = None  # type: ignore[assignment] # Hides the method of tuples, which nobody needs.
     created: str = ""
     deleting: bool = False
     ready: bool | None = None
@@ -128,7 +133,7 @@ class ModelReplica:
     """False when some part of it could not be read."""
     fault: str = ""
     """The first field that could not be read, and what was found there."""
-    nodes: Mapping[str, int] = field(default_factory=dict)
+    nodes: Mapping[str, int] = NOTHING
     """Nodes held, by pool."""
 
 

@@ -41,7 +41,7 @@ def open_ledger(question: Question) -> Ledger:
 def _known_to_leave(own: Own) -> ModelReplica:
     """The replica, marked as being deleted where only the list knows that."""
     stale = own.terminating and not own.replica.deleting
-    return dataclasses.replace(own.replica, deleting=True) if stale else own.replica
+    return own.replica._replace(deleting=True) if stale else own.replica
 
 
 def may_place(question: Question) -> bool:

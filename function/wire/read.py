@@ -217,6 +217,11 @@ class Parcel:
         """How many bytes it has."""
         return len(self.content)
 
+    def items(self) -> list[Parcel] | None:
+        """Return the items of a list; None for what is none."""
+        kind, payload = _open(self.content)
+        return [Parcel(item) for item in _parse_list(payload).values] if kind == _LIST else None
+
     def plain(self) -> Plain:
         """Decode it."""
         return value(self.content)

@@ -6,7 +6,6 @@ delivers the objects that parsing the whole of it delivers.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -92,7 +91,7 @@ def _alike(reader: Callable[[Document], Any], orders: tuple[bytes, bytes]) -> No
 
 def _said(found: Any) -> str:
     """Return what was read as a text; NaN, which equals nothing, equals itself here."""
-    held = found.model_dump() if isinstance(found, BaseModel) else asdict(found)
+    held = found.model_dump() if isinstance(found, BaseModel) else found._asdict()
     return json.dumps(held, sort_keys=True, default=repr)
 
 
