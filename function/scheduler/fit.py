@@ -1,7 +1,8 @@
 """Fit: which pools of a cluster the engines of a replica can use, capacity aside.
 
 The rules are in `options` (an engine on pools) and `resolve` (a member on a pool's devices). What does not
-depend on a cluster's name or on what is free there is computed once per distinct shape.
+depend on a cluster's name or on what is free there is computed once per distinct shape, as far as the
+deployment tells shapes apart (`alike`).
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from itertools import count, islice
 from typing import TYPE_CHECKING
 
 from function.scheduler.actual import actual
+from function.scheduler.alike import Alike
 from function.scheduler.options import EngineOption, across, alone, may_strand, stranding, variants
 from function.scheduler.reason import Reason, Rejection
 from function.scheduler.resolve import Match, resolve, resolve_every
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from function.api import Device, DeviceRequest, Engine, InferenceCluster, Member, Pool, StampedMember
     from function.api.deployment import SubRequest
@@ -49,8 +51,9 @@ class ClusterFit:
         return all(each.options for each in self.engines)
 
 
-KNOWN, KNOWN_CLUSTERS = 256, 512
-"""Pool shapes, and combinations of them on a cluster, remembered from pass to pass for one deployment."""
+KNOWN, KNOWN_CLUSTERS, KNOWN_LISTS = 256, 512, 1_024
+"""Pool shapes, combinations of them on a cluster, and device lists told apart, remembered from pass to pass
+for one deployment."""
 
 
 class Known:
@@ -64,6 +67,7 @@ class Known:
     def __init__(self) -> None:
         """Know nothing."""
         self.numbers = count()
+        self.alike: dict[Hashable, int] = {}
         self.shapes: dict[object, tuple[int, object]] = {}
         self.rows: dict[tuple[int, int], tuple[Engine, tuple[Verdict, ...]]] = {}
         self.members: dict[tuple[int, int], tuple[Member, Verdict]] = {}
@@ -76,9 +80,14 @@ class Known:
         """What is known of a question's deployment, unless that has become too much."""
         notes, name = question.deployment.notes, f"fits within {question.config.search_budget} steps"
         found = notes.get(name)
-        if found is None or len(found.shapes) > KNOWN or len(found.stamped) > KNOWN_CLUSTERS:
+        if found is None or found.too_much:
             found = notes[name] = cls()
         return found
+
+    @property
+    def too_much(self) -> bool:
+        """Whether it takes more room than a deployment has."""
+        return len(self.alike) > KNOWN or len(self.shapes) > KNOWN_LISTS or len(self.stamped) > KNOWN_CLUSTERS
 
 
 class Fits:
@@ -88,17 +97,19 @@ class Fits:
         """Take the question; nothing is computed yet."""
         self._question = question
         self._known = Known.of(question)
+        self._alike = Alike(question)
         self._clusters: dict[tuple[object, ...], ClusterFit] = {}
         self.matched = 0
         """How many (member, pool shape) pairs were matched."""
 
     def shape_of(self, pool: Pool) -> int:
         """Number a pool's shape: equal numbers mean equal matches."""
-        key = (pool.shape, pool.node) if self._question.reads_nodes else pool.shape
-        shapes = self._known.shapes
-        found = shapes.get(key)
+        known, node = self._known, pool.node if self._question.reads_nodes else None
+        key = (pool.shape, node)
+        found = known.shapes.get(key)
         if found is None:
-            found = shapes.setdefault(key, (next(self._known.numbers), pool.devices))
+            number = known.alike.setdefault((self._alike.of(pool.devices), node), next(known.numbers))
+            found = known.shapes[key] = (number, pool.devices)
         return found[0]
 
     def member(self, member: Member, pool: Pool, shape: int) -> Verdict:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -63,6 +64,40 @@ def test_pools_with_other_devices_are_matched_by_themselves() -> None:
         b={"pools": [build.pool("p0", 4, [build.gpu(8)])]},
     )
     assert run(World(ask(), fleet)).counts["pool_matches"] == 2
+
+
+MEMORY = 'device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("40Gi")) >= 0'
+HBM: Plain = build.gpu(8)
+
+
+def _with(**changed: Any) -> Plain:
+    return copy.deepcopy(HBM) | changed
+
+
+def _publishing(name: str, value: str) -> Plain:
+    return _with(attributes={**HBM["attributes"], name: {"string": value}})
+
+
+@pytest.mark.parametrize(
+    ("other", "matches", "reason"),
+    [
+        (_publishing("driverVersion", "575.57.8"), 1, "nobody asks for the driver's version"),
+        (_with(attributes={}), 1, "nor for the architecture"),
+        (_with(capacity={"memory": {"value": "141Gi"}}), 2, "a selector reads the memory"),
+        (_with(count=4), 2, "how many there are"),
+        (_with(name="accelerator"), 2, "the entry is named where it does not do"),
+        (_with(deviceClassName="mig.nvidia.com"), 2, "a claim names the class"),
+        (_with(claim="Synthetic"), 2, "what no claim can bind is no match to be charged"),
+        (_with(driver="gpu.amd.com"), 2, "its names belong to another domain"),
+        (_publishing("fabric.example.com/id", "a"), 2, "it publishes in one domain more"),
+        (_publishing("rack", "a"), 2, "a constraint compares the rack"),
+    ],
+)
+def test_pools_are_told_apart_by_what_the_deployment_reads(other: Plain, matches: int, reason: str) -> None:
+    """What nobody reads makes no difference; whatever a match or its message depends on does."""
+    asking = single(build.request("gpu", 8, MEMORY), constraints=[{"matchAttribute": "rack"}])
+    fleet = clusters(a={"pools": [build.pool("p0", 4, [HBM])]}, b={"pools": [build.pool("p0", 4, [other])]})
+    assert run(World(ask(engines=[asking]), fleet)).counts["pool_matches"] == matches, reason
 
 
 def test_pools_are_matched_by_themselves_where_a_selector_reads_their_names() -> None:
