@@ -23,15 +23,19 @@ class Indices:
         self._taken = fleet.taken
         self._fleet = fleet
         self._given: set[str] = set()
+        self._lowest: dict[str, int] = {}
         self._everybodys = {each.name for each in _replicas(fleet)}
 
     def take(self, cluster: str) -> tuple[Identity, str]:
-        """Take the lowest free index on a cluster, and its object name."""
-        for index in count():
+        """Take the lowest free index on a cluster, and its object name; neither is ever given back."""
+        for index in count(self._lowest.get(cluster, 0)):
             identity = Identity(cluster, index)
+            if identity in self._taken:
+                continue
             name = object_name(self._deployment.name, identity)
-            if identity not in self._taken and name not in self._given and not self._clashes(cluster, name):
+            if name not in self._given and not self._clashes(cluster, name):
                 self._given.add(name)
+                self._lowest[cluster] = index + 1
                 return identity, name
         raise AssertionError  # pragma: no cover - there are more indices than replicas
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from function.api.names import Identity, object_name
+from function.scheduler import indices
 from tests.explain.scarce import decide
 from tests.support import build
 from tests.support.world import World
@@ -37,3 +39,16 @@ def test_the_lowest_index_that_is_free(replicas: list[Plain], index: int, reason
 def test_two_of_one_pass_never_share_an_index() -> None:
     made = World(build.deployment(replicas=3), [build.cluster("a", [build.pool("h100", 4)])], ())
     assert [each.identity.index for each in decide(made).placed] == [0, 1, 2]
+
+
+def test_a_name_is_worked_out_once_however_many_come_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fifty replicas on one cluster need fifty names, not one for every index below."""
+    named = []
+
+    def counting(deployment: str, identity: Identity) -> str:
+        named.append(identity)
+        return object_name(deployment, identity)
+
+    monkeypatch.setattr(indices, "object_name", counting)
+    made = World(build.deployment(replicas=50), [build.cluster("a", [build.pool("h100", 50)])], ())
+    assert len(decide(made).placed) == len(named) == 50
