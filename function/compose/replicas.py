@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from function.api.names import replica_key
 from function.api.replica import WAS_READY_ANNOTATION
 from function.compose.objects import as_observed, composed, labels
-from function.compose.size import largest
+from function.compose.remembered import MadeOf, remembered
 from function.exchange import Desired, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from function.api import Engine, Member, ModelDeployment, ModelReplica
-    from function.api.deployment import Shape as EngineShape
+    from function.api import Engine, Member, ModelDeployment
     from function.exchange import Shape
     from function.scheduler.candidate import Candidate
     from function.scheduler.decision import Kept, Placed
@@ -101,7 +100,15 @@ def _placed_engine(
 
 
 def placed_replica(deployment: ModelDeployment, placed: Placed, emitted: Members) -> Desired:
-    """A new replica."""
+    """A new replica; as it was made for an earlier answer where it is placed again before it is there."""
+    candidate = placed.candidate
+    pools = [candidate.cluster.pools[at].name for option in candidate.options for at in option.pools]
+    made_of = MadeOf((candidate.shape, *candidate.options), (placed.name, *pools))
+    key = replica_key(placed.identity)
+    return remembered(deployment, key, made_of, lambda: _placed(deployment, placed, emitted))
+
+
+def _placed(deployment: ModelDeployment, placed: Placed, emitted: Members) -> Desired:
     candidate = placed.candidate
     engines = [_placed_engine(candidate, engine, option, emitted) for engine, option in candidate.engines]
     labelled = labels(deployment, placed.identity, candidate.shape.name)
@@ -166,41 +173,11 @@ def _resource(deployment: ModelDeployment, kept: Kept) -> dict[str, Any] | None:
     return as_observed(document, kind=KIND, namespace=deployment.namespace)
 
 
-REMEMBERED = 512 * 1024
-"""Bytes of kept replicas, about, that a deployment remembers from answer to answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Earlier:
-    """What was desired for a kept replica, and what it was made of."""
-
-    replica: ModelReplica
-    shape: EngineShape | None
-    observed: bool
-    remember: bool
-    desired: Desired
-
-    def holds(self, kept: Kept, *, remember: bool) -> bool:
-        """Whether it would be made of the same again: of the very replica, so of the same bytes."""
-        own = kept.own
-        return (
-            self.replica is own.replica
-            and self.shape is kept.shape
-            and (self.observed, self.remember) == (own.observed, remember)
-        )
-
-
 def kept_replica(deployment: ModelDeployment, kept: Kept, *, remember: bool = False) -> Desired | None:
     """A replica that stays, see `_kept`; as it was made for an earlier answer where nothing has changed."""
-    earlier: dict[str, _Earlier] = deployment.notes.setdefault("kept replicas", {})
-    found = earlier.get(kept.own.key)
-    if found is not None and found.holds(kept, remember=remember):
-        return found.desired
-    made = _kept(deployment, kept, remember=remember)
-    if made is not None and (found is not None or len(earlier) < REMEMBERED // largest(deployment)):
-        own = kept.own
-        earlier[own.key] = _Earlier(own.replica, kept.shape, own.observed, remember, made)
-    return made
+    own = kept.own
+    made_of = MadeOf((own.replica, kept.shape), (own.observed, remember))
+    return remembered(deployment, own.key, made_of, lambda: _kept(deployment, kept, remember=remember))
 
 
 def _kept(deployment: ModelDeployment, kept: Kept, *, remember: bool) -> Desired | None:

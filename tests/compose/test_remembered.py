@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from function import pipeline, wire
 from function.api import ModelDeployment
-from function.compose import replicas
+from function.compose import remembered
 from function.compose.size import largest
 from function.reuse import Memory, Session
 from tests.support import build
@@ -87,6 +88,48 @@ def test_what_has_changed_is_composed_anew(
     }
 
 
+def unplaced() -> World:
+    """Two replicas to be placed, on a and on b."""
+    made = settled()
+    return made.but(deployment=copy.deepcopy(made.deployment), replicas=[], observed={})
+
+
+def _another_pool(world: World) -> None:
+    for part, pools in (("spec", "nodePools"), ("status", "gpuPools")):
+        world.clusters[0][part][pools][0]["name"] = "b200"
+    world.clusters[0]["metadata"]["resourceVersion"] = "9"
+
+
+def _another_device(world: World) -> None:
+    world.clusters[0]["status"]["gpuPools"][0]["devices"][0]["deviceClassName"] = "h100.example.com"
+    world.clusters[0]["metadata"]["resourceVersion"] = "9"
+
+
+def _nothing(_: World) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("change", "renewed", "reason"),
+    [
+        (_nothing, set(), "until it has been applied, the same replica is placed in every call"),
+        (_another_pool, {A}, "it goes on a pool of another name"),
+        (_another_device, {A}, "it claims another class"),
+        (_edited, {A, B}, "another deployment has other templates"),
+    ],
+)
+def test_what_is_placed_again_is_composed_once(
+    change: Callable[[World], None], renewed: set[str], reason: str, memory: Memory
+) -> None:
+    first, world = desired(unplaced(), memory), unplaced()
+    change(world)
+    second = desired(world, memory)
+    assert {key for key in (A, B) if second[key] is not first[key]} == renewed, reason
+    assert {key: each.resource for key, each in second.items()} == {
+        key: each.resource for key, each in desired(world, Memory(1 << 24)).items()
+    }
+
+
 def test_what_the_input_adds_is_not_left_out(memory: Memory) -> None:
     plain, noted = desired(settled(), memory), desired(settled(), memory, annotated=True)
     assert "annotations" not in plain[A].resource["metadata"]
@@ -102,6 +145,6 @@ def test_without_a_memory_nothing_is_remembered() -> None:
 
 def test_no_more_is_remembered_than_its_bound(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     size = largest(ModelDeployment.parse(settled().deployment))
-    monkeypatch.setattr(replicas, "REMEMBERED", 2 * size - 1)  # Room for one.
+    monkeypatch.setattr(remembered, "REMEMBERED", 2 * size - 1)  # Room for one.
     first, second = desired(settled(), memory), desired(settled(), memory)
     assert [second[key] is first[key] for key in (A, B)] == [True, False]
