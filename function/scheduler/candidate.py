@@ -38,7 +38,9 @@ class Candidate:
 
     @property
     def gangs(self) -> dict[str, Gangs]:
-        """Pods it puts on each pool, by pool name."""
+        """Pods it puts on each pool, by pool name; none where no pool of the cluster charges devices."""
+        if not self.cluster.counts_devices:
+            return {}
         parts: dict[str, list[Gangs]] = defaultdict(list)
         for option in self.options:
             for at, gangs in option.gangs:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import count, islice
 from typing import TYPE_CHECKING
 
-from function.scheduler.actual import actual
 from function.scheduler.alike import Alike
 from function.scheduler.options import EngineOption, across, alone, may_strand, stranding, variants
 from function.scheduler.reason import Reason, Rejection
@@ -165,7 +164,7 @@ class Fits:
             said = selectors.evaluations.outcome(selectors.node[each.cel], pool.node)
             if said.kind != "match":
                 reason = Reason.NodeSelectorMismatch if said.kind == "nomatch" else Reason.NodeSelectorError
-                detail = said.message or actual(selectors.node[each.cel], pool.node)
+                detail = said.message or selectors.actual(selectors.node[each.cel], pool.node)
                 return Rejection(reason, detail=detail, member=member.role, selector=index)
         return None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -28,18 +29,26 @@ Verdicts: TypeAlias = "Sequence[Sequence[Verdict]]"
 """What was found about every member (inner) on every pool (outer)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EngineOption:
     """One way to put an engine on a cluster, pools by their position."""
 
+    engine: Engine
     pools: tuple[int, ...]
     """The pool of each member."""
     matches: tuple[Match, ...]
     """What each member claims there."""
     nodes: tuple[tuple[int, int], ...]
     """Nodes it takes, by pool."""
-    gangs: tuple[tuple[int, Gangs], ...] = ()
-    """The pods that take them, by pool, for pools that charge devices."""
+
+    @cached_property
+    def gangs(self) -> tuple[tuple[int, Gangs], ...]:
+        """The pods that take them, by pool, where pools charge devices: one gang for each copy and pool."""
+        pods: dict[int, list[tuple[Claims, int]]] = defaultdict(list)
+        for member, pool, match in zip(self.engine.members, self.pools, self.matches, strict=True):
+            pods[pool].append((match.claims_of_pod, member.pods))
+        copies = self.engine.copies
+        return tuple((pool, total([((gang(each), copies),)])) for pool, each in sorted(pods.items()))
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -92,7 +101,7 @@ def stranding(engine: Engine, verdicts: Verdicts, found: EngineOption) -> Engine
 
 
 def _put(engine: Engine, pools: tuple[int, ...], matches: Sequence[Match]) -> EngineOption:
-    return EngineOption(pools, tuple(matches), _nodes(engine, pools, matches), _gangs(engine, pools, matches))
+    return EngineOption(engine, pools, tuple(matches), _nodes(engine, pools, matches))
 
 
 def _claims_elsewhere(verdicts: Verdicts, at: int) -> bool:
@@ -106,14 +115,6 @@ def _nodes(engine: Engine, pools: tuple[int, ...], matches: Sequence[Match]) -> 
         if match.claims:
             taken[pool] += member.pods * engine.copies
     return tuple(sorted(taken.items()))
-
-
-def _gangs(engine: Engine, pools: tuple[int, ...], matches: Sequence[Match]) -> tuple[tuple[int, Gangs], ...]:
-    """The pods that claim devices, gang by gang: one gang for each copy and pool."""
-    pods: dict[int, list[tuple[Claims, int]]] = defaultdict(list)
-    for member, pool, match in zip(engine.members, pools, matches, strict=True):
-        pods[pool].append((match.claims_of_pod, member.pods))
-    return tuple((pool, total([((gang(each), engine.copies),)])) for pool, each in sorted(pods.items()))
 
 
 def across(engine: Engine, pools: Sequence[Pool], verdicts: Verdicts) -> Iterator[EngineOption]:

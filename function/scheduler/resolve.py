@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from function.scheduler.actual import actual
 from function.scheduler.budget import Budget, OutOfSteps
 from function.scheduler.constraints import Constraints
 from function.scheduler.reason import Reason, Rejection, combined
@@ -92,6 +91,15 @@ class Probe(NamedTuple):
 
 
 def probe(selectors: Selectors, sub: SubRequest, device: Device) -> Probe:
+    """Ask the selectors of a request about a device entry; each request asks about each entry once."""
+    key = (id(sub), id(device))
+    known = selectors.probes.get(key)
+    if known is None:
+        known = selectors.probes[key] = (sub, device, _probe(selectors, sub, device))
+    return known[2]
+
+
+def _probe(selectors: Selectors, sub: SubRequest, device: Device) -> Probe:
     """Ask the selectors in order; the first that does not match decides, as in Kubernetes."""
     for index, selector in enumerate(sub.selectors):
         outcome = selectors.evaluations.outcome(selectors.device[selector.cel], device.subject)
@@ -307,10 +315,12 @@ def _one_entry(
     selectors: Selectors, request: DeviceRequest, rank: int, sub: SubRequest, device: Device, said: Probe
 ) -> Rejection:
     short = said.kind == "match"
+    detail = said.message
+    if not short and not detail:
+        detail = selectors.actual(selectors.device[sub.selectors[said.selector].cel], device.subject)
     return Rejection(
         _REASONS[said.kind],
-        detail=said.message
-        or ("" if short else actual(selectors.device[sub.selectors[said.selector].cel], device.subject)),
+        detail=detail,
         request=request.name,
         rank=rank,
         selector=None if short else said.selector,

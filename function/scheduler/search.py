@@ -31,10 +31,11 @@ def _take(option: EngineOption, free: Free) -> Free | None:
     """What is left after an option, or None when a pool has too little."""
     left = list(free)
     for pool, nodes in option.nodes:
-        room = taking(left[pool], nodes, option.gangs_on(pool))
-        if room is None:
+        room = left[pool]
+        after = taking(room, nodes, () if isinstance(room, int) else option.gangs_on(pool))
+        if after is None:
             return None
-        left[pool] = room
+        left[pool] = after
     return tuple(left)
 
 

@@ -6,13 +6,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from function.cel import CompileError, Evaluations, Selector, compile_cluster, compile_device, compile_node
+from function.scheduler.actual import actual
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Hashable, Iterator
 
-    from function.api import ModelDeployment
-    from function.api.deployment import Engine, Member
+    from function.api import Device, ModelDeployment
+    from function.api.deployment import Engine, Member, SubRequest
     from function.api.placement import PlacementPolicy
+    from function.cel import Subject
+    from function.scheduler.resolve import Probe
 
 
 MOST, EACH = 128 * 1024, 100
@@ -77,8 +80,19 @@ class Selectors:
     cluster: dict[str, Selector] = field(default_factory=dict)
     invalid: list[InvalidSelector] = field(default_factory=list)
     evaluations: Evaluations = field(default_factory=Evaluations)
+    probes: dict[tuple[int, int], tuple[SubRequest, Device, Probe]] = field(default_factory=dict)
+    """What was found out in this pass, by what it is about; kept here, so that no other takes its place."""
+    details: dict[tuple[Selector, Hashable], str] = field(default_factory=dict)
     length: int = 0
     """What they count for so far, see `MOST`; one that is stated twice counts once."""
+
+    def actual(self, selector: Selector, subject: Subject) -> str:
+        """What a subject publishes where a selector fails, told once for all that it reads alike."""
+        key = (selector, selector.projection(subject))
+        found = self.details.get(key)
+        if found is None:
+            found = self.details[key] = actual(selector, subject)
+        return found
 
     def _add(self, into: dict[str, Selector], build: Callable[[str], Selector], found: Found) -> None:
         path, source = found

@@ -68,6 +68,19 @@ def test_evaluations_are_bounded_by_distinct_selectors_and_distinct_devices(smal
     assert 0 < work["pool_matches"] <= 3 * len(pools), "three members"
 
 
+def test_a_request_asks_about_a_device_entry_once(small: Requests) -> None:
+    """Not once for every pool that has such an entry, nor again to say why it does not do."""
+    devices, _ = shapes(small.fleet)
+    work = asked(Function(log=Counting()), small.next())
+    stated = sum(
+        len(request["selectors"])
+        for engine in small.fleet.deployment["spec"]["template"]["spec"]["engines"]
+        for member in engine["members"]
+        for request in member["nodeSelector"]["devices"]
+    )
+    assert 0 < work["cel_evaluations"] + work["cel_reused"] <= stated * len(devices)
+
+
 def test_warm_only_what_changed_is_parsed(small: Requests) -> None:
     function = Function(log=Counting(), memory=Memory(2**28))
     everything = len(small.fleet.clusters) + len(small.fleet.replicas)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.cel import bind_cluster
-from function.scheduler.actual import actual
 from function.scheduler.reason import Reason, Rejection
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class ClusterSelectorFilter:
             subject = bind_cluster(name=cluster.name, labels=cluster.labels, attributes=cluster.attributes)
             said = self._selectors.evaluations.outcome(self._selectors.cluster[source], subject)
             if said.kind == "nomatch":
-                told = actual(self._selectors.cluster[source], subject)
+                told = self._selectors.actual(self._selectors.cluster[source], subject)
                 return Rejection(Reason.ClusterSelectorMismatch, detail=told or source, selector=index)
             if said.kind != "match":
                 return Rejection(Reason.ClusterSelectorError, detail=said.message, selector=index)
