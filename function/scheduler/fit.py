@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from function.api import Device, DeviceRequest, Engine, InferenceCluster, Member, Pool, StampedMember
-    from function.api.deployment import SubRequest
+    from function.api.deployment import NodeSelector, SubRequest
     from function.scheduler.options import Verdict, Verdicts
     from function.scheduler.question import Question
 
@@ -70,6 +70,9 @@ class Known:
         self.shapes: dict[object, tuple[int, object]] = {}
         self.rows: dict[tuple[int, int], tuple[Engine, tuple[Verdict, ...]]] = {}
         self.members: dict[tuple[int, int], tuple[Member, Verdict]] = {}
+        self.asked: dict[NodeSelector | None, int] = {}
+        self.asking: dict[int, tuple[Member, int]] = {}
+        self.matches: dict[tuple[int, int], Verdict] = {}
         self.stamped: dict[tuple[object, ...], tuple[Member, Verdict]] = {}
         self.singles: dict[tuple[int, int, int], tuple[Engine, EngineOption | Rejection, bool]] = {}
         self.clusters: dict[tuple[object, ...], ClusterFit] = {}
@@ -90,7 +93,7 @@ class Known:
 
 
 class Fits:
-    """Computes fits for one pass, each distinct (member, pool shape) and (engines, pool shapes) once."""
+    """Computes fits for one pass: what is asked of a pool shape, and engines on pool shapes, once each."""
 
     def __init__(self, question: Question) -> None:
         """Take the question; nothing is computed yet."""
@@ -99,7 +102,7 @@ class Fits:
         self._alike = Alike(question)
         self._clusters: dict[tuple[object, ...], ClusterFit] = {}
         self.matched = 0
-        """How many (member, pool shape) pairs were matched."""
+        """How many pairs of what members ask for and pool shapes were matched."""
 
     def shape_of(self, pool: Pool) -> int:
         """Number a pool's shape: equal numbers mean equal matches."""
@@ -116,9 +119,25 @@ class Fits:
         key = (id(member), shape)
         found = self._known.members.get(key)
         if found is None:
-            self.matched += 1
-            found = self._known.members[key] = (member, self._match(member, pool))
+            verdict = self._asked(member, pool, shape)
+            if isinstance(verdict, Rejection):
+                verdict = verdict.at(member=member.role)
+            found = self._known.members[key] = (member, verdict)
         return found[1]
+
+    def _asked(self, member: Member, pool: Pool, shape: int) -> Verdict:
+        """Match what a member asks for, whoever asks: the roles of most gangs ask for the same."""
+        known = self._known
+        asking = known.asking.get(id(member))
+        if asking is None:
+            number = known.asked.setdefault(member.node_selector, next(known.numbers))
+            asking = known.asking[id(member)] = (member, number)
+        key = (asking[1], shape)
+        found = known.matches.get(key)
+        if found is None:
+            self.matched += 1
+            found = known.matches[key] = self._match(member, pool)
+        return found
 
     def as_stamped(self, member: Member, stamped: StampedMember, pool: Pool) -> Verdict:
         """Match a member against its pinned pool, using only entries that give the requests as stamped."""
@@ -150,22 +169,25 @@ class Fits:
         return found[1]
 
     def _match(self, member: Member, pool: Pool) -> Verdict:
-        barred = self.node_verdict(member, pool)
+        barred = self._barred(member, pool)
         if barred is not None:
             return barred
         steps = self._question.config.search_budget
-        found = resolve(self._question.selectors, member, pool.devices or (), steps=steps)
-        return found.at(member=member.role) if isinstance(found, Rejection) else found
+        return resolve(self._question.selectors, member, pool.devices or (), steps=steps)
 
     def node_verdict(self, member: Member, pool: Pool) -> Rejection | None:
         """Ask the member's selectors on the pool itself."""
+        barred = self._barred(member, pool)
+        return None if barred is None else barred.at(member=member.role)
+
+    def _barred(self, member: Member, pool: Pool) -> Rejection | None:
         selectors = self._question.selectors
         for index, each in enumerate(member.node_selector.selectors if member.node_selector else ()):
             said = selectors.evaluations.outcome(selectors.node[each.cel], pool.node)
             if said.kind != "match":
                 reason = Reason.NodeSelectorMismatch if said.kind == "nomatch" else Reason.NodeSelectorError
                 detail = said.message or selectors.actual(selectors.node[each.cel], pool.node)
-                return Rejection(reason, detail=detail, member=member.role, selector=index)
+                return Rejection(reason, detail=detail, selector=index)
         return None
 
     def cluster(self, engines: Sequence[Engine], cluster: InferenceCluster) -> ClusterFit:

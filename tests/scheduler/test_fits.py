@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.explain.scarce import decide
 from tests.part2.cases import ask, clusters, one, single
 from tests.support import build
 from tests.support.drive import run
@@ -64,6 +65,30 @@ def test_pools_with_other_devices_are_matched_by_themselves() -> None:
         b={"pools": [build.pool("p0", 4, [build.gpu(8)])]},
     )
     assert run(World(ask(), fleet)).counts["pool_matches"] == 2
+
+
+@pytest.mark.parametrize(
+    ("worker", "matches", "reason"),
+    [
+        (build.request("gpu", 8), 1, "both roles ask for the same"),
+        (build.request("gpu", 4), 2, "the workers ask for fewer"),
+    ],
+)
+def test_what_several_roles_ask_for_is_matched_once(worker: Plain, matches: int, reason: str) -> None:
+    members = [
+        build.member("Leader", [build.request("gpu", 8)]),
+        build.member("Worker", [worker], nodes=1),
+    ]
+    fleet = clusters(a=4)
+    answer = run(World(ask(engines=[build.engine("main", members)]), fleet))
+    assert answer.counts["pool_matches"] == matches, reason
+
+
+def test_each_role_is_named_where_it_does_not_fit() -> None:
+    members = [build.member(role, [build.request("gpu", 9)]) for role in ("Leader", "Worker")]
+    decided = decide(World(ask(engines=[build.engine("main", members)]), clusters(a=4)))
+    [rejection] = decided.rejections.values()
+    assert [leaf.member for leaf in rejection.leaves] == ["Leader", "Worker"]
 
 
 MEMORY = 'device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("40Gi")) >= 0'
