@@ -1,7 +1,7 @@
 """Work, counted. A counter does not depend on the machine, so it can be a test.
 
-At most: CEL evaluations = distinct selectors x distinct device contents; pool matches = what distinct members ask
-for x distinct pool shapes; objects parsed when warm = objects changed.
+At most: CEL evaluations = distinct selectors x distinct device contents; pool matches = what distinct members
+ask for x distinct pool shapes; objects parsed when warm = objects changed.
 """
 
 from __future__ import annotations
