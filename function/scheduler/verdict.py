@@ -52,7 +52,7 @@ def below_gates(
         together = outcome if outcome in TOGETHER else Reason.JointCapacity
         return Rejection(together, detail=names, parts=engines)
     headline = min(engines, key=lambda each: each.reason.depth)
-    return replace(headline, parts=engines)
+    return headline._replace(parts=engines)
 
 
 def on_pools(fit: ClusterFit, cluster: InferenceCluster, ledger: Ledger, free: Free) -> Iterator[OnPools]:
@@ -75,16 +75,16 @@ def _engine(each: EngineFit, cluster: InferenceCluster, ledger: Ledger, free: Fr
     short = [_short(option, cluster, ledger, free) for option in each.options]
     if any(found is None for found in short):
         return None
-    pools = [*(found for found in short if found), *_named(each, cluster)]
     name = each.engine.name
+    pools = [*(found._replace(engine=name) for found in short if found), *_named(each, cluster)]
     if not pools:
         return Rejection(Reason.NoPoolsPublished, engine=name)
     split = None if each.options else _split(each)
     headline = max(pools, key=_nearness)
-    parts = tuple(found.at(engine=name) for found in pools)
+    parts = tuple(pools)
     if split is not None and split.depth > headline.reason.depth:
         return Rejection(split, detail=_apart(each, cluster), engine=name, parts=parts)
-    return replace(headline, engine=name, parts=parts)
+    return headline._replace(parts=parts)
 
 
 def _nearness(found: Rejection) -> tuple[int, int, int, int]:

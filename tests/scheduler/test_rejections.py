@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -165,7 +165,7 @@ CASES = [
 
 def _alone(found: Rejection) -> Rejection:
     """A rejection without those below it."""
-    return replace(found, parts=())
+    return found._replace(parts=())
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
