@@ -7,11 +7,12 @@ text. Nothing here, and nothing below, knows either format.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
+    from function.api import ModelReplica
     from function.scheduler.decision import Decision
 
 Plain: TypeAlias = Any
@@ -54,17 +55,6 @@ class Unreadable(ValueError):
     """An object that cannot be decoded at all, or nests deeper than any real one: a fault of that object."""
 
 
-class Charged(NamedTuple):
-    """What somebody else's ModelReplica is charged for: who and where it is, the nodes it holds by pool."""
-
-    name: str
-    namespace: str
-    deployment: str
-    cluster: str
-    deleting: bool
-    nodes: Mapping[str, int]
-
-
 class Document(Protocol):
     """One Kubernetes object as a door holds it: readable, perhaps not decoded yet.
 
@@ -84,7 +74,7 @@ class Document(Protocol):
     def project(self, shape: Shape) -> dict[str, Plain]:
         """Return the object cut down to `shape`, or more. The caller must not change it."""
 
-    def charged(self) -> Charged | None:
+    def charged(self) -> ModelReplica | None:
         """Return what a ModelReplica is charged for; None: to be found out by reading it leniently."""
 
 

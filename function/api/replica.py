@@ -197,16 +197,7 @@ def _ready(read: Reader, plain: Mapping[str, Any]) -> bool | None:
 def parse_charge(document: Document) -> ModelReplica:
     """Read what it takes to charge a replica: who it is, where it is, the nodes it holds."""
     found = document.charged()
-    if found is None:
-        return charge(document.project(CHARGE_SHAPE))
-    return ModelReplica(
-        name=found.name,
-        namespace=found.namespace,
-        deployment=found.deployment,
-        cluster=found.cluster,
-        deleting=found.deleting,
-        nodes=found.nodes,
-    )
+    return charge(document.project(CHARGE_SHAPE)) if found is None else found
 
 
 def charge(plain: Mapping[str, Any]) -> ModelReplica:

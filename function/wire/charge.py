@@ -13,8 +13,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from function.api.replica import DEPLOYMENT_LABEL
-from function.exchange import Charged
+from function.api.replica import DEPLOYMENT_LABEL, ModelReplica
 from function.wire import messages
 
 _SHORT = 0x80  # A length below this is one byte on the wire.
@@ -30,11 +29,11 @@ class _Unusual(Exception):
     """Something is written in a way that the lenient reader must look at."""
 
 
-def charged(top: Any, metadata: Any) -> Charged | None:
+def charged(top: Any, metadata: Any) -> ModelReplica | None:
     """Return what a replica is charged for, from the levels read so far; None where anything is unusual."""
     try:
         spec = _object(top, "spec")
-        return Charged(
+        return ModelReplica(
             name=_text(metadata, "name"),
             namespace=_text(metadata, "namespace"),
             deployment=_text(_object(metadata, "labels"), DEPLOYMENT_LABEL),

@@ -12,7 +12,8 @@ from function.wire.charge import charged
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from function.exchange import Charged, Shape
+    from function.api import ModelReplica
+    from function.exchange import Shape
 
 _EMPTY = b"\x1a\x00"  # The value "".
 _STRING = 0x1A
@@ -46,7 +47,7 @@ class WireDocument:
         """Return the object cut down to `shape`."""
         return read.project(self.content, shape)
 
-    def charged(self) -> Charged | None:
+    def charged(self) -> ModelReplica | None:
         """Return what a ModelReplica is charged for, see `charge`."""
         return self.opened().charged()
 
@@ -110,6 +111,6 @@ class OpenDocument:
             return read.project(self.content, shape)
         return read.project_level(self._top, shape)
 
-    def charged(self) -> Charged | None:
+    def charged(self) -> ModelReplica | None:
         """Return what a ModelReplica is charged for, see `charge`."""
         return None if self._metadata is None else charged(self._top, self._metadata)
