@@ -143,6 +143,7 @@ _CLASSES = _build()
 Struct: Any = _CLASSES["Struct"]
 List: Any = _CLASSES["List"]
 Holder: Any = _CLASSES["Holder"]
+Holders: Any = _CLASSES["Holders"]
 Deep: Any = struct_pb2.Value
 """A value with everything below it."""
 Request: Any = _CLASSES["Request"]

@@ -33,6 +33,7 @@ _double = Layout("<d").unpack_from
 _parse_struct = messages.Struct.FromString
 _parse_list = messages.List.FromString
 _parse_holder = messages.Holder.FromString
+_parse_holders = messages.Holders.FromString
 
 
 def plain(content: bytes | memoryview) -> dict[str, Plain]:
@@ -191,11 +192,21 @@ def _cut(content: bytes, shape: Shape, depth: int) -> Plain:
     if kind == _LIST:
         if depth <= 0:
             _descend(depth)
-        items = _parse_list(payload).values
         if shape:
-            return [_cut(item, shape, depth - 1) for item in items]
+            return _cut_items(payload, shape, depth - 1)
+        items = _parse_list(payload).values
         return [{} if item[:1] == _STRUCT_BYTE else _cut(item, shape, depth - 1) for item in items]
     return _whole(content, depth)
+
+
+def _cut_items(content: bytes, shape: Shape, depth: int) -> list[Plain]:
+    """Return a list whose items, most of them objects, are cut down: the list and their keys in one parse."""
+    return [
+        _cut_fields(fields, shape, depth)
+        if depth > 0 and (fields := item.struct.fields)
+        else _cut(item.SerializeToString(), shape, depth)
+        for item in _parse_holders(content).values
+    ]
 
 
 @dataclass(frozen=True, slots=True)

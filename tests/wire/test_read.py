@@ -192,6 +192,23 @@ def test_a_shape_follows_lists_of_lists_no_deeper_than_the_limit() -> None:
         WireDocument(nested(5_000, lists=True)).project({"spec": {"a": None}})
 
 
+def test_a_shape_follows_objects_in_lists_no_deeper_than_the_limit() -> None:
+    """A list and the object in it are two levels: of a hundred, `spec` takes one."""
+    shape: dict[str, Any] = {}
+    shape["a"] = shape
+
+    def objects_in_lists(times: int) -> WireDocument:
+        content = b"\x20\x01"
+        for _ in range(times):
+            content = field(0x32, field(0x0A, write.wrapped(write.entry("a", content))))
+        return WireDocument(write.entry("spec", content))
+
+    assert objects_in_lists(49).project({"spec": shape})
+    for times in (50, 5_000):
+        with pytest.raises(Unreadable, match="nested deeper than 100 levels"):
+            objects_in_lists(times).project({"spec": shape})
+
+
 def test_part_of_a_broken_object_can_be_read() -> None:
     content = write.struct({"kind": "ModelReplica"}) + write.entry("spec", b"\x1a\x05ab")
     assert WireDocument(content).project({"kind": None}) == {"kind": "ModelReplica"}
