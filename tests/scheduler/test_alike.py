@@ -1,0 +1,115 @@
+"""Device lists that are alike match alike, and are refused for the same reason in the same words."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from function.api.devices import Device
+from function.scheduler.alike import Alike
+from function.scheduler.reason import Rejection
+from function.scheduler.resolve import Match, resolve, resolve_every
+from tests.explain.scarce import decide
+from tests.part2.cases import ask, one, single
+from tests.support import build
+from tests.support.world import World
+
+Plain = dict[str, Any]
+GPU, OTHER = "gpu.nvidia.com", "other.example.com"
+SELECTORS = (
+    "true",
+    f'device.driver == "{GPU}"',
+    f'device.attributes["{GPU}"].architecture == "Hopper"',
+    f'device.capacity["{GPU}"].memory.compareTo(quantity("40Gi")) >= 0',
+    f'device.attributes["{GPU}"].driverVersion.isGreaterThan(semver("575.0.0"))',
+    f'"rack" in device.attributes["{GPU}"]',
+    f'device.attributes["{GPU}"].exists(name, name == "rack")',
+    f'device.attributes["{OTHER}"].rack == "a"',
+    f'device.attributes["{OTHER}"].id == "a"',
+    f'"{OTHER}" in device.attributes',
+    "device.allowMultipleAllocations",
+)
+TEXTS = {
+    "architecture": ("Hopper", "Ampere"),
+    "rack": ("a", "b"),
+    f"{OTHER}/rack": ("a", "b"),
+    f"{GPU}/zone": ("a",),
+}
+ATTRIBUTES = (*TEXTS, "driverVersion")
+
+
+def device(draw: Random) -> Plain:
+    """A device entry; now and then with a value that no selector can be asked about."""
+    attributes: Plain = {
+        name: {"string": draw.choice(values)} for name, values in TEXTS.items() if draw.random() < 0.5
+    }
+    if draw.random() < 0.5:
+        attributes["driverVersion"] = {"version": draw.choice(("570.1.0", "580.1.0", "580.2.0", "old"))}
+    return {
+        "name": draw.choice(("gpu", "nic", "")),
+        "driver": draw.choice((GPU, GPU, OTHER)),
+        "claim": draw.choice(("DRA", "DRA", "Synthetic")),
+        "deviceClassName": draw.choice((GPU, "mig")),
+        "count": draw.choice((2, 4)),
+        "attributes": attributes,
+        "capacity": {"memory": {"value": draw.choice(("24Gi", "80Gi", "80Gi", "much"))}},
+        "allowMultipleAllocations": draw.random() < 0.5,
+    }
+
+
+def changed(draw: Random, one: Plain) -> Plain:
+    """The same entry with one part of another."""
+    other, made = device(draw), {**one, "attributes": dict(one["attributes"])}
+    part = draw.choice((*made, *ATTRIBUTES))
+    if part in made:
+        made[part] = other[part]
+    elif part in other["attributes"]:
+        made["attributes"][part] = other["attributes"][part]
+    else:
+        made["attributes"].pop(part, None)
+    return made
+
+
+REQUESTS = st.builds(
+    lambda count, selectors: build.request("", count, *selectors),
+    st.sampled_from((1, 3, 4)),
+    st.lists(st.sampled_from(SELECTORS), min_size=1, max_size=3, unique=True),
+)
+CONSTRAINTS = st.sampled_from(([], [{"matchAttribute": "rack"}], [{"matchAttribute": f"{OTHER}/rack"}]))
+
+
+def told(found: Match | Rejection) -> object:
+    """What anybody learns of a match or a rejection."""
+    if isinstance(found, Rejection):
+        return found
+    return [
+        (each.request, each.rank, each.count, each.selectors, each.claimed, each.device.device_class_name)
+        for each in found.resolved
+    ]
+
+
+@given(st.lists(REQUESTS, min_size=1, max_size=2), CONSTRAINTS, st.integers(0, 2**32))
+def test_lists_that_are_alike_match_alike(requests: list[Plain], constraints: list[Plain], seed: int) -> None:
+    draw = Random(seed)
+    named = [{**each, "name": name} for name, each in zip(("gpu", "nic"), requests, strict=False)]
+    engine = single(*named, constraints=constraints)
+    question = decide(World(ask(engines=[engine]), [one("a")])).question
+    [member] = question.deployment.shapes[0].engines[0].members
+    alike = Alike(question)
+
+    def every(devices: list[Device]) -> list[object]:
+        ways, _ = resolve_every(question.selectors, member, devices, steps=1_000)
+        return [told(each) for each in (resolve(question.selectors, member, devices, steps=1_000), *ways)]
+
+    shared = 0
+    for _ in range(100):
+        first = [device(draw) for _ in range(draw.choice((1, 2)))]
+        second = [changed(draw, each) for each in first]
+        one_list, other = ([Device.parse(each) for each in listed] for listed in (first, second))
+        if first != second and alike.of(one_list) == alike.of(other):
+            shared += 1
+            assert every(one_list) == every(other), (first, second)
+    event(f"{min(shared, 10)} of 100, or more, differ and are alike")
