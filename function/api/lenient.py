@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.api.fault import Fault, shown
-from function.api.model import whole
+from function.api.model import ConditionStatus, condition, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,3 +100,12 @@ class Reader:
             self._odd(key, "expected a whole number of at least 1", value)
             return 1
         return read
+
+    def ready(self, plain: Mapping[str, Any]) -> bool | None:
+        """The condition Ready of an object; None when it is not told."""
+        told = tuple(
+            ConditionStatus.model_construct(type="Ready", status=self.text(each, "status"))
+            for each in self.maps(self.map(plain, "status"), "conditions")
+            if each.get("type") == "Ready"
+        )
+        return condition(told, "Ready")

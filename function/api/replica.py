@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from function.api.lenient import Reader
-from function.api.model import ConditionStatus, condition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -185,15 +184,6 @@ def _owner(references: list[Mapping[str, Any]]) -> str | None:
     return None
 
 
-def _ready(read: Reader, plain: Mapping[str, Any]) -> bool | None:
-    told = tuple(
-        ConditionStatus.model_construct(type=read.text(each, "type"), status=read.text(each, "status"))
-        for each in read.maps(read.map(plain, "status"), "conditions")
-        if each.get("type") == "Ready"
-    )
-    return condition(told, "Ready")
-
-
 def parse_charge(document: Document) -> ModelReplica:
     """Read what it takes to charge a replica: who it is, where it is, the nodes it holds."""
     found = document.charged()
@@ -245,7 +235,7 @@ def parse(document: Document) -> ModelReplica:
         index=_index(index) if index else None,
         created=read.text(metadata, "creationTimestamp"),
         deleting=metadata.get("deletionTimestamp") not in (None, ""),
-        ready=_ready(read, plain),
+        ready=read.ready(plain),
         owner=_owner(read.maps(metadata, "ownerReferences")),
         was_ready=read.text(read.map(metadata, "annotations"), WAS_READY_ANNOTATION) != "",
         alternative=read.text(labels, ALTERNATIVE_LABEL),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from function.api.model import ConditionStatus, condition
+from function.api.lenient import Reader
 from function.api.names import endpoint_key, read_key
 from function.compose.objects import as_observed, composed, labels
 from function.exchange import Desired
@@ -16,11 +16,12 @@ from function.exchange import Desired
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from function.exchange import Document
+    from function.exchange import Document, Shape
     from function.fleet import Fleet
     from function.scheduler.decision import Decision, Kept
 
 KIND = "ModelEndpoint"
+_CONDITIONS: Shape = {"status": {"conditions": {"type": None, "status": None}}}
 
 
 def _host(address: str) -> str:
@@ -40,16 +41,9 @@ def _observed_ready(document: Document | None) -> bool:
     if document is None:
         return False
     try:
-        status = document.project({"status": {"conditions": {"type": None, "status": None}}}).get("status")
+        return Reader().ready(document.project(_CONDITIONS)) is True
     except ValueError:
         return False
-    listed = status.get("conditions") if isinstance(status, dict) else None
-    told = tuple(
-        ConditionStatus.model_construct(type=str(each.get("type")), status=str(each.get("status")))
-        for each in (listed if isinstance(listed, list) else ())
-        if isinstance(each, dict)
-    )
-    return condition(told, "Ready") is True
 
 
 def _gateway(fleet: Fleet, cluster: str) -> str:

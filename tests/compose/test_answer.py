@@ -38,7 +38,7 @@ def test_an_answer_counts_what_was_read_and_decided() -> None:
         "placed": 2,
         "dropped": 1,
         "cel_evaluations": 1,
-        "cel_reused": 1,
+        "cel_reused": 0,
         "pool_matches": 1,
     }
 
