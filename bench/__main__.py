@@ -1,4 +1,4 @@
-"""Time and work on large fleets, over real gRPC: python -m bench [--largest] [--profile].
+"""Time and work on large fleets, over real gRPC: python -m bench [--largest] [--misspelt] [--profile].
 
 cold: the first large request of a fresh server. warm: the fleet unchanged but for a few objects. parse: the
 protobuf parse in C of the same bytes, in this process: the ratio to it is the figure that means something on
@@ -14,6 +14,7 @@ import pstats
 import random
 import statistics
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,15 @@ from crossplane.function.proto.v1 import run_function_pb2 as pb
 from rich.console import Console
 from rich.table import Table
 
+from bench import fleets
 from bench.encode import Requests
-from bench.fleets import SIZES, Size, churn, fleet
+from bench.fleets import SIZES, Fleet, Size, churn, fleet
 from bench.server import server
 from function.fn import Function
 from function.reuse import Memory
+
+Asked = Callable[[Fleet], Fleet]
+"""What is asked of a fleet."""
 
 MEBI = 1024 * 1024
 STARTS = 5
@@ -89,10 +94,10 @@ def counted(requests: Requests, draw: random.Random) -> dict[str, dict[str, int]
     return work
 
 
-def measure(size: Size, seed: int, calls: int) -> Row:
+def measure(size: Size, seed: int, calls: int, asked: Asked) -> Row:
     """Measure one size."""
     draw = random.Random(seed)
-    requests, small = Requests(fleet(size, seed)), Requests(fleet(SIZES[0], seed + 1)).next()
+    requests, small = Requests(asked(fleet(size, seed))), Requests(fleet(SIZES[0], seed + 1)).next()
     row = Row(size)
     for _ in range(STARTS):
         with server() as running:
@@ -162,10 +167,10 @@ def work_table(rows: list[Row]) -> Table:
     return made
 
 
-def profile(size: Size, seed: int) -> None:
+def profile(size: Size, seed: int, asked: Asked) -> None:
     """Print where the time of a cold and of a warm call goes."""
     draw = random.Random(seed)
-    requests = Requests(fleet(size, seed))
+    requests = Requests(asked(fleet(size, seed)))
     function = Function(log=Counting(), memory=Memory(512 * MEBI))
     function.answer(Requests(fleet(SIZES[0], seed + 1)).next())
     for name in ("cold", "warm"):
@@ -183,14 +188,18 @@ def profile(size: Size, seed: int) -> None:
 @click.option("--sizes", default=3, show_default=True, help="How many sizes, from the smallest.")
 @click.option("--largest", is_flag=True, help="All sizes: the last takes minutes and 2 GB.")
 @click.option("--profile", "profiled", is_flag=True, help="Print where the time goes instead.")
+@click.option("--misspelt", is_flag=True, help="Ask about a deployment that has a mistake, so no place.")
 @click.option("--json", "path", type=click.Path(path_type=Path), help="Write the figures to a file too.")
-def main(*, seed: int, calls: int, sizes: int, largest: bool, profiled: bool, path: Path | None) -> None:
+def main(  # noqa: PLR0913 - one for each option
+    *, seed: int, calls: int, sizes: int, largest: bool, profiled: bool, misspelt: bool, path: Path | None
+) -> None:
     """Measure, and print the table."""
     chosen = SIZES if largest else SIZES[:sizes]
+    asked: Asked = fleets.misspelt if misspelt else lambda found: found
     if profiled:
-        profile(chosen[-1], seed)
+        profile(chosen[-1], seed, asked)
         return
-    rows = [measure(size, seed, calls) for size in chosen]
+    rows = [measure(size, seed, calls, asked) for size in chosen]
     console = Console(width=160)
     console.print(table(rows))
     console.print(work_table(rows))

@@ -7,8 +7,9 @@ cluster, so that there are more distinct devices than entries in the catalogue a
 from __future__ import annotations
 
 import hashlib
+import json
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench import stored
 from bench.stored import API, Plain
@@ -67,6 +68,12 @@ def fleet(size: Size, seed: int = 1) -> Fleet:
         stranger(draw, number, draw.choice(clusters), size) for number in range(size.replicas - len(own))
     ]
     return Fleet(deployment, clusters, [*replicas, *own.values()], own)
+
+
+def misspelt(found: Fleet) -> Fleet:
+    """Return the fleet with a mistake in the deployment: a selector reads what no device publishes."""
+    written = json.dumps(found.deployment)
+    return replace(found, deployment=json.loads(written.replace("].architecture ", "].architecure ")))
 
 
 def churn(draw: random.Random, found: Fleet, objects: int) -> list[Plain]:
