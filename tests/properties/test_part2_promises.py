@@ -22,7 +22,7 @@ from function.verify import Decided, State, check
 from tests.oracle import facts as read_facts
 from tests.properties.test_p01_doubt import unrecorded
 from tests.properties.test_p02_ledger import stamped
-from tests.properties.test_p04_settled import doubles, noisy
+from tests.properties.test_p04_settled import doubles, noisy, outlives
 from tests.properties.test_p05_order import ordered, other_bytes
 from tests.properties.test_p06_identity import moved, pools, reused
 from tests.properties.test_p09_gates import dead_ends
@@ -126,7 +126,7 @@ def unsettled(world: World, answer: Answer) -> Iterator[str]:
     """As P4 is held elsewhere, with its exceptions. Every pass may make one more replica yield, and the note
     that a replica was Ready is written once it is observed.
     """
-    if world.replicas is None or doubles(world) or _yields(world):
+    if world.replicas is None or doubles(world) or outlives(answer) or _yields(world):
         return
     own = {str(each.key): stamped(each.plain) for each in read_facts.read(world).own}
     if any(own[key] - stamped(each) for key, each in answer.replicas.items() if key in own):
