@@ -106,7 +106,7 @@ sbom: $(STAMP) ## the bill of materials of what the image installs, from the has
 	  --pyproject pyproject.toml --output-file $(SBOM) requirements/runtime.txt
 
 .PHONY: package
-package: wheel ## both Crossplane packages, into dist/ (needs docker and the crossplane CLI)
+package: wheel ## both Crossplane packages, into dist/ (needs docker, podman or buildah, and the crossplane CLI)
 	$(BIN)/python -m package.build
 
 .PHONY: push
