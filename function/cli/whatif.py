@@ -204,7 +204,8 @@ def _summary(out: Console, answer: Answer) -> None:
     moved, worse = sum(each.moves for each in found), sum(each.worse for each in found)
     was, now = sum(each.before.total for each in found), sum(each.after.total for each in found)
     rounds = len(answer.after.rounds)
-    settles = f"settles in {rounds} passes" if answer.after.settled else f"does not settle in {rounds} passes"
+    passes = f"{rounds} {'pass' if rounds == 1 else 'passes'}"
+    settles = f"settles in {passes}" if answer.after.settled else f"does not settle in {passes}"
     out.print(
         f"{was} replicas placed → {now}; {moved} move; {worse} "
         f"{'deployment is' if worse == 1 else 'deployments are'} worse off; {settles}."
