@@ -17,8 +17,15 @@ if TYPE_CHECKING:
     from function.scheduler.question import Question
 
 
+WORTH = 32
+"""Devices x selectors up to which a list is looked at: a node has a few entries, a member a few selectors."""
+
+
 class Alike:
-    """Tells device lists apart as far as a deployment can. Matches on lists that are alike are equal."""
+    """Tells device lists apart as far as a deployment can. Matches on lists that are alike are equal.
+
+    They may hold the devices of the other list, which differ in what the deployment does not read.
+    """
 
     def __init__(self, question: Question) -> None:
         """Note what the deployment reads of a device."""
@@ -37,8 +44,16 @@ class Alike:
         )
 
     def of(self, devices: Sequence[Device] | None) -> Hashable:
-        """Return what decides every match on a device list; None where it is not told which devices."""
-        return None if devices is None else tuple(self._device(each) for each in devices)
+        """Return what decides every match on a device list; None where it is not told which devices.
+
+        A long list, or many selectors, would take longer than is saved: then nothing but the list itself is
+        like it.
+        """
+        if devices is None:
+            return None
+        if len(devices) * len(self._selectors) > WORTH:
+            return tuple(map(id, devices))
+        return tuple(self._device(each) for each in devices)
 
     def _device(self, device: Device) -> Hashable:
         subject = device.subject

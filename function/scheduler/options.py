@@ -136,6 +136,7 @@ def variants(
     engine: Engine, found: EngineOption, others: Sequence[Sequence[Match]]
 ) -> Iterator[EngineOption]:
     """The same pools with every other combination of claims: they matter where devices are charged."""
+    claims = [each.claims_of_pod for each in found.matches]
     for matches in product(*others):
-        if tuple(matches) != found.matches and any(each.claims for each in matches):
+        if [each.claims_of_pod for each in matches] != claims and any(each.claims for each in matches):
             yield _put(engine, found.pools, matches)

@@ -201,11 +201,15 @@ def _cut(content: bytes, shape: Shape, depth: int) -> Plain:
 
 def _cut_items(content: bytes, shape: Shape, depth: int) -> list[Plain]:
     """Return a list whose items, most of them objects, are cut down: the list and their keys in one parse."""
+    try:
+        items = _parse_holders(content).values
+    except DecodeError:  # One item is to blame, or lists in lists are nested deeper than one parse goes.
+        return [_cut(item, shape, depth) for item in _parse_list(content).values]
     return [
         _cut_fields(fields, shape, depth)
         if depth > 0 and (fields := item.struct.fields)
         else _cut(item.SerializeToString(), shape, depth)
-        for item in _parse_holders(content).values
+        for item in items
     ]
 
 

@@ -109,6 +109,14 @@ def test_pools_are_those_the_scheduler_would_use(tmp_path: Path) -> None:
     assert f"Scheduled {now} of 9" in planned.out
 
 
+def test_the_tightest_pool_comes_first_however_its_memory_is_named(tmp_path: Path) -> None:
+    """`memory` and `gpu.nvidia.com/memory` are one name where the driver is gpu.nvidia.com."""
+    large = build.gpu(8) | {"capacity": {"gpu.nvidia.com/memory": {"value": "80Gi"}}}
+    pools = [build.pool("large", 2, [large]), build.pool("small", 2, [build.gpu(8, memory="60Gi")])]
+    splits = _splits(write(tmp_path / "f.yaml", [build.cluster("east", pools)]))
+    assert [each["pool"] for each in splits[1, 1]["pools"]] == ["small", "large"]
+
+
 def test_a_fleet_without_room_is_exit_code_2_and_none_is_fine(tmp_path: Path) -> None:
     tiny = [build.cluster("east", [build.pool("t4", 4, [build.gpu(1, memory="16Gi")])])]
     config = CONFIGS / "llama-3.1-70b.json"

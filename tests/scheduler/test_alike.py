@@ -9,7 +9,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from function.api.devices import Device
-from function.scheduler.alike import Alike
+from function.scheduler.alike import WORTH, Alike
 from function.scheduler.reason import Rejection
 from function.scheduler.resolve import Match, resolve, resolve_every
 from tests.explain.scarce import decide
@@ -113,3 +113,16 @@ def test_lists_that_are_alike_match_alike(requests: list[Plain], constraints: li
             shared += 1
             assert every(one_list) == every(other), (first, second)
     event(f"{min(shared, 10)} of 100, or more, differ and are alike")
+
+
+def test_a_long_list_is_like_no_other() -> None:
+    """Comparing hundreds of entries under every selector would take longer than is saved."""
+    question = decide(World(ask(engines=[single(build.request("gpu", 1))]), [one("a")])).question
+    long, again, short = (
+        [Device.parse({**build.gpu(8), "name": f"gpu{at}"}) for at in range(number)]
+        for number in (WORTH + 1, WORTH + 1, WORTH)
+    )
+    alike = Alike(question)
+    assert alike.of(long) == alike.of(long)
+    assert alike.of(long) != alike.of(again)
+    assert alike.of(short) == alike.of(again[:WORTH])

@@ -11,6 +11,7 @@ from tests.explain.scarce import decide
 from tests.part2.cases import ask, clusters, one, single
 from tests.support import build
 from tests.support.drive import run
+from tests.support.optins import INPUT
 from tests.support.world import World
 
 Plain = dict[str, Any]
@@ -132,3 +133,22 @@ def test_pools_are_matched_by_themselves_where_a_selector_reads_their_names() ->
     assert answer.counts["pool_matches"] == 2
     [replica] = answer.replicas.values()
     assert replica["spec"]["engines"][0]["members"][0]["nodePoolName"] == "fast"
+
+
+def _by_devices(version: str) -> Plain:
+    """A cluster that charges devices: a pool without nodes, and one with a node. A driver nobody asks for."""
+    devices = [_with(attributes={**HBM["attributes"], "driverVersion": {"version": version}})]
+    pools = [build.pool(name, nodes, devices) for name, nodes in (("p0", 0), ("p1", 1))]
+    return one("b", pools=pools, accounting="Device")
+
+
+def test_the_match_of_a_like_pool_is_no_other_way_to_claim() -> None:
+    """Where devices are charged, every other way to claim is tried, and each takes a step of the budget.
+
+    Not the same way once more because it was found on another pool, in this call or in an earlier one.
+    """
+    budget = {"searchBudget": 2}
+    alone = World(ask(gpus=8), [_by_devices("560.0.0")], [], input=INPUT | budget)
+    other = one("a", pools=[build.pool("p0", 0, _by_devices("550.0.0")["status"]["gpuPools"][0]["devices"])])
+    assert list(run(alone).replicas) == ["replica-b-0"]
+    assert list(run(alone.but(clusters=[other, *alone.clusters])).replicas) == ["replica-b-0"]

@@ -192,6 +192,16 @@ def test_a_shape_follows_lists_of_lists_no_deeper_than_the_limit() -> None:
         WireDocument(nested(5_000, lists=True)).project({"spec": {"a": None}})
 
 
+def test_lists_in_lists_beside_objects_cost_nothing_but_themselves() -> None:
+    """The list and the keys of its objects are read in one parse, which deep lists are too deep for."""
+    deep: Any = "x"
+    for _ in range(60):
+        deep = [deep]
+    content = write.struct({"spec": {"engines": [{"name": "main", "copies": 2}, deep]}})
+    found = WireDocument(content).project({"spec": {"engines": {"name": None}}})
+    assert found == {"spec": {"engines": [{"name": "main"}, deep]}}
+
+
 def test_a_shape_follows_objects_in_lists_no_deeper_than_the_limit() -> None:
     """A list and the object in it are two levels: of a hundred, `spec` takes one."""
     shape: dict[str, Any] = {}

@@ -16,6 +16,7 @@ from function.scheduler.fit import Fits
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from function.api.cluster import Pool
     from function.cli.sizing.memory import Need
     from function.exchange import Reuse
     from function.scheduler.decision import Decision
@@ -92,10 +93,15 @@ def pools_for(manifests: Manifests, need: Need, driver: str, reuse: Reuse) -> li
     return sorted(found, key=lambda each: (each.replicas == 0, each.memory, each.cluster, each.pool))
 
 
-def _memory(option: EngineOption) -> float:
-    """Bytes of memory of the GPU that was chosen."""
-    held = (one.device.capacity.get("memory") for match in option.matches for one in match.resolved)
-    number, power = quantity(next((str(each["value"]) for each in held if each), "0")).cell
+def _memory(option: EngineOption, pool: Pool) -> float:
+    """Bytes of memory of the GPU that was chosen; its pool may call it by a name with a domain."""
+    chosen = {one.device.name for match in option.matches for one in match.resolved}
+    held = (
+        device.subject.content.get(("capacity", device.driver, "memory"))
+        for device in pool.devices or ()
+        if device.name in chosen
+    )
+    number, power = quantity(next((str(each) for each in held if each), "0")).cell
     return number * 10.0**power
 
 
@@ -111,4 +117,6 @@ def _fits(decision: Decision) -> Iterator[PoolFit]:
             ((at, nodes),) = option.nodes or ((option.pools[0], 1),)
             pool = cluster.pools[at]
             free = decision.ledger.free(cluster.name, pool.name)
-            yield PoolFit(cluster.name, pool.name, max(1, nodes), free, pool.nodes, _memory(option), barred)
+            yield PoolFit(
+                cluster.name, pool.name, max(1, nodes), free, pool.nodes, _memory(option, pool), barred
+            )
