@@ -8,6 +8,7 @@ deployment tells shapes apart (`alike`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count, islice
 from typing import TYPE_CHECKING
 
@@ -99,10 +100,14 @@ class Fits:
         """Take the question; nothing is computed yet."""
         self._question = question
         self._known = Known.of(question)
-        self._alike = Alike(question)
         self._clusters: dict[tuple[object, ...], ClusterFit] = {}
         self.matched = 0
         """How many pairs of what members ask for and pool shapes were matched."""
+
+    @cached_property
+    def _alike(self) -> Alike:
+        """What tells device lists apart; a pass that knows every shape does not need it."""
+        return Alike(self._question)
 
     def shape_of(self, pool: Pool) -> int:
         """Number a pool's shape: equal numbers mean equal matches."""

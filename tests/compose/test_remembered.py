@@ -69,25 +69,6 @@ def _edited(world: World) -> None:
     world.deployment["metadata"]["resourceVersion"] = "2"
 
 
-@pytest.mark.parametrize(
-    ("change", "renewed", "reason"),
-    [
-        (_unready, {A}, "a replica that is another one than before is composed anew, and only that one"),
-        (_edited, {A, B}, "another deployment has other templates"),
-    ],
-)
-def test_what_has_changed_is_composed_anew(
-    change: Callable[[World], None], renewed: set[str], reason: str, memory: Memory
-) -> None:
-    first, world = desired(settled(), memory), settled()
-    change(world)
-    second = desired(world, memory)
-    assert {key for key in (A, B) if second[key] is not first[key]} == renewed, reason
-    assert {key: each.resource for key, each in second.items()} == {
-        key: each.resource for key, each in desired(world, Memory(1 << 24)).items()
-    }
-
-
 def unplaced() -> World:
     """Two replicas to be placed, on a and on b."""
     made = settled()
@@ -109,19 +90,29 @@ def _nothing(_: World) -> None:
     pass
 
 
+PLACED_AGAIN = "until it has been applied, the same replica is placed in every call"
+ONLY_THAT = "a replica that is another one than before is composed anew, and only that one"
+
+
 @pytest.mark.parametrize(
-    ("change", "renewed", "reason"),
+    ("make", "change", "renewed", "reason"),
     [
-        (_nothing, set(), "until it has been applied, the same replica is placed in every call"),
-        (_another_pool, {A}, "it goes on a pool of another name"),
-        (_another_device, {A}, "it claims another class"),
-        (_edited, {A, B}, "another deployment has other templates"),
+        (settled, _unready, {A}, ONLY_THAT),
+        (settled, _edited, {A, B}, "another deployment has other templates"),
+        (unplaced, _nothing, set(), PLACED_AGAIN),
+        (unplaced, _another_pool, {A}, "it goes on a pool of another name"),
+        (unplaced, _another_device, {A}, "it claims another class"),
+        (unplaced, _edited, {A, B}, "another deployment has other templates"),
     ],
 )
-def test_what_is_placed_again_is_composed_once(
-    change: Callable[[World], None], renewed: set[str], reason: str, memory: Memory
+def test_only_what_has_changed_is_composed_anew(
+    make: Callable[[], World],
+    change: Callable[[World], None],
+    renewed: set[str],
+    reason: str,
+    memory: Memory,
 ) -> None:
-    first, world = desired(unplaced(), memory), unplaced()
+    first, world = desired(make(), memory), make()
     change(world)
     second = desired(world, memory)
     assert {key for key in (A, B) if second[key] is not first[key]} == renewed, reason
