@@ -61,6 +61,8 @@ def _literal(generator: Generator, overloads: tuple[Overload, ...], codes: list[
     """Parse a literal quantity or version once. A bad one stays a runtime error, as in Kubernetes."""
     values = [code.constant for code in codes]
     (overload,) = overloads
+    if not admission(overload.parameters)(values):
+        return None
     try:
         value = overload.run(*values)
     except EvaluationError:
@@ -94,9 +96,11 @@ def _member(run: Run, elements: list[Value]) -> Run:
     return test
 
 
-def _check_format(generator: Generator, node: Call, template: str) -> None:
+def _check_format(generator: Generator, node: Call, template: Value) -> None:
     """Check a literal template against the types of literal arguments."""
     (given,) = node.args
+    if type(template) is not str:
+        return
     if not isinstance(given, ListLiteral) or any(item.optional for item in given.items):
         return
     try:

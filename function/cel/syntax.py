@@ -18,10 +18,11 @@ MAX_BYTES = 10 * 1024
 """The API's limit on a selector."""
 
 _LEXEMES = re.compile(
-    r"//[^\n]*|[rR]?[bB]?[rR]?(\"\"\"|''')(?:\\.|.)*?\1|[rR]\"[^\"\n]*\"|[rR]'[^'\n]*'"
+    r"//[^\n]*|[rR]?[bB]?[rR]?(\"\"\"|''')(?:\\.|[^\\])*?\1|[rR]\"[^\"\n]*\"|[rR]'[^'\n]*'"
     r"|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[()\[\]{}]",
     re.DOTALL,
 )
+"""No two branches of a choice begin with the same character, so that no text can be read in two ways."""
 
 
 def parse(source: str) -> Node:
