@@ -36,7 +36,7 @@ demo: $(STAMP) ## place the example deployments on the example fleet, through a 
 
 .PHONY: test
 test: $(STAMP) ## the quick share of every test
-	$(PYTEST) -n auto -m "not gate and not soak and not e2e"
+	$(PYTEST) -n auto -m "not gate and not soak and not e2e and not live"
 
 .PHONY: lint
 lint: $(STAMP) ## ruff, mypy and the layers
@@ -52,11 +52,11 @@ format: $(STAMP) ## let ruff mend what it can
 
 .PHONY: gate
 gate: $(STAMP) ## the thorough share: about a minute for each check
-	FLEET_SCALE=gate $(PYTEST) -n auto -m "not soak and not e2e"
+	FLEET_SCALE=gate $(PYTEST) -n auto -m "not soak and not e2e and not live"
 
 .PHONY: soak
 soak: $(STAMP) ## the long share: hours
-	FLEET_SCALE=soak $(PYTEST) -n auto -m "not e2e"
+	FLEET_SCALE=soak $(PYTEST) -n auto -m "not e2e and not live"
 
 $(FUZZ)/.installed: requirements/runtime.txt requirements/fuzz.txt
 	@if [ ! -x $(FUZZ)/bin/python ]; then $(PYTHON) -m venv $(FUZZ); fi
@@ -93,6 +93,10 @@ bench-serving: $(STAMP) ## requests a second, health under load, and how fast a 
 .PHONY: e2e
 e2e: $(STAMP) ## the examples through the real crossplane CLI (CROSSPLANE=/path/to/it, or on PATH)
 	$(PYTEST) -m e2e -rs
+
+.PHONY: live
+live: $(STAMP) ## the day of a user in a real control plane (CONTROLPLANE=/path/to/its scripts)
+	@$(BIN)/python -m tests.live
 
 .PHONY: wheel
 wheel: $(STAMP) ## the wheel, into dist/

@@ -5,10 +5,7 @@ The runtime image inside is a stand-in with one file: building a real one takes 
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
-import tarfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +15,7 @@ from click.testing import CliRunner
 from package import build, push
 from tests.e2e.real_cli import Cli
 from tests.e2e.registry import Registry, running
+from tests.e2e.standin import runtime
 from tests.schema.crds import DEFINITIONS, INPUT, objects
 
 if TYPE_CHECKING:
@@ -131,35 +129,3 @@ def image(registry: Registry, name: str) -> dict[str, Any]:
     return (
         registry.manifest(name, manifest["manifests"][0]["digest"]) if "manifests" in manifest else manifest
     )
-
-
-def runtime(folder: Path, architecture: str) -> Path:
-    """A tarball as `docker save` makes it, with one layer of one file."""
-    layer = tarball({"function": f"for {architecture}".encode()})
-    config = {
-        "architecture": architecture,
-        "os": "linux",
-        "config": {"Entrypoint": ["/function"]},
-        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest(layer)}"]},
-    }
-    text = json.dumps(config).encode()
-    manifest = [{"Config": f"{digest(text)}.json", "RepoTags": ["runtime:latest"], "Layers": ["layer.tar"]}]
-    path = folder / f"runtime-{architecture}.tar"
-    files = {f"{digest(text)}.json": text, "layer.tar": layer, "manifest.json": json.dumps(manifest).encode()}
-    path.write_bytes(tarball(files))
-    return path
-
-
-def tarball(files: dict[str, bytes]) -> bytes:
-    """A tar archive without times or owners."""
-    held = io.BytesIO()
-    with tarfile.open(fileobj=held, mode="w") as archive:
-        for name, content in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-    return held.getvalue()
-
-
-def digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,50 @@
+"""One control plane for all of the suite, started once, and the record of the day."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.live import install, plane
+from tests.live.day import Day
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="session")
+def day() -> Iterator[Day]:
+    """The steps and their times; kept at the end."""
+    recorded = Day()
+    yield recorded
+    recorded.write()
+
+
+@pytest.fixture(scope="session")
+def bare_plane() -> Iterator[plane.ControlPlane]:
+    """A control plane with nothing installed; skipped where there cannot be one."""
+    reason = plane.missing()
+    if reason:
+        pytest.skip(reason)
+    started = plane.ControlPlane.here(os.environ.get("CORE_FLAGS", ""))
+    try:
+        started.up()
+        yield started
+    finally:
+        if not os.environ.get("KEEP"):
+            started.down()
+
+
+@pytest.fixture(scope="session")
+def living(
+    bare_plane: plane.ControlPlane, tmp_path_factory: pytest.TempPathFactory, day: Day
+) -> plane.ControlPlane:
+    """The control plane with our packages installed and the function running."""
+    install.push_packages(bare_plane, tmp_path_factory.mktemp("packages"))
+    with day.step("install the Configuration", "6 XRDs Established, Function installed"):
+        install.install(bare_plane)
+    with day.step("start the function", "Function and Configuration Healthy"):
+        install.start(bare_plane)
+    return bare_plane

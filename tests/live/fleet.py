@@ -1,0 +1,131 @@
+"""The platform's part, played: publish what clusters have, and say what became of replicas."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+from example import caller
+from tests.live.plane import Plain, condition, name_of, until
+
+if TYPE_CHECKING:
+    from tests.live.plane import ControlPlane
+
+SINCE = "2026-01-01T00:00:00Z"
+GIVEN = ("uid", "creationTimestamp", "ownerReferences", "resourceVersion", "generation")
+"""What the API server gives an object: in a file it would be wrong."""
+
+
+def example_fleet() -> list[Plain]:
+    """The classes and clusters of `example/fleet`, with the status that their platform publishes."""
+    return [each for each in caller.objects(caller.FLEET) if each["kind"].startswith("Inference")]
+
+
+def example_deployment(folder: str) -> Plain:
+    """The ModelDeployment of an example."""
+    return applicable(caller.objects(caller.HERE / folder / "xr.yaml")[0])
+
+
+def applicable(plain: Plain) -> Plain:
+    """An object as a user applies it: without what the API server gives and without status."""
+    bare = deepcopy({key: value for key, value in plain.items() if key != "status"})
+    bare["metadata"] = {key: value for key, value in bare["metadata"].items() if key not in GIVEN}
+    return bare
+
+
+def create_fleet(plane: ControlPlane, fleet: list[Plain]) -> None:
+    """Apply classes and clusters, then publish each status through its subresource."""
+    plane.apply(*map(applicable, fleet))
+    for plain in fleet:
+        if "status" in plain:
+            plane.publish(plain)
+
+
+def create_namespace(plane: ControlPlane, name: str) -> None:
+    """Make a namespace."""
+    plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+
+def replicas(plane: ControlPlane, deployment: Plain, *, leaving: bool = False) -> list[Plain]:
+    """The replicas of a deployment; those being deleted only when asked for."""
+    found = plane.list("ModelReplica", deployment["metadata"]["namespace"], labels_of(deployment))
+    return [each for each in found if leaving or "deletionTimestamp" not in each["metadata"]]
+
+
+def endpoints(plane: ControlPlane, deployment: Plain) -> list[Plain]:
+    """The endpoints of a deployment."""
+    return plane.list("ModelEndpoint", deployment["metadata"]["namespace"], labels_of(deployment))
+
+
+def labels_of(deployment: Plain) -> str:
+    """The label selector for what a deployment composes."""
+    return f"modelplane.ai/deployment={name_of(deployment)}"
+
+
+def clusters_of(found: list[Plain]) -> list[str]:
+    """The cluster of each replica, sorted."""
+    return sorted(each["spec"]["clusterName"] for each in found)
+
+
+def make_ready(plane: ControlPlane, found: list[Plain], *, ready: bool = True) -> None:
+    """Say that replicas or endpoints became Ready, or ceased to be."""
+    for each in found:
+        plane.publish({**each, "status": {"conditions": [_ready(ready=ready)]}})
+
+
+def publish_cluster(plane: ControlPlane, name: str, **changes: Any) -> None:
+    """Publish the status of a cluster of the example fleet anew, with changes."""
+    plain = next(each for each in example_fleet() if name_of(each) == name)
+    plane.publish({**plain, "status": {**plain["status"], **changes}})
+
+
+def current(plane: ControlPlane, deployment: Plain) -> Plain:
+    """The deployment as it stands. Fails when it is gone."""
+    found = plane.get("ModelDeployment", name_of(deployment), deployment["metadata"]["namespace"])
+    assert found is not None, f"ModelDeployment {name_of(deployment)} is gone"
+    return found
+
+
+def reason(plane: ControlPlane, deployment: Plain, kind: str = "ReplicasScheduled") -> str:
+    """The reason of a condition of a deployment, "" when it has none."""
+    return str(condition(current(plane, deployment), kind).get("reason", ""))
+
+
+def until_reason(
+    plane: ControlPlane, deployment: Plain, wanted: str, kind: str = "ReplicasScheduled", seconds: float = 60
+) -> Plain:
+    """Wait for the reason of a condition, and return the condition."""
+    until(lambda: reason(plane, deployment, kind) == wanted, f"{kind} with reason {wanted}", seconds)
+    return condition(current(plane, deployment), kind)
+
+
+def until_placed(plane: ControlPlane, deployment: Plain, count: int, seconds: float = 60) -> list[Plain]:
+    """Wait until a deployment has so many replicas, and return them."""
+    return until(
+        lambda: found if len(found := replicas(plane, deployment)) == count else [],
+        f"{count} replicas of {name_of(deployment)}",
+        seconds,
+    )
+
+
+def until_serving(plane: ControlPlane, deployment: Plain, seconds: float = 60) -> None:
+    """Make every replica Ready, wait for its endpoint, make that Ready, and wait for ReplicasReady."""
+    found = replicas(plane, deployment)
+    make_ready(plane, found)
+    names = {name_of(each) for each in found}
+    until(
+        lambda: names == {name_of(each) for each in endpoints(plane, deployment)},
+        f"an endpoint of each replica of {name_of(deployment)}",
+        seconds,
+    )
+    make_ready(plane, endpoints(plane, deployment))
+    until_reason(plane, deployment, "AllReplicasReady", "ReplicasReady", seconds)
+
+
+def _ready(*, ready: bool) -> Plain:
+    return {
+        "type": "Ready",
+        "status": "True" if ready else "False",
+        "reason": "Available" if ready else "Unavailable",
+        "lastTransitionTime": SINCE,
+    }

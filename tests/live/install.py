@@ -1,0 +1,97 @@
+"""What docs/install.md says: build and push both packages, install the Configuration, run the function."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from click.testing import CliRunner
+
+from package import build, push
+from tests.e2e.standin import runtime
+from tests.live.plane import Plain, is_true, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.live.plane import ControlPlane
+
+REGISTRY = "127.0.0.1:25000/fleet"
+FUNCTION = build.installed_name(REGISTRY)
+DEFINITIONS = (
+    "inferenceclasses",
+    "inferenceclusters",
+    "modelcaches",
+    "modeldeployments",
+    "modelendpoints",
+    "modelreplicas",
+)
+
+
+def push_packages(plane: ControlPlane, folder: Path) -> None:
+    """Build both packages and push them to the registry of the control plane.
+
+    The Function's runtime image is a stand-in: nothing here pulls it.
+    """
+    with _cli(plane):
+        build.function(runtime(folder, "amd64"), "amd64", folder)
+        result = CliRunner().invoke(push.main, ["--registry", REGISTRY, "--out", str(folder)])
+    assert result.exit_code == 0, result.output
+
+
+def install(plane: ControlPlane) -> None:
+    """Apply the Configuration, and wait until every kind it brings is established."""
+    plane.apply(configuration())
+    for name in DEFINITIONS:
+        what = f"XRD {name} Established"
+        until(
+            lambda name=name: is_true(
+                plane.get("CompositeResourceDefinition", f"{name}.modelplane.ai"), "Established"
+            ),
+            what,
+        )
+    until(lambda: plane.get("Function", FUNCTION), "the Function that the Configuration depends on")
+
+
+def configuration() -> Plain:
+    """The Configuration that docs/install.md has applied."""
+    package = f"{REGISTRY}/{build.CONFIGURATION}:{build.version()}"
+    name = {"name": build.CONFIGURATION}
+    return {
+        "apiVersion": "pkg.crossplane.io/v1",
+        "kind": "Configuration",
+        "metadata": name,
+        "spec": {"package": package},
+    }
+
+
+def start(plane: ControlPlane, *flags: str) -> None:
+    """Run the function behind its Service name with the certificates of Crossplane, until it is Healthy.
+
+    Nobody runs pods here, so the script also says in its stead that the Function's Deployment is available.
+    """
+    plane.script("function.sh", sys.prefix, *flags)
+    for kind, name in (("Function", FUNCTION), ("Configuration", build.CONFIGURATION)):
+        until(lambda kind=kind, name=name: is_true(plane.get(kind, name), "Healthy"), f"{kind} Healthy")
+
+
+def stop(plane: ControlPlane) -> None:
+    """Tell the function to stop, as the kubelet would: SIGTERM."""
+    plane.script("down.sh", "function")
+
+
+@contextmanager
+def _cli(plane: ControlPlane) -> Iterator[None]:
+    """Let the scripts that build packages use the CLI of the control plane."""
+    before = os.environ.get("CROSSPLANE")
+    os.environ["CROSSPLANE"] = str(plane.cli)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["CROSSPLANE"]
+        else:
+            os.environ["CROSSPLANE"] = before
