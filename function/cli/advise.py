@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import click
-from rich.markup import escape
 
 from function.cli.common import (
     BAD_INPUT,
@@ -27,6 +26,7 @@ from function.cli.completion import deployment_names
 from function.cli.memory import Memory
 from function.cli.moves import Advice, Stuck, Upgrade, for_one, upgrades_of
 from function.cli.simulate import one_round, settle
+from function.cli.text import escape
 
 
 def _data(advices: list[Advice], stuck: list[Stuck], upgrades: list[Upgrade]) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from function.cli.common import closest
-from function.cli.manifests import BadInput, Manifest, Manifests
+from function.cli.manifests import Manifest, Manifests
+from function.cli.parsing import BadInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
-import yaml
-from rich.console import Console
-from rich.markup import escape
 
 from function.cli.faults import faults_of
-from function.cli.manifests import BadInput, Manifests, load
+from function.cli.manifests import Manifests, load
+from function.cli.parsing import BadInput
+from function.cli.text import Screen, as_json, as_yaml, escape, printable
 from function.cli.worlds import World, world_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
+
+    from rich.console import Console
 
 FINE, BAD_INPUT, FINDINGS = 0, 1, 2
 """Exit codes: all is well, the question could not be read, the answer is not the one hoped for."""
@@ -92,7 +92,8 @@ def _misuse() -> Iterator[None]:
     except click.exceptions.NoArgsIsHelpError:
         raise
     except click.UsageError as error:
-        raise Misuse(error.format_message(), error.ctx) from None
+        lines = error.format_message().splitlines()  # It quotes what was given.
+        raise Misuse("\n".join(map(printable, lines)), error.ctx) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +120,9 @@ def taken(manifests: Manifests, *, quietly: bool = False) -> Input:
 
 def complain(problems: Iterable[str]) -> None:
     """Say what is wrong, on standard error."""
-    errors = Console(stderr=True, highlight=False, soft_wrap=True)
-    for each in problems:
-        errors.print(f"error: {each}", markup=False, style="red")
+    errors = Screen(stderr=True, soft_wrap=True)
+    for problem in problems:
+        errors.print(f"error: {printable(problem)}", markup=False, style="red")
 
 
 def reassure(out: Console, text: str, faults: Collection[str], indent: str = "") -> None:
@@ -134,16 +135,13 @@ def reassure(out: Console, text: str, faults: Collection[str], indent: str = "")
 
 def console() -> Console:
     """Where tables go: as wide as the terminal, or a fixed width so that output can be compared."""
-    found = Console(highlight=False)
-    return found if found.is_terminal else Console(highlight=False, width=WIDTH)
+    screen = Screen()
+    return screen if screen.is_terminal else Screen(width=WIDTH)
 
 
 def emit(output: str, told: object) -> None:
     """Print an answer as data."""
-    if output == "yaml":
-        click.echo(yaml.safe_dump(told, sort_keys=False, width=1_000, allow_unicode=True), nl=False)
-    else:
-        click.echo(json.dumps(told, indent=2, ensure_ascii=False))
+    click.echo(as_yaml(told) if output == "yaml" else as_json(told), nl=output != "yaml")
 
 
 def closest(name: str, known: Iterable[str]) -> str:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.api.model import whole
-from function.cli.manifests import BadInput, Manifest, Manifests
+from function.cli.parsing import BadInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from function.cli.manifests import Manifest, Manifests
 
 PLACEHOLDER_GATEWAY = "gateway.invalid"
 """A gateway address that reaches nothing (RFC 2606)."""

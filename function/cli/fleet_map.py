@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from function.cli.common import BAD_INPUT, FILES, FINE, Command, read
-from function.cli.manifests import BadInput
 from function.cli.map.data import draw
 from function.cli.map.render import html, svg
 from function.cli.memory import Memory
+from function.cli.parsing import BadInput
 from function.cli.simulate import one_round
 
 DOCS = "docs/reasons.md#"

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.markup import escape
 from rich.table import Table
 
 from function.cli.common import (
@@ -28,6 +27,7 @@ from function.cli.completion import deployment_names
 from function.cli.memory import Memory
 from function.cli.progress import track
 from function.cli.simulate import Forecast, settle
+from function.cli.text import escape
 from function.explain.line import rejection_line
 from function.scheduler.fill import Placing, fill
 from function.scheduler.fit import Fits

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import re
 import sys
 from collections import defaultdict
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
+from function.cli.parsing import BadInput, parse_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,46 +25,6 @@ KINDS = (
     "SchedulerConfig",
 )
 SUFFIXES = {".yaml", ".yml", ".json"}
-
-
-DEEPEST = 500
-"""Levels of nesting a file may have; Kubernetes objects stay below 30."""
-_BRACKETS = re.compile(r"[\[\]{}]")
-_COMPACT = re.compile(rf"(?:[-?][ \t]+){{{DEEPEST}}}")
-
-
-class BadInput(Exception):
-    """Something in the files that cannot be read: the message names file, object, field and value."""
-
-
-_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # Written in C where PyYAML has it.
-
-
-class _Loader(_Base):  # type: ignore[misc]
-    """YAML as Kubernetes reads it: times stay text, and a key given twice is an error, not a surprise."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
-def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
-    loader.flatten_mapping(node)
-    seen: dict[Any, Any] = {}
-    for key_node, value_node in node.value:
-        key = loader.construct_object(key_node, deep=True)
-        if not isinstance(key, str):
-            where = f"line {key_node.start_mark.line + 1}"
-            raise BadInput(f"{where}: a key must be a string, found {key!r}")
-        if key in seen:
-            raise BadInput(f'line {key_node.start_mark.line + 1}: the key "{key}" is given twice')
-        seen[key] = loader.construct_object(value_node, deep=True)
-    return seen
-
-
-_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,42 +100,6 @@ def _text(path: Path) -> str:
         raise BadInput(f"{path}: cannot be read: {error}") from None
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise BadInput(f'the key "{key}" is given twice')
-        found[key] = value
-    return found
-
-
-def _refuse_depth(text: str) -> None:
-    """Refuse absurd nesting before the parser recurses into it: the one in C has no limit of its own."""
-    depth = 0
-    for bracket in _BRACKETS.finditer(text):
-        depth += 1 if bracket[0] in "[{" else -1
-        if depth > DEEPEST:
-            raise BadInput("nested too deeply")
-    if _COMPACT.search(text):
-        raise BadInput("nested too deeply")
-
-
-def _documents(name: str, text: str) -> Iterator[object]:
-    try:
-        _refuse_depth(text)
-        if text.lstrip().startswith("{"):  # JSON is YAML, but is read thirty times as fast.
-            with suppress(json.JSONDecodeError):
-                yield json.loads(text, object_pairs_hook=_unique)
-                return
-        yield from yaml.load_all(text, Loader=_Loader)
-    except yaml.YAMLError as error:
-        raise BadInput(f"{name}: {' '.join(str(error).split())}") from None
-    except BadInput as error:
-        raise BadInput(f"{name}: {error}") from None
-    except RecursionError:
-        raise BadInput(f"{name}: nested too deeply") from None
-
-
 def _unlisted(name: str, document: object) -> Iterator[dict[str, Any]]:
     """The objects of a document: itself, or the items of a list."""
     if document is None:
@@ -222,7 +143,7 @@ def load(paths: Iterable[str]) -> Manifests:
     found = Manifests()
     seen: dict[tuple[str, str, str], Manifest] = {}
     for name, text in _files(paths):
-        documents = (each for document in _documents(name, text) for each in _unlisted(name, document))
+        documents = (each for document in parse_documents(name, text) for each in _unlisted(name, document))
         for number, content in enumerate(documents, start=1):
             manifest = _checked(name, content, number)
             if manifest is None:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import yaml
-from rich.console import Console
 
-from function.cli.common import Command
+from function.cli.common import Command, complain
 from function.cli.faults import faults_of
-from function.cli.manifests import BadInput, load
+from function.cli.manifests import load
 from function.cli.memory import Memory
+from function.cli.parsing import BadInput
 from function.cli.progress import track
 from function.cli.table import show
 from function.cli.worlds import Planned, plan_all, world_of
@@ -78,16 +78,14 @@ def plan(files: tuple[str, ...], output: str) -> None:
     Example:
       kubectl get icl,ic,md,mr,mc -A -o yaml | fleet-scheduler plan -
     """
-    errors = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
         manifests = load(files)
         world = world_of(manifests)
     except BadInput as error:
-        errors.print(f"error: {error}", markup=False, style="red")
+        complain([str(error)])
         sys.exit(BAD_INPUT)
     faults = faults_of(manifests, world)
-    for fault in faults:
-        errors.print(f"error: {fault}", markup=False, style="red")
+    complain(faults)
     planning = plan_all(world, reuse=Memory())
     results = list(track(planning, "Planning", total=len(world.deployments)))
     if output == "yaml":

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from function.cli.text import Screen, escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,13 +19,13 @@ PATIENCE = 1.0
 
 def track(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
     """Go through items; where that takes long and somebody watches, show how far it is."""
-    console = Console(stderr=True)
+    console = Screen(stderr=True)
     if not console.is_terminal:
         yield from items
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     progress = Progress(*columns, console=console, transient=True)
-    task, started = progress.add_task(what, total=total), time.monotonic()
+    task, started = progress.add_task(escape(what), total=total), time.monotonic()
     try:
         for each in items:
             yield each

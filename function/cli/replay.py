@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.markup import escape
 
 from function import wire
 from function.cli.common import FINDINGS, FINE, OUTPUT, Command, console, emit
-from function.cli.manifests import BadInput
+from function.cli.parsing import BadInput
 from function.cli.progress import track
+from function.cli.text import escape
 from function.pipeline import run
 from function.record import NoRecording, Recording, loaded, readable
 

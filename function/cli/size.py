@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import yaml
-from rich.markup import escape
 from rich.table import Table
 
 from function.cli.common import FINDINGS, FINE, OUTPUT, Command, console, emit
-from function.cli.manifests import BadInput, Manifests, load
+from function.cli.manifests import Manifests, load
 from function.cli.memory import Memory
+from function.cli.parsing import BadInput
 from function.cli.progress import track
 from function.cli.sizing.architecture import Architecture, read_config
 from function.cli.sizing.fitting import PoolFit, pools_for, selector
 from function.cli.sizing.memory import BYTES, GIB, Load, Need, cache_per_token, needs, weights_total
+from function.cli.text import escape
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -128,7 +129,7 @@ def _show(model: Architecture, load: Load, found: Answer, driver: str, *, asked:
             style="bold",
         )
         told = yaml.safe_dump({"nodeSelector": selector(each, driver)}, sort_keys=False, width=1_000)
-        out.print(escape(told), end="", soft_wrap=True)
+        out.print(told, end="", markup=False, soft_wrap=True)
 
 
 def _best(found: Answer) -> tuple[Need, list[PoolFit]] | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from shlex import quote
 
 import click
-import yaml
 
 from function.cli.common import Command
 from function.cli.manifests import KINDS, load
+from function.cli.text import as_yaml_stream
 from function.redact import redacted
 
 RESOURCES = (
@@ -58,4 +58,4 @@ def snapshot(files: tuple[str, ...], context: str, file: str) -> None:
         return
     manifests = load(files)
     objects = (redacted(each.content) for kind in KINDS for each in manifests[kind])
-    click.echo(yaml.safe_dump_all(objects, sort_keys=False, width=1_000, allow_unicode=True), nl=False)
+    click.echo(as_yaml_stream(objects), nl=False)

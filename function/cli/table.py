@@ -6,14 +6,14 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from function.cli.text import printable, short
+from function.cli.text import Screen, escape, short
 from function.explain.line import because_line, dropped_line, kept_line, rejection_line
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from function.cli.worlds import Planned, World
     from function.exchange import Condition
     from function.scheduler.decision import Decision, Dropped, Kept, Placed
@@ -84,7 +84,7 @@ def _table(decision: Decision) -> Table:
     ):
         table.add_column(title, no_wrap=title not in ("POOLS", "WHY"), overflow="fold", min_width=least)
     for name, cluster, *others in _rows(decision):
-        cells = (short(name), short(cluster), *map(printable, others))
+        cells = (short(name), short(cluster), *others)
         table.add_row(*map(escape, cells), style=_STYLES[others[2]])
     return table
 
@@ -96,7 +96,7 @@ def _rejected(console: Console, decision: Decision) -> None:
     console.print("\nClusters that cannot host another:", style="bold")
     lines = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     for name, rejection in found[:SHOWN]:
-        cells = (short(name), rejection.reason.name, printable(rejection_line(rejection)))
+        cells = (short(name), rejection.reason.name, rejection_line(rejection))
         lines.add_row("", *map(escape, cells))
     console.print(lines)
     if len(found) > SHOWN:
@@ -104,8 +104,8 @@ def _rejected(console: Console, decision: Decision) -> None:
 
 
 def _console() -> Console:
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=WIDTH)
+    console = Screen()
+    return console if console.is_terminal else Screen(width=WIDTH)
 
 
 def _condition(console: Console, condition: Condition) -> None:
@@ -115,12 +115,12 @@ def _condition(console: Console, condition: Condition) -> None:
         mark, style = "…", "cyan"
     text = f"{mark} {condition.type}: {condition.reason}"
     text += f": {condition.message}" if condition.message else ""
-    console.print(f"  {escape(printable(text))}", style=style, soft_wrap=True)
+    console.print(f"  {escape(text)}", style=style, soft_wrap=True)
 
 
 def _deployment(console: Console, planned: Planned) -> None:
     decision = planned.response.decision
-    name = f"{printable(planned.manifest.namespace)}/{printable(planned.manifest.name)}"
+    name = f"{planned.manifest.namespace}/{planned.manifest.name}"
     console.print(escape(name), style="bold", soft_wrap=True)
     for each in planned.response.conditions:
         _condition(console, each)
@@ -142,6 +142,6 @@ def show(results: list[Planned], world: World) -> None:
                 console.print()
             _deployment(console, planned)
         for note in world.notes:
-            console.print(f"note: {escape(printable(note))}", style="dim", soft_wrap=True)
+            console.print(f"note: {escape(note)}", style="dim", soft_wrap=True)
     for line in captured.get().splitlines():
         click.echo(line.rstrip())

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
 from rich.table import Table
 from rich.tree import Tree
 
 from function.cli.common import console
+from function.cli.text import escape
 from function.explain.clusters import Survey, Verdict, held_by
 from function.explain.hints import hints
 from function.explain.line import numbers, rejection_line

@@ -7,7 +7,6 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.markup import escape
 
 from function.api import InferenceCluster, Malformed, ModelCache, ModelDeployment, ModelReplica
 from function.api.replica import parse as parse_replica
@@ -24,9 +23,11 @@ from function.cli.common import (
     read,
     reassure,
 )
-from function.cli.manifests import BadInput, load
+from function.cli.manifests import load
 from function.cli.memory import Memory
+from function.cli.parsing import BadInput
 from function.cli.simulate import one_round
+from function.cli.text import escape
 from function.exchange import PlainDocument
 from function.verify import Decided, Finding, State, check, check_state
 

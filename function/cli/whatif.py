@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.markup import escape
 
 from function.cli.changes import AddNodes, Apply, Change, Delete, Drain, Replicas, Taint
 from function.cli.common import BAD_INPUT, FILES, FINDINGS, FINE, OUTPUT, Command, console, emit, taken
 from function.cli.compare import Difference, as_data, compare
 from function.cli.completion import names
-from function.cli.manifests import BadInput, Manifests, load
+from function.cli.manifests import Manifests, load
 from function.cli.memory import Memory
+from function.cli.parsing import BadInput
 from function.cli.simulate import Forecast, settle
+from function.cli.text import escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

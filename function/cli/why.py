@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from function.cli.common import BAD_INPUT, FILES, Command, closest, complain, deployments_named, emit, read
-from function.cli.manifests import BadInput
+from function.cli.parsing import BadInput
 from function.cli.plan import _WORST, _code, decision_of
 from function.cli.tree import View, show_why
 from function.cli.worlds import plan_all

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from function.api.names import Identity, endpoint_key, replica_key
 from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
 from function.cli.derive import complete_all
-from function.cli.manifests import BadInput
+from function.cli.parsing import BadInput
 from function.exchange import PlainDocument, Request, Response
 from function.fleet import CACHE, CLUSTERS, REPLICAS
 from function.pipeline import NO_REUSE, run

@@ -10,11 +10,18 @@ from typing import Any
 import pytest
 import yaml
 
+from function.cli.parsing import parse_documents
 from tests.cli.command import run, write
 from tests.support import build
 
 Plain = dict[str, Any]
 ROOT = Path(__file__).parents[2]
+
+LEVEL = "{0}: &{0} [" + ", ".join(["*{1}"] * 10) + "]\n"
+FUSE = "kind: A\na: &a [1]\n" + "".join(LEVEL.format(*pair) for pair in ("ba", "cb", "dc", "ed"))
+BOMB = FUSE + "".join(LEVEL.format(*pair) for pair in ("fe", "gf", "hg"))
+MERGED = [", ".join([f"*b{n - 1}"] * 9) for n in range(1, 12)]
+MERGES = "b0: &b0 {x: 1}\n" + "".join(f"b{n}: &b{n} {{<<: [{text}]}}\n" for n, text in enumerate(MERGED, 1))
 
 
 def _fleet(nodes: int = 2, replicas: int = 2) -> list[Plain]:
@@ -81,6 +88,17 @@ def test_a_wrong_value_is_named_by_file_object_field_and_value(
         ("hello\n", "expected an object, found str", "text is no object"),
         ("metadata: {name: x}\n", "kind: required, but missing", "an object without a kind"),
         ("a: &a [*a]\n", "recursive node", "an alias of itself"),
+        ("a: &a {b: *a}\n", "recursive node", "or by way of a map"),
+        (
+            BOMB,
+            "aliases expand 20 values to 23456800; write them out",
+            "a kilobyte that is 23 million values",
+        ),
+        (MERGES, "aliases expand", "a kilobyte of maps merged into one another"),
+        ("---\n".join([FUSE] * 30), "aliases expand", "many documents, none of which is too much"),
+        ("a: 1\nb: {<<: 1}\n", "line 2: << takes a map, or a list of maps", "nothing to merge"),
+        ("b: {<<: {a: 1}, c: 1, c: 2}\n", 'the key "c" is given twice', "beside a merge as well"),
+        ('{"a": "\\ud800"}', "half a surrogate pair is no text", "JSON can escape what is no character"),
         ("[" * 3_000, "nested too deeply", "absurd nesting"),
         ("a: " + "[" * 300_000 + "]" * 300_000, "nested too deeply", "however deep and well formed"),
         ("- " * 300_000 + "x", "nested too deeply", "or without a bracket"),
@@ -100,6 +118,31 @@ def test_odd_yaml_is_refused_with_its_place(text: str, message: str, reason: str
     assert ran.code == 1, reason
     assert message in ran.err, reason
     assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "reason"),
+    [
+        ("b: &b {a: 1}\nc: {<<: *b, a: 2}\n", {"a": 2}, "what a map says itself wins"),
+        ("b: &b {a: 1}\nc: {a: 2, <<: *b}\n", {"a": 2}, "wherever it stands"),
+        ("b: &b {a: 1}\nd: &d {a: 2, e: 3}\nc: {<<: [*b, *d]}\n", {"a": 1, "e": 3}, "the first source wins"),
+        ("b: &b {a: {x: 1}}\nc: {<<: *b, a: {y: 2}}\n", {"a": {"y": 2}}, "maps below are not merged"),
+        ("b: &b {a: 1}\nd: &d {<<: *b, e: 2}\nc: {<<: *d}\n", {"a": 1, "e": 2}, "a merge of a merge"),
+        ('c: {"<<": {a: 1}}\n', {"<<": {"a": 1}}, "a quoted key is a key"),
+    ],
+)
+def test_maps_are_merged_as_yaml_says(text: str, value: Plain, reason: str) -> None:
+    (document,) = parse_documents("f.yaml", text)
+    assert isinstance(document, dict)
+    assert document["c"] == value, reason
+
+
+def test_aliases_that_save_writing_are_read() -> None:
+    shared = "classes:\n- &h100 " + json.dumps({"devices": [{"count": n} for n in range(50)]}) + "\n"
+    text = shared + "pools:\n" + "- *h100\n" * 500
+    (document,) = parse_documents("f.yaml", text)
+    assert isinstance(document, dict)
+    assert len(document["pools"]) == 500
 
 
 def test_files_that_are_not_there_or_not_text(tmp_path: Path) -> None:

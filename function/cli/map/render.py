@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from function.cli.text import printable
+
 if TYPE_CHECKING:
     from function.cli.map.data import ClusterCard, FleetMap
 
@@ -24,7 +26,13 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
+        finalize=_shown,
     )
+
+
+def _shown(value: object) -> object:
+    """What files say, in a printable form: XML has no other, and readers see what is there."""
+    return printable(value) if type(value) is str else value
 
 
 def _as_script(told: object) -> str:
@@ -37,8 +45,8 @@ def _embedded(fleet: FleetMap) -> dict[str, Any]:
     """Verdicts for the script, every text once."""
     texts: dict[tuple[str, str], int] = {}
     verdicts = {
-        model.name: {
-            cluster: texts.setdefault((verdict.code, verdict.line), len(texts))
+        printable(model.name): {
+            printable(cluster): texts.setdefault((verdict.code, printable(verdict.line)), len(texts))
             for cluster, verdict in model.verdicts.items()
         }
         for model in fleet.models

@@ -1,0 +1,161 @@
+"""Parse the text of a file, YAML or JSON, as Kubernetes does; refuse what would take the machine down."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+DEEPEST = 500
+"""Levels of nesting a file may have; Kubernetes objects stay below 30."""
+ALIASED, ALIASED_PER_VALUE = 100_000, 10
+"""Values that aliases may add to a document: this many, and this many for each value that is written out."""
+
+_BRACKETS = re.compile(r"[\[\]{}]")
+_COMPACT = re.compile(rf"(?:[-?][ \t]+){{{DEEPEST}}}")
+_MERGE = "tag:yaml.org,2002:merge"
+
+
+class BadInput(Exception):
+    """Something in the files that cannot be read: the message names file, object, field and value."""
+
+
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # Written in C where PyYAML has it.
+
+
+class _Loader(_Base):  # type: ignore[misc]
+    """YAML as Kubernetes reads it: times stay text, and a key given twice is an error, not a surprise."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def parse_documents(name: str, text: str) -> Iterator[object]:
+    """Parse the documents of the file `name`. Raises BadInput."""
+    try:
+        _refuse_depth(text)
+        if text.lstrip().startswith("{"):  # JSON is YAML, but is read thirty times as fast.
+            with suppress(json.JSONDecodeError):
+                document = json.loads(text, object_pairs_hook=_unique)
+                _refuse_half_characters(text, document)
+                yield document
+                return
+        yield from _loaded(text)
+    except yaml.YAMLError as error:
+        raise BadInput(f"{name}: {' '.join(str(error).split())}") from None
+    except BadInput as error:
+        raise BadInput(f"{name}: {error}") from None
+    except RecursionError:
+        raise BadInput(f"{name}: nested too deeply") from None
+
+
+def _loaded(text: str) -> Iterator[object]:
+    loader = _Loader(text)
+    written = expanded = 0
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            sizes: dict[int, int] = {}
+            expanded += _expanded(node, sizes)
+            written += len(sizes)
+            _refuse_expansion(written, expanded)
+            yield loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _refuse_depth(text: str) -> None:
+    """Refuse absurd nesting before the parser recurses into it: the one in C has no limit of its own."""
+    depth = 0
+    for bracket in _BRACKETS.finditer(text):
+        depth += 1 if bracket[0] in "[{" else -1
+        if depth > DEEPEST:
+            raise BadInput("nested too deeply")
+    if _COMPACT.search(text):
+        raise BadInput("nested too deeply")
+
+
+def _refuse_half_characters(text: str, document: object) -> None:
+    """Refuse half a surrogate pair, which JSON can escape and no text can hold: YAML refuses it by itself."""
+    if "\\u" in text:
+        try:
+            json.dumps(document, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise BadInput("half a surrogate pair is no text") from None
+
+
+def _refuse_expansion(written: int, expanded: int) -> None:
+    """Refuse a file whose aliases stand for far more values than it has: few bytes are little work."""
+    if expanded - written > ALIASED + ALIASED_PER_VALUE * written:
+        raise BadInput(f"aliases expand {written} values to {expanded}; write them out, or use several files")
+
+
+def _expanded(node: yaml.Node, sizes: dict[int, int]) -> int:
+    """How many values a node holds, every alias counted as what it refers to. Raises BadInput for a cycle.
+
+    An alias is the node it refers to, so a document is a graph: `sizes` gets an entry for each of its nodes,
+    which is what is written out; the paths through it are what readers of the document go through.
+    """
+    known = sizes.get(id(node))
+    if known is None:
+        sizes[id(node)] = 0  # Under way.
+        known = sizes[id(node)] = 1 + sum(_expanded(child, sizes) for child in _children(node))
+    elif not known:
+        raise BadInput(f"line {node.start_mark.line + 1}: a recursive node, an alias of what it stands in")
+    return known
+
+
+def _children(node: yaml.Node) -> Iterable[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return (child for pair in node.value for child in pair)
+    return node.value if isinstance(node, yaml.SequenceNode) else ()
+
+
+def _mapping(loader: Any, node: yaml.MappingNode) -> dict[str, Any]:
+    """A map: what `<<` brings in gives way to what the map says itself, an earlier source to none."""
+    own: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        if key_node.tag == _MERGE:
+            for source in _sources(value_node):
+                # Each source is built once, however often it is merged.
+                merged = {**loader.construct_object(source, deep=True), **merged}
+            continue
+        key = loader.construct_object(key_node, deep=True)
+        where = f"line {key_node.start_mark.line + 1}"
+        if not isinstance(key, str):
+            raise BadInput(f"{where}: a key must be a string, found {key!r}")
+        if key in own:
+            raise BadInput(f'{where}: the key "{key}" is given twice')
+        own[key] = loader.construct_object(value_node, deep=True)
+    return {**merged, **own}
+
+
+def _sources(node: yaml.Node) -> list[yaml.MappingNode]:
+    """The maps behind `<<`: one, or a list of them."""
+    listed = node.value if isinstance(node, yaml.SequenceNode) else [node]
+    for source in listed:
+        if not isinstance(source, yaml.MappingNode):
+            raise BadInput(f"line {source.start_mark.line + 1}: << takes a map, or a list of maps")
+    return list(listed)
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise BadInput(f'the key "{key}" is given twice')
+        found[key] = value
+    return found
