@@ -6,6 +6,8 @@ Ready) is at most maxUnavailable. It does not hold back the loss of a cluster th
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,16 +26,23 @@ def may_leave(question: Question, staying: Iterable[Own], leaving: Own) -> bool:
     return question.deployment.wanted - ready <= stated.max_unavailable
 
 
-def _order(own: Own) -> tuple[object, ...]:
-    """Who drains first, as in scale down: one that is not Ready, the highest index, the later cluster."""
-    return (own.replica.ready is not True, own.identity.index if own.identity else -1, own.cluster)
-
-
 def leaving_now(question: Question, staying: Iterable[Own], draining: Iterable[Own]) -> set[str]:
-    """The keys of those draining replicas that may be given up in this pass."""
-    left, gone = list(staying), set()
-    for own in sorted(draining, key=_order, reverse=True):
-        if may_leave(question, left, own):
-            left.remove(own)
-            gone.add(own.key)
+    """The keys of those draining replicas that may be given up in this pass.
+
+    As in scale down, one that is not Ready goes first, then one on the cluster with most of the deployment's
+    replicas (recomputed for each), then the highest index, then the later cluster.
+    """
+    left, waiting, gone = list(staying), list(draining), set()
+    while waiting:
+        counts = Counter(own.cluster for own in left)
+        first = max(waiting, key=partial(_order, counts=counts))
+        waiting.remove(first)
+        if may_leave(question, left, first):
+            left.remove(first)
+            gone.add(first.key)
     return gone
+
+
+def _order(own: Own, counts: Counter[str]) -> tuple[object, ...]:
+    index = own.identity.index if own.identity else -1
+    return (own.replica.ready is not True, counts[own.cluster], index, own.cluster)

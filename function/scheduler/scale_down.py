@@ -1,8 +1,11 @@
 """Scale down: who leaves when more are kept than wanted. Survivors are never moved.
 
 Mismatched first; then unhealthy (on a cluster under an untolerated taint or not Ready, then a replica not
-Ready); then the highest index; then the cluster with more of this deployment's replicas, recomputed for
-each victim; then the later cluster name. A replica whose key cannot be read is never a victim.
+Ready); then the cluster with most of this deployment's replicas, recomputed for each victim; then the highest
+index; then the later cluster name. A replica whose key cannot be read is never a victim.
+
+Load comes before the index: where fresh identities left gaps in the indices, the highest index first would
+empty one cluster and leave the others full.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ def next_victim(question: Question, kept: Iterable[Kept], among: Iterable[Kept] 
         index = own.identity.index if own.identity else -1
         unready = own.replica.ready is not True
         sick = _sick(question, own.cluster)
-        return (each.mismatch is not None, sick, unready, index, counts[own.cluster], own.cluster)
+        return (each.mismatch is not None, sick, unready, counts[own.cluster], index, own.cluster)
 
     return max((each for each in open_to if each.own.identity), key=order, default=None)
 

@@ -246,20 +246,17 @@ class Scheduler:
 
     def scale_down(self) -> None:
         """Drop what is too much."""
-        for victim in self.victims(self.plan.kept)[: max(0, len(self.plan.kept) - self.facts.wanted)]:
+        while len(self.plan.kept) > self.facts.wanted:
+            victim = self.victim(self.plan.kept)
             self.plan.dropped[str(victim.key)] = "scale down"
             self.plan.kept.remove(victim)
             if victim in self.plan.held:
                 self.plan.held.remove(victim)
 
-    def victims(self, replicas: list[Replica]) -> list[Replica]:
-        """Return the replicas in the order they would be given up in, one after the other."""
-        left, order = list(replicas), []
-        while left:
-            on = Counter(each.cluster for each in left)
-            order.append(max(left, key=lambda each: self.expendable(each, on)))
-            left.remove(order[-1])
-        return order
+    def victim(self, among: list[Replica]) -> Replica:
+        """Return the replica that would be given up first."""
+        on = Counter(each.cluster for each in self.plan.kept)
+        return max(among, key=lambda each: self.expendable(each, on))
 
     def expendable(self, replica: Replica, on: Counter[str]) -> tuple[Any, ...]:
         """Return the key of the scale down: the largest goes first."""
@@ -269,8 +266,8 @@ class Scheduler:
             replica in self.plan.held,
             sick,
             replica.condition != "True",
-            replica.index,
             on[replica.cluster],
+            replica.index,
             replica.cluster,
         )
 
@@ -287,7 +284,10 @@ class Scheduler:
 
     def replace(self) -> None:
         """Give each mismatched replica up if there is a place for its replacement."""
-        for each in self.victims(self.plan.held):
+        waiting = list(self.plan.held)
+        while waiting:
+            each = self.victim(waiting)
+            waiting.remove(each)
             cost = self.cost(each)
             self.charged -= cost
             placed = self.place([one for one in self.plan.kept if one is not each])

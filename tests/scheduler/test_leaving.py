@@ -49,7 +49,19 @@ TAINTED = {"nodes": 9, "taints": [build.taint("x")]}
 TOLERATED = [{"key": "x", "operator": "Exists"}]
 SCALED_DOWN = [
     Case("the highest index", [("a", 0, True), ("a", 1, True), ("a", 2, True)], ["a-2", "a-1"], 1),
-    Case("whatever the cluster", [("a", 5, True), ("b", 0, True)], ["a-5"], 1),
+    Case("on whichever of equal clusters", [("a", 5, True), ("b", 0, True)], ["a-5"], 1),
+    Case(
+        "the cluster with most of them before the highest index",
+        [("a", 0, True), ("a", 1, True), ("b", 7, True)],
+        ["a-1"],
+        2,
+    ),
+    Case(
+        "indices with gaps: the survivors end spread",
+        [("a", 0, True), ("a", 1, True), ("a", 2, True), ("b", 4, True), ("b", 5, True), ("b", 6, True)],
+        ["b-6", "a-2", "b-5", "a-1"],
+        2,
+    ),
     Case("one that is not Ready before that", [("a", 0, False), ("a", 1, True)], ["a-0"], 1),
     Case("one that does not say is not Ready", [("a", 0, None), ("a", 1, True)], ["a-0"], 1),
     Case(
@@ -75,7 +87,7 @@ SCALED_DOWN = [
         {"a": 9, "b": {"nodes": 9, "ready": False}},
     ),
     Case(
-        "between equal indices the cluster that has more, counted again after each",
+        "what a cluster has is counted again after each",
         [("a", 0, True), ("a", 1, True), ("b", 1, True), ("c", 1, True)],
         ["a-1", "c-1", "b-1"],
         1,
@@ -100,6 +112,14 @@ DRAINS = [
         ["a-2"],
         3,
         {"a": DRAINED},
+        ONE_AT_A_TIME,
+    ),
+    Case(
+        "the cluster with most of them before the highest index",
+        [("a", 0, True), ("a", 1, True), ("b", 7, True)],
+        ["a-1"],
+        3,
+        {"a": DRAINED, "b": DRAINED},
         ONE_AT_A_TIME,
     ),
     Case(
