@@ -59,6 +59,8 @@ class Fleet:
     told_cache: Told | None
     """None without a modelCacheRef."""
     cache: ModelCache | None
+    cache_fault: str
+    """Why the referenced cache cannot be read, though it was delivered; it then counts as unresolved."""
     own: tuple[Own, ...]
     """Own replicas with an identity of their own, in the order of cluster and index."""
     charged: tuple[ModelReplica, ...]
@@ -167,17 +169,17 @@ def _endpoint_identities(endpoints: Mapping[str, Document]) -> set[Identity]:
     return {read[1] for key in endpoints if (read := read_key(key)) is not None}
 
 
-def _cache(request: Request, deployment: ModelDeployment) -> tuple[Told | None, ModelCache | None]:
-    """What is told about the referenced cache. One that cannot be read is not known yet."""
+def _cache(request: Request, deployment: ModelDeployment) -> tuple[Told | None, ModelCache | None, str]:
+    """What is told about the referenced cache, and its fault. One that cannot be read is not known yet."""
     if not deployment.cache:
-        return None, None
+        return None, None, ""
     state = told(request, CACHE)
     if state is not Told.DELIVERED:
-        return state, None
+        return state, None, ""
     try:
-        return state, ModelCache.parse(request.required[CACHE][0].plain())
-    except ValueError:
-        return Told.UNRESOLVED, None
+        return state, ModelCache.parse(request.required[CACHE][0].plain()), ""
+    except ValueError as error:
+        return Told.UNRESOLVED, None, str(error)
 
 
 def read_fleet(
@@ -204,7 +206,7 @@ def read_fleet(
         else:
             sorting.charged.append(replica)
     own = sorted((*sorting.finish(), *unmatched), key=order)
-    told_cache, cache = _cache(request, deployment)
+    told_cache, cache, cache_fault = _cache(request, deployment)
     return Fleet(
         clusters=clusters,
         broken=broken,
@@ -213,6 +215,7 @@ def read_fleet(
         told_replicas=told(request, REPLICAS),
         told_cache=told_cache,
         cache=cache,
+        cache_fault=cache_fault,
         own=tuple(own),
         charged=tuple(sorting.charged),
         endpoints=endpoints,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.compose.degraded import degraded_clusters, degraded_text
 from function.compose.notes import noted
 from function.exchange import Condition
 from function.explain.message import around, one_line, placed_of
 from function.fleet import CACHE, CLUSTERS, REPLICAS, Told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from function.scheduler.decision import Decision
 
@@ -18,6 +19,8 @@ SCHEDULED, READY, CACHE_RESOLVED = "ReplicasScheduled", "ReplicasReady", "ModelC
 
 PROBLEMS = frozenset(
     {
+        "ModelCacheNotFound",
+        "ClusterDegraded",
         "InputsUnresolved",
         "InvalidInput",
         "InvalidClusterSelector",
@@ -29,7 +32,7 @@ PROBLEMS = frozenset(
         "PartiallyScheduled",
     }
 )
-"""Reasons of ReplicasScheduled that somebody may have to act on."""
+"""Reasons, of any condition, that somebody may have to act on: one that arrives is an event."""
 
 
 def _unresolved(decision: Decision) -> list[str]:
@@ -122,17 +125,24 @@ def scheduled(decision: Decision) -> Condition:
     return Condition(SCHEDULED, status=True, reason="ReplicasCreated", message=text)
 
 
-def ready(decision: Decision, routable: int) -> Condition:
-    """ReplicasReady: Ready and routable replicas, counted against the placed ones."""
+def ready(decision: Decision, routable: Collection[str]) -> Condition:
+    """ReplicasReady: Ready and routable replicas, counted against the placed ones.
+
+    `routable` are the keys of the kept replicas that are Ready and have an endpoint.
+    """
     if not decision.total and decision.wanted:
         return Condition(READY, status=False, reason="NoReplicasScheduled", message="No replica is placed")
-    done = routable >= decision.total
-    text = f"{routable} of {decision.total} ready"
+    degraded = degraded_clusters(decision, routable)
+    parts = (f"{len(routable)} of {decision.total} ready", degraded_text(degraded))
+    text = one_line("; ".join(part for part in parts if part))
+    if any(cluster.holds_ready for cluster in degraded):
+        return Condition(READY, status=False, reason="ClusterDegraded", message=text)
+    done = len(routable) >= decision.total
     return Condition(READY, status=done, reason="AllReplicasReady" if done else "ModelStarting", message=text)
 
 
-def cache_resolved(name: str, told: Told | None) -> Condition | None:
-    """ModelCacheResolved, only with a modelCacheRef."""
+def cache_resolved(name: str, told: Told | None, fault: str = "") -> Condition | None:
+    """ModelCacheResolved, only with a modelCacheRef. `fault` says why one that is there cannot be read."""
     match told:
         case None:
             return None
@@ -144,16 +154,17 @@ def cache_resolved(name: str, told: Told | None) -> Condition | None:
                 CACHE_RESOLVED, status=False, reason="ModelCacheNotFound", message=one_line(text)
             )
         case Told.UNRESOLVED:
-            text = f"Waiting for ModelCache {name}"
+            text = f"ModelCache {name} cannot be read: {fault}" if fault else f"Waiting for ModelCache {name}"
             return Condition(
                 CACHE_RESOLVED, status=False, reason="ModelCacheUnresolved", message=one_line(text)
             )
 
 
-def conditions(decision: Decision, routable: int) -> tuple[Condition, ...]:
+def conditions(decision: Decision, routable: Collection[str]) -> tuple[Condition, ...]:
     """All conditions, in their order. What is not returned would keep its last value and lie."""
+    fleet = decision.question.fleet
     found = (
-        cache_resolved(decision.question.deployment.cache, decision.question.fleet.told_cache),
+        cache_resolved(decision.question.deployment.cache, fleet.told_cache, fleet.cache_fault),
         scheduled(decision),
         ready(decision, routable),
     )

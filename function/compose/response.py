@@ -55,10 +55,10 @@ def desired(decision: Decision) -> dict[str, Desired]:
     return dict(sorted(found.items()))
 
 
-def _routable(decision: Decision, found: Mapping[str, Desired]) -> int:
-    """Replicas that are Ready and have an endpoint."""
-    ready = [kept.own for kept in decision.kept if kept.own.replica.ready is True and kept.own.identity]
-    return sum(1 for own in ready if own.identity and endpoint_key(own.identity) in found)
+def _routable(decision: Decision, found: Mapping[str, Desired]) -> frozenset[str]:
+    """The keys of the replicas that are Ready and have an endpoint."""
+    ready = (kept.own for kept in decision.kept if kept.own.replica.ready is True)
+    return frozenset(own.key for own in ready if own.identity and endpoint_key(own.identity) in found)
 
 
 def _counts(decision: Decision) -> dict[str, int]:
@@ -88,7 +88,7 @@ def answer(decision: Decision, composite: Mapping[str, Plain]) -> Response:
     invalid = bool(question.selectors.invalid or question.config_fault)
     invalid = invalid or not (question.fleet.inputs_told and question.peers.resolved)
     ttl, counts = question.config.ttl, _counts(decision)
-    status: dict[str, Plain] = {"replicas": {"total": decision.total, "ready": routable}}
+    status: dict[str, Plain] = {"replicas": {"total": decision.total, "ready": len(routable)}}
     if question.config.explain == "Status":
         status["placement"] = report(decision, _summary(told))
     return Response(

@@ -73,6 +73,13 @@ def results(
     changed = (status, reason) != (str(now.status), now.reason)
     if found or changed or (message or "") != now.message:
         found.extend(_placed(decision))
-    if changed and now.reason in PROBLEMS:
-        found.append(Result("WARNING", now.reason, now.message))
+    found.extend(_new_problems(conditions, composite))
     return tuple(found)
+
+
+def _new_problems(conditions: tuple[Condition, ...], composite: Mapping[str, Plain]) -> Iterator[Result]:
+    """A warning per condition whose status or reason became a problem with this call."""
+    for condition in conditions:
+        status, reason, _ = observed_condition(composite, condition.type)
+        if condition.reason in PROBLEMS and (status, reason) != (str(condition.status), condition.reason):
+            yield Result("WARNING", condition.reason, condition.message)

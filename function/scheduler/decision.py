@@ -54,6 +54,8 @@ class Kept:
     """Set when it no longer matches; it is then held until its replacement has a place."""
     doubt: str = ""
     """Set when something about it could not be told; doubt keeps it."""
+    withheld_until: tuple[str, ...] = ()
+    """Set when an edit is not applied to it because of the doubt: what must hold for it to be applied."""
     grown: Mapping[str, int] = field(default_factory=dict)
     """Nodes charged on top of what is stamped on it, by pool."""
     grown_gangs: Mapping[str, Gangs] = field(default_factory=dict)

@@ -51,6 +51,8 @@ class Finding:
 
     mismatch: Mismatch | None
     detail: str = ""
+    until: str = ""
+    """What would end a doubt: an edit that depends on it is withheld until then."""
 
 
 def _shape(question: Question, own: Own) -> Shape | None:
@@ -88,7 +90,8 @@ def _on_pool(question: Question, fits: Fits, pair: Pair, pool: Pool) -> Finding 
         request.name for request in member.requests
     }:
         if pool.devices is None:
-            return Finding(None, f"pool {pool.name} does not publish its devices")
+            detail = f"pool {pool.name} does not publish its devices"
+            return Finding(None, detail, f"pool {pool.name} publishes its devices")
         found = fits.as_stamped(member, stamped, pool)
         if isinstance(found, Match):
             return None
@@ -102,16 +105,21 @@ def _why(question: Question, fits: Fits, pair: Pair, pool: Pool, barred: Rejecti
     free = fits.member(member, pool, fits.shape_of(pool))
     for found in (barred, free):
         if isinstance(found, Rejection) and found.reason in DOUBTFUL:
-            return Finding(None, _described(pool, found))
+            return Finding(None, _described(pool, found), _answered(pool))
     if errs(question.selectors, member, pool.devices or ()):
-        return Finding(None, f"pool {pool.name}: {Reason.DeviceSelectorError.value}")
+        detail = f"pool {pool.name}: {Reason.DeviceSelectorError.value}"
+        return Finding(None, detail, _answered(pool))
     if isinstance(free, Rejection):
         return Finding(Mismatch.DevicesChanged, _described(pool, free))
     return Finding(Mismatch.RequestsChanged, f"pool {pool.name}")
 
 
+def _answered(pool: Pool) -> str:
+    return f"the selectors give an answer on pool {pool.name}"
+
+
 def _described(pool: Pool, found: Rejection) -> str:
-    return f"pool {pool.name}: {found.reason.value} {found.detail}".rstrip()
+    return ": ".join(part for part in (f"pool {pool.name}", found.reason.value, found.detail) if part)
 
 
 def _pools(question: Question, fits: Fits, cluster: InferenceCluster, pairs: list[Pair]) -> Iterator[Finding]:
@@ -122,7 +130,8 @@ def _pools(question: Question, fits: Fits, cluster: InferenceCluster, pairs: lis
     for pair in pairs:
         pool = cluster.by_name.get(pair[2].pool)
         if pool is None:
-            yield Finding(None, f"pool {pair[2].pool} is not published")
+            name = pair[2].pool
+            yield Finding(None, f"pool {name} is not published", f"pool {name} is published")
         elif (found := _on_pool(question, fits, pair, pool)) is not None:
             yield found
 
@@ -168,7 +177,9 @@ def _moved_cache(question: Question, own: Own, cluster: InferenceCluster) -> Fin
     if not wanted or wanted == own.replica.cache:
         return None
     if told is not Told.DELIVERED or question.fleet.cache is None:
-        return Finding(None, f"ModelCache {wanted} is not known yet")
+        absent = told is Told.ABSENT
+        detail = f"ModelCache {wanted} does not exist" if absent else f"ModelCache {wanted} is not known yet"
+        return Finding(None, detail, f"ModelCache {wanted} {'exists' if absent else 'is known'}")
     if question.fleet.cache.spec.cluster_selector.matches(cluster.labels):
         return None
     return Finding(Mismatch.CacheMoved, f"cache {wanted}")
@@ -189,7 +200,10 @@ def _examine(question: Question, fits: Fits, own: Own, cluster: InferenceCluster
         yield Finding(Mismatch.ShapeChanged)
         return
     if cluster is None:
-        yield Finding(None, f"cluster {own.cluster} is not known")
+        broken = question.fleet.broken.get(own.cluster)
+        detail = f"cluster {own.cluster} cannot be read: {broken.fault}" if broken else ""
+        detail = detail or f"cluster {own.cluster} is not known"
+        yield Finding(None, detail, f"cluster {own.cluster} {'can be read' if broken else 'is known'}")
         return
     moved = _moved_cache(question, own, cluster)
     if moved is not None:
@@ -215,7 +229,8 @@ def examine(
     grown = _grown_nodes(own, pairs)
     unpublished = any(cluster is None or pool not in cluster.by_name for pool in grown)
     if doubt and (unpublished or not _consistent(pairs) or own.replica.cache != question.deployment.cache):
-        return Kept(own, doubt=doubt)
+        until = tuple(dict.fromkeys(each.until for each in findings if each.until))
+        return Kept(own, doubt=doubt, withheld_until=until)
     gangs = _grown_gangs(own, shape) if cluster is not None and cluster.counts_devices else {}
     short = _short(ledger, own.cluster, grown, gangs)
     if short:

@@ -136,7 +136,8 @@ def _ready(pair: Pair) -> list[str]:
 
 def _routable(pair: Pair, difference: Difference) -> bool:
     if difference.what == "condition":
-        return difference.key == "ReplicasReady" and difference.ours[0] is False and _unreachable(pair) > 0
+        degraded = difference.ours == (False, "ClusterDegraded") or _unreachable(pair) > 0
+        return difference.key == "ReplicasReady" and difference.ours[0] is False and degraded
     if difference.what != "status" or not difference.theirs:
         return False
     ours, theirs = difference.ours["replicas"], difference.theirs["replicas"]

@@ -75,6 +75,52 @@ def test_what_leaves_and_what_comes_for_it_are_told_together() -> None:
     assert [reason for _, reason, _ in answer.events] == ["ReplicaReplaced", "ReplicasPlaced"]
 
 
+NO_CACHE = build.condition("ModelCacheResolved", status="False", reason="ModelCacheNotFound")
+CACHE_THERE = build.condition("ModelCacheResolved", status="True", reason="ModelCacheResolved")
+DEGRADED = build.condition("ReplicasReady", status="False", reason="ClusterDegraded")
+ALL_READY = build.condition("ReplicasReady", status="True", reason="AllReplicasReady")
+CREATED = {**before("True", "ReplicasCreated", "Scheduled 1 of 1 replica")}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "events", "why"),
+    [
+        (
+            [CREATED, CACHE_THERE],
+            (("WARNING", "ModelCacheNotFound", "ModelCache weights does not exist; nothing new is placed"),),
+            "a cache that was there is gone",
+        ),
+        ([CREATED, NO_CACHE], (), "it is still not there"),
+    ],
+)
+def test_a_cache_that_is_not_there_is_told_when_that_is_new(
+    conditions: list[Plain], events: tuple[Any, ...], why: str
+) -> None:
+    wanted = ask(cache="weights", conditions=conditions)
+    own = build.replica(wanted, "a", 0, pools="p0", ready=True)
+    assert run(World(wanted, clusters(a=1), [own], build.observed(own), cache=[])).events == events, why
+
+
+@pytest.mark.parametrize(
+    ("conditions", "events", "why"),
+    [
+        (
+            [CREATED, ALL_READY],
+            (("WARNING", "ClusterDegraded", "1 of 1 ready; cluster a is not Ready"),),
+            "a cluster that was Ready is not",
+        ),
+        ([CREATED, DEGRADED], (), "it is still not Ready"),
+    ],
+)
+def test_a_degraded_cluster_is_told_when_that_is_new(
+    conditions: list[Plain], events: tuple[Any, ...], why: str
+) -> None:
+    wanted = ask(conditions=conditions)
+    own = build.replica(wanted, "a", 0, pools="p0", ready=True)
+    fleet = clusters(a={"ready": False})
+    assert run(World(wanted, fleet, [own], build.observed(own))).events == events, why
+
+
 @pytest.mark.parametrize(
     ("key", "kind", "kept", "why"),
     [

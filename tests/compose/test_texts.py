@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Plain = dict[str, Any]
 Said = tuple[bool, str, str]
+GPUS_8 = {"name": "gpu", "count": 8}
 EIGHT = build.member(devices=[build.request("gpu", 8)])
 TYPO = "engines[0].members[0].nodeSelector.devices[0].selectors[0]: 1:10: Syntax error: the expression ends"
 NOTHING_PLACED: Said = (False, "NoReplicasScheduled", "No replica is placed")
@@ -29,6 +30,10 @@ def running(deployment: Plain, wanted: Plain, *, count: int = 1, nodes: int = 4)
     """A world in which replicas of a deployment run that is now another."""
     own = [build.replica(deployment, "a", index, pools="p0", ready=True) for index in range(count)]
     return World(wanted, clusters(a=nodes), own, build.observed(*own))
+
+
+def cel(*selectors: str) -> Plain:
+    return {"selectors": [{"cel": each} for each in selectors]}
 
 
 def broken(*selectors: str) -> Plain:
@@ -159,6 +164,242 @@ CASES = [
         },
     ),
 ]
+
+
+def edited(**more: Any) -> Plain:
+    """The deployment of `running`, with an edit: two copies of its engine."""
+    return ask(engines=[build.engine("main", [EIGHT], copies=2)], **more)
+
+
+def on_a(wanted: Plain | None = None, *, status: Plain | None = None, **more: Any) -> World:
+    """A replica that runs on cluster a, of which something is no longer as it was."""
+    made = running(ask(), wanted or ask())
+    cluster = made.clusters[0]  # type: ignore[index]
+    if status is not None:
+        cluster["status"] |= status
+    return made.but(**more)
+
+
+def without_status() -> World:
+    made = on_a()
+    del made.clusters[0]["status"]  # type: ignore[index]
+    return made
+
+
+def with_endpoint(made: World) -> World:
+    """The world, with the endpoint that the replica got while all was well."""
+    own = made.observed["replica-a-0"]
+    return made.but(observed=build.observed(own, endpoints=[build.endpoint(own)]))
+
+
+def starting(made: World) -> World:
+    """The world, with a replica that is not Ready yet."""
+    own = build.replica(ask(), "a", 0, pools="p0", ready=False)
+    return made.but(replicas=[own], observed=build.observed(own))
+
+
+NOT_READY = {"conditions": [build.condition("Ready", status=False)]}
+MISSPELT = 'device.attributes["gpu.nvidia.com"].architecure == "Hopper"'
+NO_SUCH_KEY = (
+    "pool p0: device selector error: no such key: architecure"
+    " (the device has no attribute gpu.nvidia.com/architecure)"
+)
+ALL_PLACED = "Scheduled 1 of 1 replica"
+
+KEPT = [
+    Case(
+        "nothing is in doubt, and nothing is added",
+        on_a,
+        {
+            "ReplicasScheduled": (True, "ReplicasCreated", ALL_PLACED),
+            "ReplicasReady": (True, "AllReplicasReady", "1 of 1 ready"),
+        },
+    ),
+    Case(
+        "a selector that reads what nobody publishes says nothing about the pool",
+        lambda: on_a(ask(engines=[build.engine(members=[build.member(devices=[GPUS_8 | cel(MISSPELT)])])])),
+        {
+            "ReplicasScheduled": (
+                True,
+                "ReplicasCreated",
+                f"{ALL_PLACED}; kept in doubt: 1 on a ({NO_SUCH_KEY})",
+            ),
+        },
+    ),
+    Case(
+        "the status of the cluster is gone, and with it the pool and the gateway",
+        without_status,
+        {
+            "ReplicasScheduled": (
+                True,
+                "ReplicasCreated",
+                f"{ALL_PLACED}; kept in doubt: 1 on a (pool p0 is not published)",
+            ),
+            "ReplicasReady": (False, "ClusterDegraded", "0 of 1 ready; cluster a has no status"),
+        },
+    ),
+    Case(
+        "a Ready replica that is reached, on a cluster that is not Ready",
+        lambda: on_a(status=NOT_READY),
+        {
+            "ReplicasScheduled": (True, "ReplicasCreated", ALL_PLACED),
+            "ReplicasReady": (False, "ClusterDegraded", "1 of 1 ready; cluster a is not Ready"),
+        },
+    ),
+    Case(
+        "nobody told whether the cluster is Ready",
+        lambda: on_a(status={"conditions": []}),
+        {
+            "ReplicasReady": (
+                False,
+                "ClusterDegraded",
+                "1 of 1 ready; cluster a does not say whether it is Ready",
+            ),
+        },
+    ),
+    Case(
+        "a replica that is starting on such a cluster: it has still to start, and the cluster is named",
+        lambda: starting(on_a(status=NOT_READY)),
+        {"ReplicasReady": (False, "ModelStarting", "0 of 1 ready; cluster a is not Ready")},
+    ),
+    Case(
+        "a Ready replica without a way to it",
+        lambda: on_a(status={"gateway": {}}),
+        {"ReplicasReady": (False, "ClusterDegraded", "0 of 1 ready; cluster a has no gateway address")},
+    ),
+    Case(
+        "the address is gone, the endpoint is still there: it is reached as ever",
+        lambda: with_endpoint(on_a(status={"gateway": {}})),
+        {"ReplicasReady": (True, "AllReplicasReady", "1 of 1 ready")},
+    ),
+    Case(
+        "a cluster that cannot be read, and the endpoint is still there",
+        lambda: with_endpoint(on_a(status={"gpuPools": "three"})),
+        {
+            "ReplicasScheduled": (
+                True,
+                "ReplicasCreated",
+                (
+                    f"{ALL_PLACED}; kept in doubt: 1 on a (cluster a cannot be read:"
+                    ' status.gpuPools: expected a list, found "three")'
+                ),
+            ),
+            "ReplicasReady": (True, "AllReplicasReady", "1 of 1 ready"),
+        },
+    ),
+    Case(
+        "the label that is asked for is misspelt: labels gate new placements only",
+        lambda: on_a(ask(match={"tier": "prodution"})),
+        {
+            "ReplicasScheduled": (
+                True,
+                "ReplicasCreated",
+                (
+                    f"{ALL_PLACED}; kept where no new one would go: 1 on a"
+                    " (cluster selector mismatch: wants tier=prodution, has no tier)"
+                ),
+            ),
+        },
+    ),
+    Case(
+        "another cache is referenced that is not there: the edit waits",
+        lambda: on_a(ask(cache="weights"), cache=[]),
+        {
+            "ModelCacheResolved": (
+                False,
+                "ModelCacheNotFound",
+                "ModelCache weights does not exist; nothing new is placed",
+            ),
+            "ReplicasScheduled": (
+                True,
+                "ReplicasCreated",
+                (
+                    f"{ALL_PLACED}; kept in doubt: 1 on a (ModelCache weights does not exist);"
+                    " edits are withheld until ModelCache weights exists"
+                ),
+            ),
+        },
+    ),
+    Case(
+        "another cache is referenced that is not delivered",
+        lambda: on_a(ask(cache="weights"), cache=None),
+        {
+            "ReplicasScheduled": (
+                False,
+                "InputsUnresolved",
+                (
+                    "Waiting for required resources: cache; everything running is kept;"
+                    " kept in doubt: 1 on a (ModelCache weights is not known yet);"
+                    " edits are withheld until ModelCache weights is known"
+                ),
+            ),
+        },
+    ),
+    Case(
+        "a cache that cannot be read is not one to wait for",
+        lambda: on_a(
+            ask(cache="weights"), cache=[{**build.cache("weights"), "spec": {"clusterSelector": 1}}]
+        ),
+        {
+            "ModelCacheResolved": (
+                False,
+                "ModelCacheUnresolved",
+                "ModelCache weights cannot be read: spec.clusterSelector: expected a map, found 1",
+            ),
+        },
+    ),
+    Case(
+        "an edit that costs more nodes, of a pool that is not published",
+        lambda: on_a(edited(), status={"gpuPools": []}),
+        {
+            "ReplicasScheduled": (
+                True,
+                "ReplicasCreated",
+                (
+                    f"{ALL_PLACED}; kept in doubt: 1 on a (pool p0 is not published);"
+                    " edits are withheld until pool p0 is published"
+                ),
+            ),
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize("case", KEPT, ids=lambda case: case.reason)
+def test_what_is_kept_in_doubt_is_named(case: Case) -> None:
+    test_what_a_condition_says(case)
+
+
+def test_doubts_are_counted_by_cluster_and_at_most_three_are_named() -> None:
+    wanted = ask(9)
+    fleet = clusters(**{name: {"pools": []} for name in "abcde"})
+    own = [
+        build.replica(wanted, name, at, pools="p0", ready=True)
+        for name, number in zip("abcde", (3, 2, 1, 1, 2), strict=True)
+        for at in range(number)
+    ]
+    message = run(World(wanted, fleet, own, build.observed(*own))).conditions["ReplicasScheduled"][2]
+    assert message == (
+        "Scheduled 9 of 9 replicas; kept in doubt: 3 on a (pool p0 is not published),"
+        " 2 on b (pool p0 is not published), 1 on c (pool p0 is not published) and 2 more"
+    )
+
+
+def test_degraded_clusters_are_named_once_and_at_most_three() -> None:
+    wanted = ask(6)
+    fleet = clusters(
+        a={"ready": False}, b={"gateway": None}, c={"ready": None}, d={"ready": False}, e={"nodes": 9}
+    )
+    own = [build.replica(wanted, name, 0, pools="p0", ready=True) for name in "abcde"]
+    own.append(build.replica(wanted, "a", 1, pools="p0", ready=True))
+    assert run(World(wanted, fleet, own, build.observed(*own))).conditions["ReplicasReady"] == (
+        False,
+        "ClusterDegraded",
+        (
+            "5 of 6 ready; cluster a is not Ready, b has no gateway address,"
+            " c does not say whether it is Ready and 1 more"
+        ),
+    )
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)

@@ -93,7 +93,7 @@ CASES = [
     Case(
         "the cluster cannot be read",
         lambda: kept(ask(), [{**one("a", 1), "status": 3}]),
-        "cluster a is not known",
+        "cluster a cannot be read: status: expected a map, found 3",
         updated=True,
     ),
     Case(
@@ -134,12 +134,12 @@ CASES = [
     Case(
         "nor another cache",
         lambda: kept(ask(cache="weights"), [one("a", 1, labels={"x": "y"})], cache=[]),
-        "ModelCache weights is not known yet",
+        "ModelCache weights does not exist",
     ),
     Case(
         "a selector that errs on the pool",
         lambda: kept(asks(ERRS), [one("a", 1)]),
-        f"pool p0: device selector error {NO_SUCH}",
+        f"pool p0: device selector error: {NO_SUCH}",
         updated=True,
     ),
     Case(
@@ -159,7 +159,7 @@ CASES = [
             ),
             [one("a", 1)],
         ),
-        "pool p0: node selector error no such key: x (the node has no attribute x)",
+        "pool p0: node selector error: no such key: x (the node has no attribute x)",
         updated=True,
     ),
     Case(
@@ -191,7 +191,7 @@ CASES = [
             asks(build.HOPPER), [one("a", pools=[build.pool("p0", 1, [build.gpu(8, architecture="Ada")])])]
         ),
         mismatch=Mismatch.DevicesChanged,
-        detail="pool p0: no matching device architecture Ada",
+        detail="pool p0: no matching device: architecture Ada",
     ),
     Case(
         "fewer devices on a node",
@@ -216,7 +216,7 @@ def test_each_replica_is_compared_with_its_own_pool() -> None:
     decision = decide(World(ask(2), [one("a", pools=pools)], own, build.observed(*own)))
     assert [each.detail for each in decision.kept] == [
         "pool p0: too few devices per node",
-        "pool p1: no matching device driver dra.net",
+        "pool p1: no matching device: driver dra.net",
     ]
 
 
