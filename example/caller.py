@@ -16,7 +16,7 @@ ROOT = HERE.parent
 FLEET = HERE / "fleet"
 COMPOSITION = ROOT / "apis" / "modeldeployments" / "composition.yaml"
 KEY = "crossplane.io/composition-resource-name"
-ROUNDS = 5
+ROUNDS = 6
 """Crossplane gives up when the requirements have not settled after this many calls."""
 
 CAPABILITIES = fnv1.Capability.keys()
@@ -72,26 +72,41 @@ def _owners(plain: Plain) -> list[Plain]:
 def call(stub: grpcv1.FunctionRunnerServiceStub, deployment: Plain, fleet: list[Plain]) -> Answer:
     """Run the function as Crossplane does. Raises RuntimeError when its requirements do not settle."""
     observed = observed_by(deployment, fleet)
+    step = _step()
     meta = fnv1.RequestMeta(tag="example", capabilities=CAPABILITIES)
-    request = fnv1.RunFunctionRequest(meta=meta, input=resource.dict_to_struct(_input()))
+    request = fnv1.RunFunctionRequest(meta=meta, input=resource.dict_to_struct(step["input"]))
     resource.update(request.observed.composite, deployment)
     for key, each in observed.items():
         resource.update(request.observed.resources[key], each)
+    for name, selector in _bootstrap(step).items():
+        request.required_resources[name].CopyFrom(_fetch(selector, fleet))
     asked: fnv1.Requirements | None = None
     for calls in range(1, ROUNDS + 1):
         response = stub.RunFunction(request, timeout=60)
-        if response.requirements == asked:
+        stated = response.requirements if response.HasField("requirements") else None
+        if stated == asked:
             return Answer(deployment, observed, response, calls)
-        asked = response.requirements
-        for name, selector in asked.resources.items():
+        asked = stated
+        for name, selector in stated.resources.items() if stated is not None else ():
             request.required_resources[name].CopyFrom(_fetch(selector, fleet))
+        request.context.CopyFrom(response.context)
     raise RuntimeError(f"{deployment['metadata']['name']}: requirements not settled after {ROUNDS} calls")
 
 
-def _input() -> Plain:
+def _step() -> Plain:
     step: Plain = objects(COMPOSITION)[0]["spec"]["pipeline"][0]
-    plain: Plain = step["input"]
-    return plain
+    return step
+
+
+def _bootstrap(step: Plain) -> dict[str, fnv1.ResourceSelector]:
+    """What the Composition has Crossplane fetch before the first call."""
+    selectors = {}
+    for each in step["requirements"]["requiredResources"]:
+        selector = fnv1.ResourceSelector(api_version=each["apiVersion"], kind=each["kind"])
+        selector.match_labels.labels.update(each["matchLabels"])
+        selector.match_labels.SetInParent()
+        selectors[each["requirementName"]] = selector
+    return selectors
 
 
 def _fetch(selector: fnv1.ResourceSelector, fleet: list[Plain]) -> fnv1.Resources:

@@ -162,6 +162,12 @@ class Requirement:
     kind: str
     match_name: str | None = None
     namespace: str | None = None
+    served_by: str | None = None
+    """The requirement whose objects include this one's: where it is delivered, this one is."""
+
+    def delivered(self, request: Request) -> bool:
+        """Whether a request holds what is required, perhaps as an empty list."""
+        return self.name in request.required or self.served_by in request.required
 
 
 @dataclass(slots=True)

@@ -27,7 +27,8 @@ UNNAMED = "(unnamed)"
 """What stands for clusters whose names cannot be read, where they are counted."""
 
 CLUSTERS, REPLICAS, CACHE = "clusters", "all-replicas", "cache"
-"""Requirement names (the wire contract)."""
+DEPLOYMENTS, CACHES = "all-deployments", "all-caches"
+"""Requirement names (the wire contract); the last two are what coordination adds."""
 
 
 class Told(Enum):
@@ -169,15 +170,27 @@ def _endpoint_identities(endpoints: Mapping[str, Document]) -> set[Identity]:
     return {read[1] for key in endpoints if (read := read_key(key)) is not None}
 
 
-def _cache(request: Request, deployment: ModelDeployment) -> tuple[Told | None, ModelCache | None, str]:
-    """What is told about the referenced cache, and its fault. One that cannot be read is not known yet."""
-    if not deployment.cache:
+def told_cache(request: Request, name: str, namespace: str) -> tuple[Told | None, ModelCache | None, str]:
+    """What is told about the referenced cache, and its fault. One that cannot be read is not known yet.
+
+    Where it was not fetched by its name it is looked up among all caches, which coordination delivers: a
+    bootstrap block cannot name it.
+    """
+    if not name:
         return None, None, ""
-    state = told(request, CACHE)
-    if state is not Told.DELIVERED:
-        return state, None, ""
+    if CACHE in request.required:
+        listed = request.required[CACHE]
+    else:
+        listed = tuple(
+            each
+            for each in request.required.get(CACHES, ())
+            if (text_at(each, "metadata", "namespace"), _name_of(each)) == (namespace, name)
+        )
+    if not listed:
+        delivered = CACHE in request.required or CACHES in request.required
+        return Told.ABSENT if delivered else Told.UNRESOLVED, None, ""
     try:
-        return state, ModelCache.parse(request.required[CACHE][0].plain()), ""
+        return Told.DELIVERED, ModelCache.parse(listed[0].plain()), ""
     except ValueError as error:
         return Told.UNRESOLVED, None, str(error)
 
@@ -206,14 +219,14 @@ def read_fleet(
         else:
             sorting.charged.append(replica)
     own = sorted((*sorting.finish(), *unmatched), key=order)
-    told_cache, cache, cache_fault = _cache(request, deployment)
+    cache_told, cache, cache_fault = told_cache(request, deployment.cache, deployment.namespace)
     return Fleet(
         clusters=clusters,
         broken=broken,
         nameless=nameless,
         told_clusters=told(request, CLUSTERS),
         told_replicas=told(request, REPLICAS),
-        told_cache=told_cache,
+        told_cache=cache_told,
         cache=cache,
         cache_fault=cache_fault,
         own=tuple(own),

@@ -99,7 +99,7 @@ def _names(call: wire.Call) -> dict[str, Any]:
 
 def _requirements(request: Request) -> tuple[Requirement, ...]:
     """Return what `run` declares, without running it."""
-    return requirements(*referenced(request))
+    return requirements(*referenced(request), coordinated=pipeline.coordinated(request))
 
 
 def _kinds(error: BaseException) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from function.api import ModelCache, ModelDeployment
 from function.api import replica as replica_api
-from function.fleet import REPLICAS, Told, told
+from function.fleet import CACHES, DEPLOYMENTS, REPLICAS, Told, told
 from function.own import listed_own
 
 if TYPE_CHECKING:
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from function.api import ModelReplica
     from function.exchange import Document, Request, Reuse
     from function.fleet import Fleet
-
-DEPLOYMENTS, CACHES = "all-deployments", "all-caches"
-"""Requirement names."""
 
 Found = TypeVar("Found")
 Named = tuple[str, str]

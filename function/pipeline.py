@@ -13,7 +13,7 @@ from function.compose.response import answer, requirements, unreadable
 from function.compose.size import room_for
 from function.compose.untouched import referenced, untouched
 from function.exchange import NoReuse
-from function.fleet import CACHE, CLUSTERS, REPLICAS, read_fleet, told
+from function.fleet import read_fleet, told_cache
 from function.peers import read_peers
 from function.scheduler.question import NOBODY, ask
 from function.scheduler.schedule import schedule
@@ -39,15 +39,16 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     try:
         composite, deployment = reuse.parsed(request.composite, read_deployment)
     except ValueError as error:
-        delivered = CLUSTERS in request.required and REPLICAS in request.required
         cache, namespace = referenced(request)
-        needed = requirements(cache, namespace, coordinated=_coordinated(request))
-        condition = cache_resolved(cache, told(request, CACHE) if cache else None)
+        needed = requirements(cache, namespace, coordinated=coordinated(request))
+        delivered = all(each.delivered(request) for each in needed)
+        cache_told, _, cache_fault = told_cache(request, cache, namespace)
+        condition = cache_resolved(cache, cache_told, cache_fault)
         return unreadable(str(error), untouched(request), needed, condition, fatal=delivered)
     config, fault = _config(request)
-    coordinated = config.coordination == "GlobalOrder"
-    fleet = read_fleet(request, deployment, reuse, thorough=coordinated or config.overcommit == "Yield")
-    peers = read_peers(request, deployment, fleet, reuse) if coordinated else NOBODY
+    ordered = config.coordination == "GlobalOrder"
+    fleet = read_fleet(request, deployment, reuse, thorough=ordered or config.overcommit == "Yield")
+    peers = read_peers(request, deployment, fleet, reuse) if ordered else NOBODY
     question = ask(deployment, fleet, config, fault, peers)
     decision = schedule(question, room=room_for(deployment, question.fleet))
     return answer(decision, composite)
@@ -58,10 +59,10 @@ def _config(request: Request) -> tuple[SchedulerConfig, str]:
     try:
         return SchedulerConfig.parse(request.input or {}), ""
     except Malformed as error:
-        coordination: Any = "GlobalOrder" if _coordinated(request) else "None"
+        coordination: Any = "GlobalOrder" if coordinated(request) else "None"
         return SchedulerConfig(coordination=coordination), str(error)
 
 
-def _coordinated(request: Request) -> bool:
+def coordinated(request: Request) -> bool:
     """Whether the input asks for coordination: what is required must not depend on the rest of it."""
     return (request.input or {}).get("coordination") == "GlobalOrder"

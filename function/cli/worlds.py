@@ -14,7 +14,7 @@ from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
 from function.cli.derive import complete_all
 from function.cli.parsing import BadInput
 from function.exchange import PlainDocument, Request, Response
-from function.fleet import CACHE, CLUSTERS, REPLICAS
+from function.fleet import CACHE, CACHES, CLUSTERS, DEPLOYMENTS, REPLICAS
 from function.pipeline import NO_REUSE, run
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from function.exchange import Reuse
 
 KEY_ANNOTATION = "crossplane.io/composition-resource-name"
-DEPLOYMENTS, CACHES = "deployments", "caches"
 
 
 @dataclass(slots=True)

@@ -13,8 +13,7 @@ from function.compose.results import results
 from function.exchange import Condition, Desired, Requirement, Response, Result
 from function.explain.message import histogram, one_line
 from function.explain.report import report
-from function.fleet import CACHE, CLUSTERS, REPLICAS, Told
-from function.peers import CACHES, DEPLOYMENTS
+from function.fleet import CACHE, CACHES, CLUSTERS, DEPLOYMENTS, REPLICAS, Told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +33,10 @@ def requirements(cache: str, namespace: str, *, coordinated: bool = False) -> tu
         needed = (*needed, deployments, Requirement(CACHES, API_VERSION, "ModelCache"))
     if not cache:
         return needed
-    return (*needed, Requirement(CACHE, API_VERSION, "ModelCache", match_name=cache, namespace=namespace))
+    named = Requirement(
+        CACHE, API_VERSION, "ModelCache", match_name=cache, namespace=namespace, served_by=CACHES
+    )
+    return (*needed, named)
 
 
 def desired(decision: Decision) -> dict[str, Desired]:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from function.exchange import Plain
 
+REQUIREMENTS_STATED = "fleet-scheduler.fn.modelplane.ai/requirements-stated"
+"""The key of the context that an answer leaves for the next call of the same reconcile (see `response`)."""
+
 UNREADABLE_INPUT = "(unreadable)"
 """The one field of an input that could not be decoded: no reader knows it, so every reader refuses it."""
 
@@ -36,6 +39,17 @@ class Call:
     def tag(self) -> str:
         """What Crossplane calls this request."""
         return str(self.message.meta.tag)
+
+    @property
+    def requirements_stated(self) -> bool:
+        """Whether an answer of this reconcile has stated requirements before.
+
+        A context that cannot be read counts as yes: stating them again is one call too many, at worst.
+        """
+        try:
+            return REQUIREMENTS_STATED in read.level(self.message.context)
+        except Unreadable:
+            return True
 
 
 def decode(content: bytes) -> Call:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from function.wire import messages, read, write
+from function.wire.request import REQUIREMENTS_STATED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +47,7 @@ def encode(call: Call, response: Response, ttl: Ttl) -> bytes:
         composite.resource = _with_status(composite.resource, response.status)
     if response.unready:
         message.desired.composite.ready = messages.READY_FALSE
-    require(message, response.requirements)
+    require(message, call, response.requirements)
     for condition in response.conditions:
         _add_condition(message, condition)
     for result in response.results:
@@ -104,21 +105,38 @@ def merge(below: Mapping[str, Plain], above: Mapping[str, Plain]) -> dict[str, P
     return merged
 
 
-def require(message: Any, requirements: tuple[Requirement, ...]) -> None:
-    """Declare what Crossplane must fetch.
+def require(message: Any, call: Call, requirements: tuple[Requirement, ...]) -> None:
+    """State what Crossplane must fetch, unless all of it came unasked.
+
+    Crossplane starts a reconcile with no requirements known, compares those of an answer with those of the
+    answer before, and calls again until they are equal; none at all equals none known. So an answer to the
+    first call that states nothing is final, which is right when everything came from the Composition's
+    bootstrap block. One that states anything is always called again, and must then state the same. Between
+    two calls of a reconcile, and only there, the context of an answer comes back with the next request:
+    the key put there tells a later call from the first. It stays in the context, whoever reads that next:
+    the same function in a later step states its requirements once too often then, and nothing else.
+    """
+    if not call.requirements_stated and all(each.delivered(call.request) for each in requirements):
+        return
+    for requirement in requirements:
+        _select(message.requirements.resources[requirement.name], requirement)
+    if not call.requirements_stated:
+        message.context = write.canonical(message.context + write.struct({REQUIREMENTS_STATED: True}))
+
+
+def _select(selector: Any, requirement: Requirement) -> None:
+    """Write what a requirement selects.
 
     "Every object of the kind" is an explicitly present, empty matchLabels: every version of Crossplane
     understands it, while some refuse a selector with nothing in it.
     """
-    for requirement in requirements:
-        selector = message.requirements.resources[requirement.name]
-        selector.api_version, selector.kind = requirement.api_version, requirement.kind
-        if requirement.match_name is None:
-            selector.match_labels.SetInParent()
-        else:
-            selector.match_name = requirement.match_name
-        if requirement.namespace is not None:
-            selector.namespace = requirement.namespace
+    selector.api_version, selector.kind = requirement.api_version, requirement.kind
+    if requirement.match_name is None:
+        selector.match_labels.SetInParent()
+    else:
+        selector.match_name = requirement.match_name
+    if requirement.namespace is not None:
+        selector.namespace = requirement.namespace
 
 
 def _add_condition(message: Any, condition: Condition) -> None:

@@ -24,9 +24,9 @@ _METADATA = ("annotations", "labels", "name", "namespace")
 
 def encode_keeping(call: Call, requirements: tuple[Requirement, ...], message: str, ttl: Ttl) -> bytes:
     """Return an answer that says `message` and removes nothing, whatever was observed."""
-    undelivered = [each.name for each in requirements if each.name not in call.request.required]
+    undelivered = not all(each.delivered(call.request) for each in requirements)
     response = envelope(call, ttl.pending)
-    require(response, requirements)
+    require(response, call, requirements)
     severity = "FATAL"
     if undelivered and _keep_observed(call, response):
         severity = "WARNING"

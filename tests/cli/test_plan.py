@@ -43,6 +43,12 @@ def test_exit_codes(nodes: int, code: int, reason: str, tmp_path: Path) -> None:
     assert run("plan", write(tmp_path / "f.yaml", _fleet(nodes))).code == code, reason
 
 
+def test_a_coordinated_plan_has_all_its_inputs(tmp_path: Path) -> None:
+    config = {"apiVersion": "fleet-scheduler.fn.modelplane.ai/v1alpha1", "kind": "SchedulerConfig"}
+    ran = run("plan", write(tmp_path / "f.yaml", [*_fleet(), config | {"coordination": "GlobalOrder"}]))
+    assert ran.code == 0, "both replicas are placed; nothing is waited for"
+
+
 @pytest.mark.parametrize(
     ("kind", "path", "value", "message"),
     [

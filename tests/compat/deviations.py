@@ -26,6 +26,7 @@ class Deviation(Enum):
     HeldUntilReplaced = "a mismatched replica stays until its replacement has a place"
     InputsUnresolved = "what is not delivered yet is said"
     NotReadyWhenShort = "fewer placed than wanted is not ready"
+    OneCall = "what came with the first call is not asked for again"
     PartiallyScheduled = "some but not all placed is not a success"
     Requirements = "every cluster is asked for; we filter"
     RoutableIsReady = "a replica counts as ready when traffic can reach it"
@@ -107,6 +108,13 @@ def _partially(pair: Pair, difference: Difference) -> bool:
     )
 
 
+def _one_call(pair: Pair, difference: Difference) -> bool:
+    """Everything came unasked: an answer that states requirements would be called again."""
+    if difference.what != "calls" or difference.ours:
+        return False
+    return {each["name"] for each in pair.theirs.requirements} <= pair.world.required.keys()
+
+
 def _requirements(pair: Pair, difference: Difference) -> bool:
     if difference.what != "requirement" or difference.key != "clusters":
         return False
@@ -178,6 +186,7 @@ _EXPLAINS = {
     Deviation.HeldUntilReplaced: _held,
     Deviation.InputsUnresolved: _unresolved,
     Deviation.NotReadyWhenShort: _not_ready,
+    Deviation.OneCall: _one_call,
     Deviation.PartiallyScheduled: _partially,
     Deviation.Requirements: _requirements,
     Deviation.RoutableIsReady: _routable,

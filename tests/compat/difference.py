@@ -15,7 +15,7 @@ Plain = dict[str, Any]
 
 @dataclass(frozen=True)
 class Difference:
-    """One difference. `what` is desired, ready, condition, status, readiness or requirement."""
+    """One difference. `what` is desired, ready, condition, status, readiness, calls or requirement."""
 
     what: str
     key: str
@@ -48,8 +48,17 @@ def differences(pair: Pair) -> Iterator[Difference]:
         yield Difference("status", "", ours.status, theirs.status)
     if ours.unready != theirs.unready:
         yield Difference("readiness", "", ours.unready, theirs.unready)
-    for name in sorted({each["name"] for each in (*ours.requirements, *theirs.requirements)}):
-        mine, other = _requirement(ours.requirements, name), _requirement(theirs.requirements, name)
+    yield from _requirements(pair)
+
+
+def _requirements(pair: Pair) -> Iterator[Difference]:
+    """Yield whether requirements are stated at once, and how they differ where they are."""
+    at_once, theirs = bool(pair.ours.requirements), pair.theirs.requirements
+    if at_once != bool(theirs):
+        yield Difference("calls", "", at_once, bool(theirs))
+    stated = pair.later.requirements
+    for name in sorted({each["name"] for each in (*stated, *theirs)}):
+        mine, other = _requirement(stated, name), _requirement(theirs, name)
         if mine != other:
             yield Difference("requirement", name, mine, other)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from crossplane.function.proto.v1 import run_function_pb2 as pb
 from google.protobuf import json_format
 
+from function.wire.request import REQUIREMENTS_STATED
 from tests.support import drive
 from tests.support.world import World
 
@@ -29,6 +30,8 @@ class Pair:
     world: World
     theirs: drive.Answer
     ours: drive.Answer
+    later: drive.Answer
+    """Our answer to a later call of the same reconcile: it states its requirements whatever was delivered."""
 
     @property
     def inner(self) -> Plain:
@@ -51,13 +54,14 @@ def load(path: Path) -> Pair:
     recorded = json.loads(path.read_text())
     request = json_format.ParseDict(recorded["request"], pb.RunFunctionRequest())
     response = json_format.ParseDict(recorded["response"], pb.RunFunctionResponse())
-    ours = drive.run_bytes(request.SerializeToString())
-    return Pair(
-        recorded["name"],
-        world(request),
-        drive.answer(response),
-        drive.answer(pb.RunFunctionResponse.FromString(ours)),
-    )
+    ours = _answer(request)
+    request.context[REQUIREMENTS_STATED] = True
+    return Pair(recorded["name"], world(request), drive.answer(response), ours, _answer(request))
+
+
+def _answer(request: pb.RunFunctionRequest) -> drive.Answer:
+    answer = drive.run_bytes(request.SerializeToString())
+    return drive.answer(pb.RunFunctionResponse.FromString(answer))
 
 
 def world(request: pb.RunFunctionRequest) -> World:

@@ -19,7 +19,7 @@ from function.pipeline import run
 from tests.support.generate import world
 
 if TYPE_CHECKING:
-    from function.exchange import Response
+    from function.exchange import Requirement, Response
 
 FILE = Path(__file__).with_name("corpus.txt")
 SIZE = 1_200
@@ -43,13 +43,18 @@ def line(seed: int) -> Line:
 def decision(answer: Response) -> Any:
     """Everything the response holds but its texts."""
     return {
-        "requirements": [asdict(each) for each in answer.requirements],
+        "requirements": [_stated(each) for each in answer.requirements],
         "desired": {key: [each.resource, each.ready] for key, each in answer.desired.items()},
         "status": dict(answer.status),
         "readiness": [answer.unready, answer.settled, answer.ttl],
         "conditions": [[each.type, each.status, each.reason] for each in answer.conditions],
         "results": [[each.severity, each.reason] for each in answer.results],
     }
+
+
+def _stated(requirement: Requirement) -> Any:
+    """What Crossplane is told of a requirement."""
+    return {name: value for name, value in asdict(requirement).items() if name != "served_by"}
 
 
 def texts(answer: Response) -> Any:

@@ -65,7 +65,7 @@ def test_an_error_is_one_fixed_sentence(run: Any, reason: str) -> None:
     assert [(each.severity, each.message) for each in response.results] == [(pb.SEVERITY_FATAL, SORRY)], (
         reason
     )
-    assert set(response.requirements.resources) == {"clusters", "all-replicas"}
+    assert not response.HasField("requirements")
     (line,) = lines
     assert line["event"] == "failed"
     assert line["frames"][-1]
@@ -80,8 +80,11 @@ def test_an_error_before_the_requirements_were_delivered_keeps_everything() -> N
     assert set(response.desired.resources) == {"replica-a-0"}
 
 
-def test_the_requirements_after_an_error_are_those_of_an_answer() -> None:
-    content = delivered("clusters", "all-replicas", cache="weights")
+@pytest.mark.parametrize("coordination", ["None", "GlobalOrder"])
+def test_the_requirements_after_an_error_are_those_of_an_answer(coordination: str) -> None:
+    message = pb.RunFunctionRequest.FromString(delivered("clusters", "all-replicas", cache="weights"))
+    message.input.update({"coordination": coordination})
+    content = message.SerializeToString()
     failed, _ = ask(boom, content)
     answered = pb.RunFunctionResponse.FromString(Function(structlog.get_logger()).answer(content))
     assert failed.requirements == answered.requirements
