@@ -1,4 +1,8 @@
-"""The console script `function`: flags and environment as every Crossplane function has them, and serve."""
+"""Serve: flags and environment as every Crossplane function has them.
+
+The console script `function`, which the image starts, and `fleet-scheduler serve`: `function` is a word of
+bash, where it cannot be typed as a command.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +76,8 @@ def main(*, debug: bool, tls_certs_dir: str | None, no_reuse: bool, **flags: Any
     try:
         code = _serve(settings, _log(debug=debug))
     except CannotStart as error:
-        click.echo(f"function: cannot start: {error}", err=True)
+        started = "fleet-scheduler serve" if click.get_current_context().parent else "function"
+        click.echo(f"{started}: cannot start: {error}", err=True)
         code = 1
     sys.exit(code)
 

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from function.cli.common import (
-    BAD_INPUT,
     FILES,
     FINDINGS,
     FINE,
@@ -23,6 +22,7 @@ from function.cli.common import (
 )
 from function.cli.compare import outcome, title
 from function.cli.completion import deployment_names
+from function.cli.group import BAD_INPUT
 from function.cli.memory import Memory
 from function.cli.moves import Advice, Stuck, Upgrade, for_one, upgrades_of
 from function.cli.simulate import one_round, settle

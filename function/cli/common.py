@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from function.cli.faults import faults_of
+from function.cli.group import BAD_INPUT
 from function.cli.manifests import Manifests, load
 from function.cli.parsing import BadInput
 from function.cli.text import Screen, as_json, as_yaml, escape, printable
 from function.cli.worlds import World, world_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable
 
     from rich.console import Console
 
-FINE, BAD_INPUT, FINDINGS = 0, 1, 2
+FINE, FINDINGS = 0, 2
 """Exit codes: all is well, the question could not be read, the answer is not the one hoped for."""
 WIDTH = 120
 """Columns when the output is no terminal."""
@@ -58,42 +58,6 @@ class Command(click.Command):
         except RecursionError:
             complain(["the files are nested too deeply"])
             sys.exit(BAD_INPUT)
-
-
-class Group(click.Group):
-    """The group of commands: wrong usage is bad input (1); click's own 2 would read as an answer."""
-
-    def __init__(self, *args: Any, **more: Any) -> None:
-        """As for a command."""
-        super().__init__(*args, **more)
-        self.help = (self.help or "").replace(r"\b", "\b")
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the group's own arguments."""
-        with _misuse():
-            return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Parse a command's arguments, and run it."""
-        with _misuse():
-            return super().invoke(ctx)
-
-
-class Misuse(click.UsageError):
-    """Wrong usage of the command line."""
-
-    exit_code = BAD_INPUT
-
-
-@contextmanager
-def _misuse() -> Iterator[None]:
-    try:
-        yield
-    except click.exceptions.NoArgsIsHelpError:
-        raise
-    except click.UsageError as error:
-        lines = error.format_message().splitlines()  # It quotes what was given.
-        raise Misuse("\n".join(map(printable, lines)), error.ctx) from None
 
 
 @dataclass(frozen=True, slots=True)

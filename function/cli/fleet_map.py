@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from function.cli.common import BAD_INPUT, FILES, FINE, Command, read
+from function.cli.common import FILES, FINE, Command, read
+from function.cli.group import BAD_INPUT
 from function.cli.map.data import draw
 from function.cli.map.render import html, svg
 from function.cli.memory import Memory

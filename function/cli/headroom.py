@@ -10,20 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.table import Table
 
-from function.cli.common import (
-    BAD_INPUT,
-    FILES,
-    FINDINGS,
-    FINE,
-    OUTPUT,
-    Command,
-    console,
-    deployments_named,
-    emit,
-    read,
-)
+from function.cli.common import FILES, FINDINGS, FINE, OUTPUT, Command, console, deployments_named, emit, read
 from function.cli.compare import title
 from function.cli.completion import deployment_names
+from function.cli.group import BAD_INPUT
 from function.cli.memory import Memory
 from function.cli.progress import track
 from function.cli.simulate import Forecast, settle

@@ -10,19 +10,8 @@ import click
 
 from function.api import InferenceCluster, Malformed, ModelCache, ModelDeployment, ModelReplica
 from function.api.replica import parse as parse_replica
-from function.cli.common import (
-    BAD_INPUT,
-    FILES,
-    FINDINGS,
-    FINE,
-    OUTPUT,
-    Command,
-    Input,
-    console,
-    emit,
-    read,
-    reassure,
-)
+from function.cli.common import FILES, FINDINGS, FINE, OUTPUT, Command, Input, console, emit, read, reassure
+from function.cli.group import BAD_INPUT
 from function.cli.manifests import load
 from function.cli.memory import Memory
 from function.cli.parsing import BadInput

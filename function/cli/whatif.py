@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from function.cli.changes import AddNodes, Apply, Change, Delete, Drain, Replicas, Taint
-from function.cli.common import BAD_INPUT, FILES, FINDINGS, FINE, OUTPUT, Command, console, emit, taken
+from function.cli.common import FILES, FINDINGS, FINE, OUTPUT, Command, console, emit, taken
 from function.cli.compare import Difference, as_data, compare
 from function.cli.completion import names
+from function.cli.group import BAD_INPUT
 from function.cli.manifests import Manifests, load
 from function.cli.memory import Memory
 from function.cli.parsing import BadInput

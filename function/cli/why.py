@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from function.cli.common import BAD_INPUT, FILES, Command, closest, complain, deployments_named, emit, read
+from function.cli.common import FILES, Command, closest, complain, deployments_named, emit, read
+from function.cli.group import BAD_INPUT
 from function.cli.parsing import BadInput
 from function.cli.plan import _WORST, _code, decision_of
 from function.cli.tree import View, show_why

@@ -1,0 +1,67 @@
+"""The group of commands: each is imported when it is asked for, so that starting and completing are quick."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+BAD_INPUT = 1
+"""Exit code where the command line or a file cannot be read."""
+
+
+class Group(click.Group):
+    """Commands by name. Wrong usage is bad input (1); click's own 2 would read as an answer."""
+
+    def __init__(self, *args: Any, lazy: Mapping[str, str], **more: Any) -> None:
+        """Take `lazy`: the name of every command, and where it is, as `module:attribute`."""
+        super().__init__(*args, **more)
+        self.help = (self.help or "").replace(r"\b", "\b")
+        self._lazy = dict(lazy)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click has it
+        """Names, in the order of the table."""
+        return list(self._lazy)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import a command."""
+        where = self._lazy.get(cmd_name)
+        if where is None:
+            return None
+        module, _, attribute = where.partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the group's own arguments."""
+        with _misuse():
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Parse a command's arguments, and run it."""
+        with _misuse():
+            return super().invoke(ctx)
+
+
+class Misuse(click.UsageError):
+    """Wrong usage of the command line."""
+
+    exit_code = BAD_INPUT
+
+
+@contextmanager
+def _misuse() -> Iterator[None]:
+    try:
+        yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        from function.cli.text import printable  # noqa: PLC0415 - only for an error
+
+        lines = error.format_message().splitlines()  # It quotes what was given.
+        raise Misuse("\n".join(map(printable, lines)), error.ctx) from None

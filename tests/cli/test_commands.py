@@ -1,0 +1,79 @@
+"""The group of commands: what there is, what starting costs, and `serve`, which is the function itself."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from function import cli
+from function.main import main as function
+from tests.cli.command import run
+
+ROOT = Path(__file__).parents[2]
+
+PAGES = ["README.md", "CONTRIBUTING.md", "example/README.md", "example/functions.yaml", "docs"]
+HEAVY = ("celpy", "grpc", "pydantic", "rich", "yaml", "function.pipeline", "function.scheduler")
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_command_has_a_manual_page(name: str) -> None:
+    ran = run(name, "--help")
+    assert ran.code == 0
+    assert ran.out.startswith(f"Usage: main {name} ")
+
+
+def test_the_group_lists_every_command() -> None:
+    listed = re.findall(r"^  ([a-z]+)  ", run("--help").out, re.MULTILINE)
+    assert listed == list(cli.COMMANDS)
+
+
+def test_serve_has_the_flags_of_function() -> None:
+    assert cli.main.get_command(None, "serve") is function  # type: ignore[arg-type] # no context is needed
+    ended = _started("-c", "from function.cli import main; main()", "serve", "--address", "127.0.0.1:0")
+    assert ended.returncode == 1
+    assert ended.stderr == (
+        "fleet-scheduler serve: cannot start: neither --tls-certs-dir nor --insecure was given\n"
+    )
+
+
+def test_serve_reads_the_environment_of_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLEET_SCHEDULER_MAX_CONCURRENCY", "none")
+    assert "'none' is not a valid integer" in run("serve", "--insecure").err
+
+
+def test_starting_imports_nothing_that_takes_long() -> None:
+    program = (
+        "import sys; from function.cli import main; main(sys.argv[1:], standalone_mode=False); "
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    loaded = _started("-c", program, "--version").stderr.split()
+    assert {name for name in loaded if name.startswith(HEAVY)} == set()
+
+
+def test_a_shell_takes_every_command_line_of_the_pages() -> None:
+    """`function` is a word of bash: `function --insecure` is a syntax error there."""
+    bash = shutil.which("bash")
+    if not bash:
+        pytest.skip("no bash")
+    text = "\n".join(_text(ROOT / page) for page in PAGES)
+    lines = re.findall(r"`((?:fleet-scheduler|function|\.venv/bin/\w+)(?: [^`\n]*)?)`", text)
+    assert any(line.startswith("fleet-scheduler serve") for line in lines)
+    commands = [line for line in lines if " -" in line and "<" not in line]
+    for line in commands:
+        checked = subprocess.run([bash, "-n", "-c", line], capture_output=True, text=True, check=False)
+        assert checked.returncode == 0, f"{line}: {checked.stderr}"
+
+
+def _text(path: Path) -> str:
+    files = sorted(path.rglob("*.md")) if path.is_dir() else [path]
+    return "\n".join(file.read_text() for file in files)
+
+
+def _started(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with these words in a process of its own."""
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, cwd=ROOT)
