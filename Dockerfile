@@ -1,13 +1,13 @@
 # Both stages are of one Debian release, so that what the first compiles or installs runs on the second, and
 # both have the same Python at /usr/bin/python3.
 #
-# A tag can come to mean another image; a digest cannot. `make pin-images` looks the digests up and writes them
-# here, behind the tags. An argument overrides an image, to build from a mirror:
-#   docker buildx build --build-arg BUILD_IMAGE=mirror.example/debian:bookworm-slim .
-# No registry is written into this project. The distroless images are published in one of their own, which has
-# to be named: RUN_IMAGE=<registry>/distroless/python3-debian12:nonroot, here or for `make package`.
-ARG BUILD_IMAGE=debian:bookworm-slim
-ARG RUN_IMAGE=distroless/python3-debian12:nonroot
+# A tag can come to mean another image; a digest cannot. A release looks the digests up and builds with them;
+# `make pin-images` writes them here, behind the tags. An argument overrides an image, to build from a mirror:
+#   docker buildx build --build-arg BUILD_IMAGE=mirror.example/library/debian:bookworm-slim .
+# References name their registry: without one, docker looks on Docker Hub, where there is no distroless, and
+# podman asks or refuses.
+ARG BUILD_IMAGE=docker.io/library/debian:bookworm-slim
+ARG RUN_IMAGE=gcr.io/distroless/python3-debian12:nonroot
 
 FROM ${BUILD_IMAGE} AS build
 RUN apt-get update \

@@ -129,7 +129,7 @@ lock: $(STAMP) ## write the locks anew from pyproject.toml
 	$(LOCK) --constraint requirements/dev.txt --output-file requirements/fuzz.txt requirements/fuzz.in
 
 .PHONY: pin-images
-pin-images: ## write the digests of the base images into the Dockerfile (needs docker with buildx; name the registry of RUN_IMAGE first)
+pin-images: ## write the digests of the base images into the Dockerfile (needs docker with buildx)
 	@for name in BUILD_IMAGE RUN_IMAGE; do \
 	  image=$$(sed -nE "s/^ARG $$name=([^@]+).*/\1/p" Dockerfile); \
 	  digest=$$(docker buildx imagetools inspect "$$image" --format '{{.Manifest.Digest}}'); \
