@@ -15,7 +15,7 @@ from function.wire.request import REQUIREMENTS_STATED
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from function.exchange import Condition, Desired, Plain, Requirement, Response, Result
+    from function.exchange import Condition, Desired, Plain, Request, Requirement, Response, Result
     from function.wire.request import Call
 
 _NANO = 1_000_000_000
@@ -116,12 +116,22 @@ def require(message: Any, call: Call, requirements: tuple[Requirement, ...]) -> 
     the key put there tells a later call from the first. It stays in the context, whoever reads that next:
     the same function in a later step states its requirements once too often then, and nothing else.
     """
-    if not call.requirements_stated and all(each.delivered(call.request) for each in requirements):
+    if not call.requirements_stated and _came_unasked(call.request, requirements):
         return
     for requirement in requirements:
         _select(message.requirements.resources[requirement.name], requirement)
     if not call.requirements_stated:
         message.context = write.canonical(message.context + write.struct({REQUIREMENTS_STATED: True}))
+
+
+def _came_unasked(request: Request, requirements: tuple[Requirement, ...]) -> bool:
+    """Whether the bootstrap block delivered everything.
+
+    A block of which nothing at all came is asked for again: Crossplane 2.0 to 2.2 drop its empty matchLabels,
+    and `crossplane render` of those versions then delivers every requirement as an empty list.
+    """
+    delivered = all(requirement.delivered(request) for requirement in requirements)
+    return delivered and any(request.required.get(requirement.name) for requirement in requirements)
 
 
 def _select(selector: Any, requirement: Requirement) -> None:

@@ -133,6 +133,20 @@ def test_one_call_sends_half_the_bytes() -> None:
     assert one.sent < two.sent
 
 
+def test_a_block_whose_empty_labels_are_lost_is_asked_for_again() -> None:
+    """`crossplane render` up to 2.2 reads such a selector as one that selects nothing."""
+    lost = {
+        name: pb.ResourceSelector(api_version="modelplane.ai/v1alpha1", kind=KINDS[name]) for name in KINDS
+    }
+
+    def as_old_cli(selector: pb.ResourceSelector) -> pb.Resources:
+        return fetch(selector) if selector.WhichOneof("match") else pb.Resources()
+
+    ran = run_step(Step(function().answer, lost), asked(ORDER), as_old_cli)
+    assert ran.calls == 2
+    assert ran.response.desired.resources
+
+
 def test_in_a_longer_pipeline() -> None:
     """The context of earlier steps is passed on, and does not count as ours."""
     before, ours, after = run_pipeline([Step(other), step(*FLEET), Step(other)], asked(), fetch)
