@@ -14,6 +14,7 @@ from function.compose.size import room_for
 from function.compose.untouched import referenced, untouched
 from function.exchange import NoReuse
 from function.fleet import read_fleet, told_cache
+from function.operations import handler as operation
 from function.peers import read_peers
 from function.scheduler.question import NOBODY, ask
 from function.scheduler.schedule import schedule
@@ -36,6 +37,8 @@ ROOM: dict[object, int] = {read_deployment: 1024 * 1024}
 
 def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     """Answer one request. The same request gets the same answer, whatever was asked before."""
+    if operation.is_operation(request):
+        return operation.run(request, reuse=reuse)
     try:
         composite, deployment = reuse.parsed(request.composite, read_deployment)
     except ValueError as error:

@@ -1,0 +1,1 @@
+"""Steps of Crossplane Operations: what the function does that composes nothing."""

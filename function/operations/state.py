@@ -1,0 +1,161 @@
+"""What an Operation reads of the fleet: clusters as placements read them, who is where, and who is short.
+
+An object that cannot be read counts as far as it can: asking a deployment once too often costs a call.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from function.api.replica import DEPLOYMENT_LABEL
+from function.exchange import Unreadable, text_at
+from function.fleet import CLUSTERS, DEPLOYMENTS, REPLICAS, Broken, read_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.exchange import Document, Request, Reuse, Shape
+
+ANNOTATION = "crossplane.io/reconcile-requested-at"
+"""A new value makes Crossplane reconcile a composite now; `status.lastHandledReconcileAt` then has it."""
+WATCHED = "ops.crossplane.io/watched-resource"
+"""The requirement under which Crossplane delivers the object that changed; empty when it was deleted."""
+FLEET: Mapping[str, str] = {
+    CLUSTERS: "InferenceCluster",
+    REPLICAS: "ModelReplica",
+    DEPLOYMENTS: "ModelDeployment",
+}
+"""What must be delivered besides: requirement name and kind."""
+
+_DEPLOYMENT: Shape = {
+    "metadata": {
+        "namespace": None,
+        "name": None,
+        "uid": None,
+        "deletionTimestamp": None,
+        "annotations": {ANNOTATION: None},
+    },
+    "spec": {"replicas": None},
+    "status": {"replicas": {"total": None}, "conditions": {"type": None, "status": None}},
+}
+_REPLICA: Shape = {
+    "metadata": {"namespace": None, "name": None, "uid": None, "labels": {DEPLOYMENT_LABEL: None}},
+    "spec": {"clusterName": None},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """What decides whether a deployment is concerned."""
+
+    namespace: str
+    name: str
+    uid: str
+    deleting: bool
+    requested: str
+    """The token it was last asked with."""
+    short: bool
+    """Whether it wants something from the fleet: not everything is placed, or it has a problem."""
+    clusters: frozenset[str] = frozenset()
+    """Clusters its replicas are on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """Whose a replica is, and where."""
+
+    namespace: str
+    name: str
+    uid: str
+    deployment: str
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The fleet as one Operation sees it."""
+
+    changed: str
+    """The name of the cluster that changed, "" when it is gone."""
+    clusters: Mapping[str, str]
+    """What placements read of each cluster, as a text."""
+    replicas: tuple[str, ...]
+    """Every replica by namespace, name and uid, sorted."""
+    deployments: tuple[Deployment, ...]
+    """By namespace and name."""
+
+
+def read_state(request: Request, reuse: Reuse) -> State:
+    """Read what was delivered."""
+    clusters = _clusters(request, reuse)
+    replicas = [reuse.parsed(document, _replica) for document in request.required[REPLICAS]]
+    on: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for each in replicas:
+        on[each.namespace, each.deployment].add(each.cluster)
+    found = (reuse.parsed(document, _deployment) for document in request.required[DEPLOYMENTS])
+    deployments = [
+        replace(each, clusters=frozenset(on[each.namespace, each.name])) for each in found if each.uid
+    ]
+    return State(
+        changed=next((text_at(each, "metadata", "name") for each in request.required[WATCHED]), ""),
+        clusters=clusters,
+        replicas=tuple(sorted(f"{each.namespace}/{each.name} {each.uid}" for each in replicas)),
+        deployments=tuple(sorted(deployments, key=lambda each: (each.namespace, each.name))),
+    )
+
+
+def _clusters(request: Request, reuse: Reuse) -> dict[str, str]:
+    texts: dict[str, list[str]] = defaultdict(list)
+    for document in request.required[CLUSTERS]:
+        cluster = reuse.parsed(document, read_cluster)
+        texts[cluster.name].append(cluster.fault if isinstance(cluster, Broken) else cluster.canonical)
+    return {name: "\n".join(sorted(texts[name])) for name in texts}
+
+
+def _deployment(document: Document) -> Deployment:
+    plain = _projected(document, _DEPLOYMENT)
+    metadata, status = _object(plain.get("metadata")), _object(plain.get("status"))
+    wanted, total = _object(plain.get("spec")).get("replicas"), _object(status.get("replicas")).get("total")
+    conditions = status.get("conditions")
+    scheduled = any(
+        _object(each).get("type") == "ReplicasScheduled" and _object(each).get("status") == "True"
+        for each in (conditions if isinstance(conditions, list) else ())
+    )
+    return Deployment(
+        namespace=_text(metadata, "namespace"),
+        name=_text(metadata, "name"),
+        uid=_text(metadata, "uid"),
+        deleting=bool(metadata.get("deletionTimestamp")),
+        requested=_text(_object(metadata.get("annotations")), ANNOTATION),
+        short=not scheduled or wanted != total,
+    )
+
+
+def _replica(document: Document) -> Replica:
+    plain = _projected(document, _REPLICA)
+    metadata = _object(plain.get("metadata"))
+    return Replica(
+        namespace=_text(metadata, "namespace"),
+        name=_text(metadata, "name"),
+        uid=_text(metadata, "uid"),
+        deployment=_text(_object(metadata.get("labels")), DEPLOYMENT_LABEL),
+        cluster=_text(_object(plain.get("spec")), "clusterName"),
+    )
+
+
+def _projected(document: Document, shape: Shape) -> dict[str, Any]:
+    try:
+        return document.project(shape)
+    except Unreadable:
+        return {}
+
+
+def _object(plain: object) -> dict[str, Any]:
+    return plain if isinstance(plain, dict) else {}
+
+
+def _text(plain: dict[str, Any], key: str) -> str:
+    value = plain.get(key)
+    return value if isinstance(value, str) else ""
