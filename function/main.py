@@ -42,6 +42,12 @@ _SECONDS = click.FloatRange(min=0)
 @click.option("--max-concurrency", type=_AT_LEAST_ONE, default=2, help="Requests worked on at a time.")
 @click.option("--max-waiting", type=_NONE_OR_MORE, default=128, help="Requests that may wait for that.")
 @click.option("--max-held-size", type=_AT_LEAST_ONE, default=512, help="MB they may have together.")
+@click.option(
+    "--max-connection-age",
+    type=click.FloatRange(min=1),
+    default=300,
+    help="Seconds until a client is told to connect anew, and so finds copies that were added.",
+)
 @click.option("--metrics-address", help="Where to serve Prometheus metrics: host:port. Off when not given.")
 @click.option("--ttl-pending", type=_SECONDS, default=15, help="Seconds until asked again, work pending.")
 @click.option("--ttl-settled", type=_SECONDS, default=60, help="Seconds until asked again, all settled.")
@@ -66,6 +72,7 @@ def main(*, debug: bool, tls_certs_dir: str | None, no_reuse: bool, **flags: Any
         max_concurrency=flags["max_concurrency"],
         max_waiting=flags["max_waiting"],
         max_held=flags["max_held_size"],
+        max_connection_age=flags["max_connection_age"],
         metrics_address=flags["metrics_address"],
         reuse_size=0 if no_reuse else flags["reuse_size"],
         ttl_pending=flags["ttl_pending"],

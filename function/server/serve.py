@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 NOTICE = 0.5
 """Seconds between saying NOT_SERVING and refusing calls, so that whoever asks can hear it."""
 
+# Seconds of silence on a connection until its client is asked for a sign of life, and until it is given up.
+_PING, _PONG = 30, 10
+
 # Thousands of parsed objects live on from call to call. The collector would walk all of them over and
 # over to find cycles that our values do not have, so it runs seldom.
 _COLLECT = (100_000, 20, 50)
@@ -76,11 +79,22 @@ async def _serve(settings: Settings, build: Callable[[], Function], log: Any) ->
 
 
 def _options(settings: Settings) -> list[tuple[str, int]]:
-    """Return what gRPC must know: the size limit, and that a port is ours alone or not ours."""
+    """Return what gRPC must know: the size limit, that a port is ours alone or not ours, and connections.
+
+    A client looks the Service's addresses up when a connection ends. Ending each one after a while, once its
+    calls are answered (GOAWAY), lets clients find copies that were added since. Pings find out clients that
+    are gone without a word; clients may ping as often as they like for the same reason.
+    """
     return [
         ("grpc.max_receive_message_length", settings.max_receive * MEBI),
         ("grpc.max_send_message_length", -1),
         ("grpc.so_reuseport", 0),
+        ("grpc.max_connection_age_ms", round(settings.max_connection_age * 1000)),
+        ("grpc.keepalive_time_ms", _PING * 1000),
+        ("grpc.keepalive_timeout_ms", _PONG * 1000),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_ping_interval_without_data_ms", 1000),
+        ("grpc.http2.max_ping_strikes", 0),
     ]
 
 

@@ -35,6 +35,8 @@ class Settings:
     """MB of parsed objects to remember, 0 for none."""
     ttl_pending: float = 15.0
     ttl_settled: float = 60.0
+    max_connection_age: float = 300.0
+    """Seconds until a client is told to connect anew (gRPC varies it by a tenth)."""
     grace: float = 20.0
     """How long calls in flight may take after a signal to stop."""
     record: Path | None = None

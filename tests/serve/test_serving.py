@@ -194,3 +194,13 @@ def test_calls_that_outlast_the_grace_are_given_up_and_the_exit_code_says_so() -
         time.sleep(0.5)
         assert server.stop() == 1
         assert call.exception() is not None
+
+
+def test_a_connection_of_some_age_is_renewed_and_no_call_is_lost() -> None:
+    seen: list[grpc.ChannelConnectivity] = []
+    with Server("--insecure", "--max-connection-age", "1") as server, server.channel() as channel:
+        channel.subscribe(seen.append)
+        until = time.monotonic() + PATIENCE
+        while seen.count(grpc.ChannelConnectivity.READY) < 3:
+            assert run(channel).meta.tag == "tested"
+            assert time.monotonic() < until, seen
