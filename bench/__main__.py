@@ -28,8 +28,8 @@ from bench import fleets
 from bench.encode import Requests
 from bench.fleets import SIZES, Fleet, Size, churn, fleet
 from bench.server import server
-from function.fn import Function
-from function.reuse import Memory
+from function.boundary.parse_cache import Memory
+from function.runner import Function
 
 Asked = Callable[[Fleet], Fleet]
 """What is asked of a fleet."""

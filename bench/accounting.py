@@ -10,8 +10,8 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from function.exchange import PlainDocument, Request
-from function.pipeline import run
+from function.boundary import PlainDocument, Request
+from function.deployment.handler import run
 
 GPU = "gpu.nvidia.com"
 Plain = dict[str, Any]

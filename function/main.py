@@ -16,8 +16,8 @@ import click
 import structlog
 
 if TYPE_CHECKING:
-    from function.fn import Function
     from function.record import Recorder
+    from function.runner import Function
     from function.server import Settings
 
 PREFIX = "FLEET_SCHEDULER"
@@ -94,13 +94,13 @@ def _serve(settings: Settings, log: Any) -> int:
     from function.server import serve  # noqa: PLC0415 - as above
 
     def build() -> Function:
-        from function import fn  # noqa: PLC0415 - takes longest to import
-        from function.reuse import Memory  # noqa: PLC0415 - as above
+        from function import runner  # noqa: PLC0415 - takes longest to import
+        from function.boundary.parse_cache import Memory  # noqa: PLC0415 - as above
         from function.wire import Ttl  # noqa: PLC0415 - as above
 
         memory = Memory(settings.reuse_bytes) if settings.reuse_size else None
         ttl = Ttl(settings.ttl_pending, settings.ttl_settled)
-        return fn.Function(log, memory=memory, ttl=ttl, recorder=_recorder(settings, log))
+        return runner.Function(log, memory=memory, ttl=ttl, recorder=_recorder(settings, log))
 
     return serve(settings, build, log)
 

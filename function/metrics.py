@@ -16,7 +16,7 @@ from prometheus_client import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from function.reuse import Memory, Session
+    from function.boundary.parse_cache import Memory, Session
 
 PREFIX = "fleet_scheduler"
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)

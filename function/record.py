@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from function import wire
-from function.exchange import Unreadable
+from function.boundary import Unreadable
 from function.redact import redacted
-from function.wire import messages, read, write
+from function.wire import messages, write
+from function.wire.fast import read
 
 if TYPE_CHECKING:
     from pathlib import Path

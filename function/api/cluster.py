@@ -13,11 +13,11 @@ from function.api.devices import Device, Devices
 from function.api.model import ConditionStatus, Metadata, Model, Name, Nodes, condition
 from function.api.taints import Taint
 from function.api.typed import Attributes
+from function.boundary import PACKED
 from function.cel import Subject, bind_node
-from function.exchange import PACKED
 
 if TYPE_CHECKING:
-    from function.exchange import Shape
+    from function.boundary import Shape
 
 
 class InfiniBand(Model):

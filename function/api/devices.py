@@ -16,7 +16,7 @@ from function.cel import Subject, bind_device
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from function.exchange import Packed
+    from function.boundary import Packed
 
 
 class Device(Model):

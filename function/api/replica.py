@@ -17,7 +17,7 @@ from function.api.lenient import Reader
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from function.exchange import Document, Shape
+    from function.boundary import Document, Shape
 
 NOTHING: Mapping[str, int] = MappingProxyType({})
 
@@ -186,8 +186,8 @@ def _owner(references: list[Mapping[str, Any]]) -> str | None:
 
 def parse_charge(document: Document) -> ModelReplica:
     """Read what it takes to charge a replica: who it is, where it is, the nodes it holds."""
-    found = document.charged()
-    return charge(document.project(CHARGE_SHAPE)) if found is None else found
+    replica = document.charge(ModelReplica, DEPLOYMENT_LABEL)
+    return charge(document.project(CHARGE_SHAPE)) if replica is None else replica
 
 
 def charge(plain: Mapping[str, Any]) -> ModelReplica:

@@ -104,7 +104,7 @@ def _url(spec: object) -> str:
 
 def outcome(planned: Planned) -> Outcome:
     """Read one deployment's outcome from its plan."""
-    response, decision = planned.response, planned.response.decision
+    response, decision = planned.response, planned.decision
     told = next((each for each in response.conditions if each.type == "ReplicasScheduled"), None)
     reason, message = (told.reason, told.message) if told else ("Unknown", "")
     if decision is None:
@@ -128,7 +128,7 @@ def _causes(forecast: Forecast) -> dict[str, dict[str, str]]:
     """Why replicas leave, by deployment and replica, over all rounds."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
     for planned in (each for rounds in forecast.rounds for each in rounds):
-        for each in planned.response.decision.dropped if planned.response.decision else ():
+        for each in planned.decision.dropped if planned.decision else ():
             why = f"{each.cause.value}: {each.detail}" if each.detail else each.cause.value
             found[title(planned)].setdefault(each.own.replica.name, why)
     return found

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from function.api import InferenceClass, InferenceCluster, Malformed, ModelCache, ModelDeployment
 from function.api.replica import parse as parse_replica
-from function.exchange import PlainDocument
+from function.boundary import PlainDocument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

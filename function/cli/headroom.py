@@ -18,11 +18,11 @@ from function.cli.memory import Memory
 from function.cli.progress import track
 from function.cli.simulate import Forecast, settle
 from function.cli.text import escape
-from function.explain.line import rejection_line
+from function.deployment.explain.line import rejection_line
 from function.scheduler.fill import Placing, fill
-from function.scheduler.fit import Fits
 from function.scheduler.indices import Indices
-from function.scheduler.places import Places
+from function.scheduler.matching.matcher import Fits
+from function.scheduler.placer import Places
 from function.scheduler.schedule import may_place
 from function.scheduler.tally import Tally
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from function.api import InferenceCluster
+    from function.api.reasons import Rejection
     from function.cli.worlds import Planned
     from function.scheduler.decision import Decision
-    from function.scheduler.reason import Rejection
 
 LIMIT = 200
 """No deployment may want more replicas than this, so no headroom beyond it is looked for."""
@@ -70,12 +70,12 @@ def going_on(
 
     With `shared`, its ledger and indices are used on; what was placed there must have been undone.
     """
-    question = replace(decision.question, fleet=replace(decision.question.fleet, clusters=clusters))
+    inputs = replace(decision.inputs, fleet=replace(decision.inputs.fleet, clusters=clusters))
     kept = (each.own.cluster for each in decision.kept)
     tally = Tally([*kept, *(each.identity.cluster for each in decision.placed)])
     ledger = shared.ledger if shared else deepcopy(decision.ledger)
-    indices = shared.indices if shared else Indices(question.deployment, question.fleet)
-    return Placing(Places(question, Fits(question), ledger, tally), ledger, indices)
+    indices = shared.indices if shared else Indices(inputs.deployment, inputs.fleet)
+    return Placing(Places(inputs, Fits(inputs), ledger, tally), ledger, indices)
 
 
 def _closed(cluster: InferenceCluster) -> InferenceCluster:
@@ -86,11 +86,11 @@ def _closed(cluster: InferenceCluster) -> InferenceCluster:
 
 def _rooms(decision: Decision) -> Iterator[Room]:
     """Each cluster's own room: the others take nothing meanwhile."""
-    clusters = decision.question.fleet.clusters
+    clusters = decision.inputs.fleet.clusters
     whole = going_on(decision, clusters)
     full = whole.places.rejections()
     # Spreading looks at all clusters, so the others must be there, closed; nothing else does.
-    spread = bool(decision.question.policy.topology_spread)
+    spread = bool(decision.inputs.policy.topology_spread)
     others = {name: _closed(cluster) for name, cluster in clusters.items()} if spread else {}
     for name, cluster in track(clusters.items(), "Looking for room", total=len(clusters)):
         if name in full:
@@ -101,19 +101,19 @@ def _rooms(decision: Decision) -> Iterator[Room]:
         yield Room(name, len(placed), placing.places.rejections().get(name))
         for each in reversed(placed):
             placing.undo(each)
-    for name in decision.question.fleet.broken:
+    for name in decision.inputs.fleet.unreadable:
         yield Room(name, 0, full[name])
 
 
 def of(planned: Planned) -> Headroom:
     """Find out how many more replicas of one planned deployment fit."""
-    name, decision = title(planned), planned.response.decision
-    if decision is None or not may_place(decision.question):
+    name, decision = title(planned), planned.decision
+    if decision is None or not may_place(decision.inputs):
         why = next((each.message for each in planned.response.conditions if not each.status), "")
         return Headroom(
             name, decision.wanted if decision else 0, decision.total if decision else 0, 0, (), why
         )
-    more = len(fill(going_on(decision, decision.question.fleet.clusters), LIMIT))
+    more = len(fill(going_on(decision, decision.inputs.fleet.clusters), LIMIT))
     rooms = sorted(_rooms(decision), key=lambda each: (-each.more, -_depth(each), each.cluster))
     return Headroom(name, decision.wanted, decision.total, more, tuple(rooms))
 

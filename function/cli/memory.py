@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from function.exchange import PlainDocument
+from function.boundary import PlainDocument
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from function.exchange import Document
+    from function.boundary import Document
 
 T = TypeVar("T")
 

@@ -6,22 +6,22 @@ from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any
 
+from function.api.reasons import Reason
 from function.api.replica import parse as parse_replica
+from function.boundary import PlainDocument
 from function.cli.compare import outcome, pools_of, title
 from function.cli.headroom import going_on
 from function.cli.progress import track
 from function.cli.simulate import after, one_round
-from function.exchange import PlainDocument
-from function.scheduler.reason import Reason
 from function.scheduler.schedule import may_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.api import ModelReplica
+    from function.boundary import Reuse
     from function.cli.manifests import Manifest
     from function.cli.worlds import Planned, World
-    from function.exchange import Reuse
 
 ROOM = frozenset(
     {Reason.PoolOvercommitted, Reason.InsufficientNodes, Reason.InsufficientDevices, Reason.JointCapacity}
@@ -96,10 +96,10 @@ def _residents(world: World) -> list[Resident]:
 
 def _crowded(planned: Planned) -> list[str]:
     """Clusters where only room is missing for one more."""
-    decision = planned.response.decision
-    if decision is None or not may_place(decision.question):
+    decision = planned.decision
+    if decision is None or not may_place(decision.inputs):
         return []
-    rejections = going_on(decision, decision.question.fleet.clusters).places.rejections()
+    rejections = going_on(decision, decision.inputs.fleet.clusters).places.rejections()
     return [name for name, each in rejections.items() if each.reason in ROOM]
 
 
@@ -125,7 +125,7 @@ def _place(resident: Resident) -> str:
 
 def _new(planned: Planned) -> list[str]:
     """Places of the replicas that were placed just now, as `cluster/pools`."""
-    decision = planned.response.decision
+    decision = planned.decision
     names = {each.name for each in decision.placed} if decision else set()
     found = pools_of(decision) if decision else ()
     return [f"{cluster}/{pools}" for name, cluster, pools in found if name in names]
@@ -184,10 +184,10 @@ def upgrades_of(world: World, reuse: Reuse) -> Iterator[Upgrade]:
         if not each.replica.alternative:
             continue
         (planned,) = one_round(_without(world, (each,), [each.owner]), reuse)
-        decision = planned.response.decision
+        decision = planned.decision
         if decision is None or not decision.placed:
             continue
-        order = [shape.name for shape in decision.question.deployment.shapes]
+        order = [shape.name for shape in decision.inputs.deployment.shapes]
         new = decision.placed[0]
         better = new.candidate.shape.name
         current = each.replica.alternative

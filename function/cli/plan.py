@@ -27,8 +27,8 @@ _WORST = (PLACED, SHORTFALL, BAD_INPUT)
 
 def _code(planned: Planned) -> int:
     """Exit code of one deployment."""
-    decision = planned.response.decision
-    if decision is None or decision.question.selectors.invalid or decision.question.config_fault:
+    decision = planned.decision
+    if decision is None or decision.inputs.selectors.invalid or decision.inputs.config_fault:
         return BAD_INPUT
     required = decision.wanted
     return PLACED if decision.total >= required and not decision.held else SHORTFALL
@@ -42,7 +42,7 @@ def _desired(results: list[Planned]) -> Iterator[dict[str, Any]]:
 
 def decision_of(planned: Planned) -> dict[str, Any]:
     """One deployment's decision as plain data."""
-    from function.explain.report import report  # noqa: PLC0415 - only -o json needs it
+    from function.deployment.explain.report import report  # noqa: PLC0415 - only -o json needs it
 
     response = planned.response
     told = {"namespace": planned.manifest.namespace, "name": planned.manifest.name}
@@ -50,7 +50,7 @@ def decision_of(planned: Planned) -> dict[str, Any]:
         {"type": each.type, "status": str(each.status), "reason": each.reason, "message": each.message}
         for each in response.conditions
     ]
-    placement = report(response.decision) if response.decision else {}
+    placement = report(planned.decision) if planned.decision else {}
     return {**told, **response.status, "conditions": conditions, "placement": placement}
 
 

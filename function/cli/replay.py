@@ -13,7 +13,7 @@ from function.cli.common import FINDINGS, FINE, OUTPUT, Command, console, emit
 from function.cli.parsing import BadInput
 from function.cli.progress import track
 from function.cli.text import escape
-from function.pipeline import run
+from function.dispatch import run
 from function.record import NoRecording, Recording, loaded, readable
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from function.cli.worlds import KEY_ANNOTATION, Planned, World, plan_all
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from function.boundary import Reuse
     from function.cli.manifests import Manifest
-    from function.exchange import Reuse
 
 ROUNDS = 100
 """A fleet that has not settled after so many rounds is said not to settle."""

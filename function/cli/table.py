@@ -9,13 +9,13 @@ import click
 from rich.table import Table
 
 from function.cli.text import Screen, escape, short
-from function.explain.line import because_line, dropped_line, kept_line, rejection_line
+from function.deployment.explain.line import because_line, dropped_line, kept_line, rejection_line
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from function.boundary import Condition
     from function.cli.worlds import Planned, World
-    from function.exchange import Condition
     from function.scheduler.decision import Decision, Dropped, Kept, Placed
 
 WIDTH = 120
@@ -119,7 +119,7 @@ def _condition(console: Console, condition: Condition) -> None:
 
 
 def _deployment(console: Console, planned: Planned) -> None:
-    decision = planned.response.decision
+    decision = planned.decision
     name = f"{planned.manifest.namespace}/{planned.manifest.name}"
     console.print(escape(name), style="bold", soft_wrap=True)
     for each in planned.response.conditions:

@@ -10,13 +10,13 @@ from rich.tree import Tree
 
 from function.cli.common import console
 from function.cli.text import escape
-from function.explain.clusters import Survey, Verdict, held_by
-from function.explain.hints import hints
-from function.explain.line import numbers, rejection_line
-from function.explain.lint import lint
-from function.explain.message import placed_of
-from function.explain.remedies.requests import source_of
-from function.explain.report import dropped, replicas
+from function.deployment.explain.clusters import Survey, Verdict, held_by
+from function.deployment.explain.hints import hints
+from function.deployment.explain.line import numbers, rejection_line
+from function.deployment.explain.lint import lint
+from function.deployment.explain.message import placed_of
+from function.deployment.explain.remedies.requests import source_of
+from function.deployment.explain.report import dropped, replicas
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from function.api import InferenceCluster, Pool
+    from function.api.reasons import Rejection
     from function.cli.worlds import Planned
-    from function.explain.hints import Hint
+    from function.deployment.explain.hints import Hint
     from function.scheduler.decision import Decision
-    from function.scheduler.reason import Rejection
-    from function.scheduler.verdict import OnPools
+    from function.scheduler.diagnosis import OnPools
 
 SHOWN = 20
 """How many clusters are printed in full; the rest only in one line."""
@@ -72,7 +72,7 @@ def _headline(planned: Planned, decision: Decision, found: list[Hint]) -> str:
     scheduled = next(each for each in planned.response.conditions if each.type == "ReplicasScheduled")
     if decision.total >= decision.wanted and not decision.held:
         return scheduled.message
-    told = lint(decision.question)
+    told = lint(decision.inputs)
     if not found:
         return f"{placed_of(decision)}. {_capitalised(told[0].message)}" if told else scheduled.message
     return f"{placed_of(decision)}. Nearest way to more: {_told(found[0])}"
@@ -133,7 +133,7 @@ def _clusters(out: Console, survey: Survey, view: View) -> None:
 
 
 def _has_pool(survey: Survey, name: str, pool: str) -> bool:
-    cluster = survey.decision.question.fleet.clusters.get(name)
+    cluster = survey.decision.inputs.fleet.clusters.get(name)
     return cluster is not None and pool in cluster.by_name
 
 
@@ -147,7 +147,7 @@ def _cluster(survey: Survey, name: str, view: View) -> Tree:
         line = rejection_line(rejection)
         label += f": {escape(line)}" if line else ""
     tree = Tree(label, guide_style="dim")
-    cluster = survey.decision.question.fleet.clusters.get(name)
+    cluster = survey.decision.inputs.fleet.clusters.get(name)
     gated = rejection is not None and not rejection.parts
     if cluster is not None and (not gated or view.cluster is not None):
         _pools(tree, survey.decision, cluster, view)
@@ -206,12 +206,12 @@ def _leaf(decision: Decision, leaf: Rejection) -> str:
     failed = leaf.reason.value if leaf.selector is None else f"selector {leaf.selector} fails"
     told = leaf.detail or numbers(leaf)
     on = f" on device {leaf.device}" if leaf.device and leaf.selector is not None else ""
-    source = source_of(decision.question, leaf)
+    source = source_of(decision.inputs, leaf)
     return f"{asked}{failed}{on}{f' ({told})' if told else ''}{f': {source}' if source else ''}"
 
 
 def _lint(out: Console, decision: Decision) -> None:
-    found = lint(decision.question)
+    found = lint(decision.inputs)
     if found:
         out.print("\n[bold]Worth a look[/bold]")
     for each in found:

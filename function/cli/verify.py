@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from function.api import InferenceCluster, Malformed, ModelCache, ModelDeployment, ModelReplica
+from function.api.ownership import Owner
 from function.api.replica import parse as parse_replica
+from function.boundary import PlainDocument
 from function.cli.common import FILES, FINDINGS, FINE, OUTPUT, Command, Input, console, emit, read, reassure
 from function.cli.group import BAD_INPUT
 from function.cli.manifests import load
@@ -17,7 +19,6 @@ from function.cli.memory import Memory
 from function.cli.parsing import BadInput
 from function.cli.simulate import one_round
 from function.cli.text import escape
-from function.exchange import PlainDocument
 from function.verify import Decided, Finding, State, check, check_state
 
 if TYPE_CHECKING:
@@ -54,8 +55,7 @@ def state_of(given: Input) -> State:
 
 
 def _is_own(replica: ModelReplica, deployment: ModelDeployment) -> bool:
-    named = (replica.namespace, replica.deployment) == (deployment.namespace, deployment.name)
-    return named and replica.owner in (None, deployment.metadata.uid) and not replica.deleting
+    return Owner.of(deployment).owns(replica) and not replica.deleting
 
 
 def decisions(given: Input, state: State, desired: Desired) -> list[Decided]:

@@ -13,8 +13,8 @@ from function.cli.parsing import BadInput
 from function.cli.plan import _WORST, _code, decision_of
 from function.cli.tree import View, show_why
 from function.cli.worlds import plan_all
-from function.explain.clusters import pools_of
-from function.explain.report import report
+from function.deployment.explain.clusters import pools_of
+from function.deployment.explain.report import report
 
 if TYPE_CHECKING:
     from function.cli.worlds import Planned, World
@@ -31,8 +31,8 @@ def _planned(world: World, deployment: str) -> Planned:
 
 def _checked(decision: Decision, cluster: str | None, pool: str | None) -> None:
     """Refuse a cluster or a pool that is not there. Raises BadInput."""
-    fleet = decision.question.fleet
-    if cluster is not None and cluster not in fleet.clusters and cluster not in fleet.broken:
+    fleet = decision.inputs.fleet
+    if cluster is not None and cluster not in fleet.clusters and cluster not in fleet.unreadable:
         raise BadInput(f'no InferenceCluster "{cluster}" in the files; {closest(cluster, fleet.clusters)}')
     looked_at = [each for name, each in fleet.clusters.items() if cluster in (None, name)]
     pools = {each.name for one in looked_at for each in one.pools}
@@ -43,11 +43,11 @@ def _checked(decision: Decision, cluster: str | None, pool: str | None) -> None:
 def _as_data(planned: Planned, decision: Decision, cluster: str | None, pool: str | None) -> dict[str, Any]:
     """Everything that is told, as data; of all clusters, or of the one asked about."""
     told = decision_of(planned)
-    everything = report(decision, others=len(decision.question.fleet.clusters), limit=None)
+    everything = report(decision, others=len(decision.inputs.fleet.clusters), limit=None)
     told["placement"] = everything
     if cluster is not None:
         everything["clusters"] = [each for each in everything["clusters"] if each["name"] == cluster]
-        known = decision.question.fleet.clusters.get(cluster)
+        known = decision.inputs.fleet.clusters.get(cluster)
         if known is not None:
             everything["clusters"][0]["pools"] = pools_of(decision, known)
     if pool is not None:
@@ -84,7 +84,7 @@ def why(deployment: str, files: tuple[str, ...], cluster: str | None, pool: str 
     """
     found = read(files)
     planned = _planned(found.world, deployment)
-    decision = planned.response.decision
+    decision = planned.decision
     if decision is None:
         complain(each.message for each in planned.response.conditions[:1] if not found.faults)
         sys.exit(BAD_INPUT)

@@ -9,19 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from function.api import replica as replica_api
 from function.api.names import Identity, endpoint_key, replica_key
-from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
+from function.api.ownership import Owner, turn
+from function.api.replica import CLUSTER_LABEL, INDEX_LABEL
+from function.boundary import PlainDocument, Request, Response
 from function.cli.derive import complete_all
 from function.cli.parsing import BadInput
-from function.exchange import PlainDocument, Request, Response
-from function.fleet import CACHE, CACHES, CLUSTERS, DEPLOYMENTS, REPLICAS
-from function.pipeline import NO_REUSE, run
+from function.deployment.handler import NO_REUSE, Forecast, forecast
+from function.deployment.requirements import CACHE, CACHES, CLUSTERS, DEPLOYMENTS, REPLICAS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from function.boundary import Reuse
     from function.cli.manifests import Manifest, Manifests
-    from function.exchange import Reuse
+    from function.scheduler.decision import Decision
 
 KEY_ANNOTATION = "crossplane.io/composition-resource-name"
 
@@ -46,11 +49,21 @@ class Planned:
 
     manifest: Manifest
     request: Request
-    response: Response
+    forecast: Forecast
+
+    @property
+    def response(self) -> Response:
+        """What Crossplane would be answered."""
+        return self.forecast.response
+
+    @property
+    def decision(self) -> Decision | None:
+        """The decision behind it; None where the deployment could not be read."""
+        return self.forecast.decision
 
 
-def _age(manifest: Manifest) -> tuple[str, str, str]:
-    return (str(manifest.metadata.get("creationTimestamp") or "~"), manifest.namespace, manifest.name)
+def _turn(manifest: Manifest) -> tuple[str, str, str]:
+    return turn(str(manifest.metadata.get("creationTimestamp") or ""), manifest.namespace, manifest.name)
 
 
 def world_of(manifests: Manifests) -> World:
@@ -60,7 +73,7 @@ def world_of(manifests: Manifests) -> World:
     if not manifests["ModelDeployment"]:
         raise BadInput("there is no ModelDeployment in the files")
     return World(
-        deployments=sorted(manifests["ModelDeployment"], key=_age),
+        deployments=sorted(manifests["ModelDeployment"], key=_turn),
         clusters=clusters,
         replicas=[each.content for each in manifests["ModelReplica"]],
         endpoints=[each.content for each in manifests["ModelEndpoint"]],
@@ -76,16 +89,8 @@ def _map(content: object, key: str) -> dict[str, Any]:
 
 
 def _is_own(content: dict[str, Any], deployment: Manifest) -> bool:
-    metadata = _map(content, "metadata")
-    listed = metadata.get("ownerReferences")
-    owners = [each for each in (listed if isinstance(listed, list) else []) if isinstance(each, dict)]
-    controllers = [each.get("uid") for each in owners if each.get("controller") is True]
-    uid = deployment.metadata.get("uid")
-    return (
-        metadata.get("namespace") == deployment.namespace
-        and _map(metadata, "labels").get(DEPLOYMENT_LABEL) == deployment.name
-        and (not controllers or uid is None or uid in controllers)
-    )
+    owner = Owner(deployment.namespace, deployment.name, str(deployment.metadata.get("uid") or ""))
+    return owner.owns(replica_api.parse(PlainDocument(content)))
 
 
 def _key(content: dict[str, Any]) -> str | None:
@@ -140,9 +145,9 @@ def request_for(world: World, deployment: Manifest) -> Request:
     return Request(composite, _observed(world, deployment), required, world.config)
 
 
-def _take(world: World, deployment: Manifest, response: Response) -> None:
+def _take(world: World, deployment: Manifest, made: Forecast) -> None:
     """Let the later deployments see what this one placed."""
-    decision = response.decision
+    decision, response = made.decision, made.response
     for placed in decision.placed if decision else ():
         resource = response.desired[replica_key(placed.identity)].resource
         owner = {"controller": True, "uid": str(deployment.metadata.get("uid") or deployment.title)}
@@ -153,6 +158,6 @@ def plan_all(world: World, *, reuse: Reuse = NO_REUSE) -> Iterator[Planned]:
     """Plan every deployment, the oldest first."""
     for deployment in world.deployments:
         request = request_for(world, deployment)
-        response = run(request, reuse=reuse)
-        _take(world, deployment, response)
-        yield Planned(deployment, request, response)
+        made = forecast(request, reuse=reuse)
+        _take(world, deployment, made)
+        yield Planned(deployment, request, made)

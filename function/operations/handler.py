@@ -16,15 +16,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.exchange import Desired, NoReuse, Requirement, Response, Result, text_at
-from function.explain.digest import digest
-from function.explain.message import one_line
+from function.boundary import Desired, NoReuse, Requirement, Response, Result, text_at
+from function.deployment.explain.digest import digest
+from function.deployment.explain.message import one_line
 from function.operations.state import ANNOTATION, FLEET, WATCHED, Deployment, State, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from function.exchange import Request, Reuse
+    from function.boundary import Request, Reuse
 
 API_VERSION = "modelplane.ai/v1alpha1"
 LENGTH = 16

@@ -10,13 +10,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from function.api.replica import DEPLOYMENT_LABEL
-from function.exchange import Unreadable, text_at
-from function.fleet import CLUSTERS, DEPLOYMENTS, REPLICAS, Broken, read_cluster
+from function.boundary import Unreadable, text_at
+from function.deployment.requirements import CLUSTERS, DEPLOYMENTS, REPLICAS
+from function.deployment.snapshot.fleet import read_cluster
+from function.scheduler.fleet import UnreadableCluster
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from function.exchange import Document, Request, Reuse, Shape
+    from function.boundary import Document, Request, Reuse, Shape
 
 ANNOTATION = "crossplane.io/reconcile-requested-at"
 """A new value makes Crossplane reconcile a composite now; `status.lastHandledReconcileAt` then has it."""
@@ -110,7 +112,9 @@ def _clusters(request: Request, reuse: Reuse) -> dict[str, str]:
     texts: dict[str, list[str]] = defaultdict(list)
     for document in request.required[CLUSTERS]:
         cluster = reuse.parsed(document, read_cluster)
-        texts[cluster.name].append(cluster.fault if isinstance(cluster, Broken) else cluster.canonical)
+        texts[cluster.name].append(
+            cluster.fault if isinstance(cluster, UnreadableCluster) else cluster.canonical
+        )
     return {name: "\n".join(sorted(texts[name])) for name in texts}
 
 

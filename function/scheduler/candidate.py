@@ -6,13 +6,13 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function.scheduler.accounting import total
+from function.scheduler.capacity.device_accounting import total
 
 if TYPE_CHECKING:
     from function.api import Engine, InferenceCluster
     from function.api.deployment import Shape
-    from function.scheduler.accounting import Gangs
-    from function.scheduler.options import EngineOption
+    from function.scheduler.capacity.device_accounting import Gangs
+    from function.scheduler.matching.engine_options import EngineOption
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
     from function.api.deployment import Shape
     from function.api.names import Identity
-    from function.own import Own
-    from function.scheduler.accounting import Gangs
+    from function.api.ownership import OwnReplica
+    from function.api.reasons import Rejection
     from function.scheduler.candidate import Candidate
-    from function.scheduler.ledger import Ledger
-    from function.scheduler.overcommit import Overcommitted
-    from function.scheduler.places import Places
-    from function.scheduler.question import Question
-    from function.scheduler.reason import Rejection
+    from function.scheduler.capacity.device_accounting import Gangs
+    from function.scheduler.capacity.ledger import Ledger
+    from function.scheduler.capacity.overcommit import Overcommitted
+    from function.scheduler.placer import Places
+    from function.scheduler.scheduling_input import SchedulingInput
 
 
 class Mismatch(Enum):
@@ -47,7 +47,7 @@ class Cause(Enum):
 class Kept:
     """A replica that stays."""
 
-    own: Own
+    own: OwnReplica
     shape: Shape | None = None
     """The shape to update it to, in place; None: re-emit it exactly as observed."""
     mismatch: Mismatch | None = None
@@ -76,14 +76,14 @@ class Placed:
     """The scores that decided: description and value, weightiest first."""
     runner_up: str = ""
     """The cluster that would have been next."""
-    replaces: Own | None = None
+    replaces: OwnReplica | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
     """A replica that leaves, and the reason on record."""
 
-    own: Own
+    own: OwnReplica
     cause: Cause
     detail: str = ""
 
@@ -92,7 +92,7 @@ class Dropped:
 class Decision:
     """The outcome of one pass."""
 
-    question: Question
+    inputs: SchedulingInput
     ledger: Ledger
     kept: tuple[Kept, ...] = ()
     placed: tuple[Placed, ...] = ()
@@ -126,7 +126,7 @@ class Decision:
     @property
     def wanted(self) -> int:
         """Replicas wanted."""
-        return self.question.deployment.wanted
+        return self.inputs.deployment.wanted
 
     @property
     def total(self) -> int:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from function.scheduler.decision import Placed
 
 if TYPE_CHECKING:
-    from function.own import Own
+    from function.api.ownership import OwnReplica
+    from function.scheduler.capacity.ledger import Ledger
     from function.scheduler.indices import Indices
-    from function.scheduler.ledger import Ledger
-    from function.scheduler.places import Places
+    from function.scheduler.placer import Places
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Placing:
     ledger: Ledger
     indices: Indices
 
-    def place(self, replaces: Own | None = None) -> Placed | None:
+    def place(self, replaces: OwnReplica | None = None) -> Placed | None:
         """Place one replica on the best place, or return None when it fits nowhere."""
         best = self.places.best()
         if best is None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.api import ModelDeployment, ModelReplica
-    from function.fleet import Fleet
+    from function.scheduler.fleet import Fleet
 
 
 class Indices:
@@ -44,12 +44,12 @@ class Indices:
         if name not in self._everybodys:
             return False
         namespace = self._deployment.namespace
-        return any(own.replica.name == name for own in self._fleet.own) or any(
+        return any(own.replica.name == name for own in self._fleet.own_replicas) or any(
             each.name == name and (each.namespace == namespace or each.cluster == cluster)
             for each in _replicas(self._fleet)
         )
 
 
 def _replicas(fleet: Fleet) -> Iterator[ModelReplica]:
-    yield from fleet.charged
-    yield from (own.replica for own in fleet.own)
+    yield from fleet.other_replicas
+    yield from (own.replica for own in fleet.own_replicas)

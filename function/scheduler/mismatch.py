@@ -10,11 +10,11 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from function.fleet import Told
-from function.scheduler.accounting import Packing, lacking, minus, stamped_gangs, total
+from function.api.reasons import Reason, Rejection
+from function.boundary import Resolution
+from function.scheduler.capacity.device_accounting import Packing, lacking, minus, stamped_gangs, total
 from function.scheduler.decision import Kept, Mismatch
-from function.scheduler.reason import Reason, Rejection
-from function.scheduler.resolve import Match, errs
+from function.scheduler.matching.devices import Match, errs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
         StampedMember,
     )
     from function.api.deployment import Shape
-    from function.own import Own
-    from function.scheduler.accounting import Gangs
-    from function.scheduler.fit import Fits
-    from function.scheduler.ledger import Ledger
-    from function.scheduler.question import Question
+    from function.api.ownership import OwnReplica
+    from function.scheduler.capacity.device_accounting import Gangs
+    from function.scheduler.capacity.ledger import Ledger
+    from function.scheduler.matching.matcher import Fits
+    from function.scheduler.scheduling_input import SchedulingInput
 
 DOUBTFUL = {
     Reason.DeviceSelectorError,
@@ -55,9 +55,9 @@ class Finding:
     """What would end a doubt: an edit that depends on it is withheld until then."""
 
 
-def _shape(question: Question, own: Own) -> Shape | None:
+def _shape(inputs: SchedulingInput, own: OwnReplica) -> Shape | None:
     """The shape a replica was placed as: the primary, or its own alternative if that still exists."""
-    named = [shape for shape in question.deployment.shapes if shape.name == own.replica.alternative]
+    named = [shape for shape in inputs.deployment.shapes if shape.name == own.replica.alternative]
     return named[0] if named else None
 
 
@@ -82,7 +82,7 @@ def _pairs(engines: tuple[Engine, ...], stamped: tuple[StampedEngine, ...]) -> I
             yield engine, by_role[member.role], member
 
 
-def _on_pool(question: Question, fits: Fits, pair: Pair, pool: Pool) -> Finding | None:
+def _on_pool(inputs: SchedulingInput, fits: Fits, pair: Pair, pool: Pool) -> Finding | None:
     """Compare one member with its pinned pool's published devices."""
     _, member, stamped = pair
     barred = fits.node_verdict(member, pool)
@@ -96,17 +96,17 @@ def _on_pool(question: Question, fits: Fits, pair: Pair, pool: Pool) -> Finding 
         if isinstance(found, Match):
             return None
         barred = found
-    return _why(question, fits, pair, pool, barred)
+    return _why(inputs, fits, pair, pool, barred)
 
 
-def _why(question: Question, fits: Fits, pair: Pair, pool: Pool, barred: Rejection | None) -> Finding:
+def _why(inputs: SchedulingInput, fits: Fits, pair: Pair, pool: Pool, barred: Rejection | None) -> Finding:
     """Name what stands between a member and its pinned pool; an error anywhere on the way is doubt."""
     _, member, _ = pair
     free = fits.member(member, pool, fits.shape_of(pool))
     for found in (barred, free):
         if isinstance(found, Rejection) and found.reason in DOUBTFUL:
             return Finding(None, _described(pool, found), _answered(pool))
-    if errs(question.selectors, member, pool.devices or ()):
+    if errs(inputs.selectors, member, pool.devices or ()):
         detail = f"pool {pool.name}: {Reason.DeviceSelectorError.value}"
         return Finding(None, detail, _answered(pool))
     if isinstance(free, Rejection):
@@ -122,7 +122,9 @@ def _described(pool: Pool, found: Rejection) -> str:
     return ": ".join(part for part in (f"pool {pool.name}", found.reason.value, found.detail) if part)
 
 
-def _pools(question: Question, fits: Fits, cluster: InferenceCluster, pairs: list[Pair]) -> Iterator[Finding]:
+def _pools(
+    inputs: SchedulingInput, fits: Fits, cluster: InferenceCluster, pairs: list[Pair]
+) -> Iterator[Finding]:
     """Findings of every member against its pinned pool; lost pools first."""
     for _, _, stamped in pairs:
         if cluster.lost(stamped.pool):
@@ -132,11 +134,11 @@ def _pools(question: Question, fits: Fits, cluster: InferenceCluster, pairs: lis
         if pool is None:
             name = pair[2].pool
             yield Finding(None, f"pool {name} is not published", f"pool {name} is published")
-        elif (found := _on_pool(question, fits, pair, pool)) is not None:
+        elif (found := _on_pool(inputs, fits, pair, pool)) is not None:
             yield found
 
 
-def _grown_nodes(own: Own, pairs: list[Pair]) -> dict[str, int]:
+def _grown_nodes(own: OwnReplica, pairs: list[Pair]) -> dict[str, int]:
     """Nodes needed now beyond the stamped ones, by pool."""
     needed: dict[str, int] = defaultdict(int)
     for engine, member, stamped in pairs:
@@ -153,7 +155,7 @@ def _larger(engine: Engine, stamped: StampedEngine) -> StampedEngine:
     return replace(stamped, copies=max(stamped.copies, engine.copies), members=members)
 
 
-def _grown_gangs(own: Own, shape: Shape) -> dict[str, Gangs]:
+def _grown_gangs(own: OwnReplica, shape: Shape) -> dict[str, Gangs]:
     """Pods to be charged on top of the stamped ones, by pool, for pools that charge devices."""
     by_name = {engine.name: engine for engine in shape.engines}
     before = stamped_gangs(own.replica.engines)
@@ -171,16 +173,16 @@ def _short(ledger: Ledger, cluster: str, nodes: Mapping[str, int], gangs: Mappin
     return ""
 
 
-def _moved_cache(question: Question, own: Own, cluster: InferenceCluster) -> Finding | None:
+def _moved_cache(inputs: SchedulingInput, own: OwnReplica, cluster: InferenceCluster) -> Finding | None:
     """Another cache is referenced: it must be staged where the replica runs."""
-    wanted, told = question.deployment.cache, question.fleet.told_cache
+    wanted, told = inputs.deployment.cache, inputs.fleet.cache_resolution
     if not wanted or wanted == own.replica.cache:
         return None
-    if told is not Told.DELIVERED or question.fleet.cache is None:
-        absent = told is Told.ABSENT
+    if told is not Resolution.DELIVERED or inputs.fleet.cache is None:
+        absent = told is Resolution.ABSENT
         detail = f"ModelCache {wanted} does not exist" if absent else f"ModelCache {wanted} is not known yet"
         return Finding(None, detail, f"ModelCache {wanted} {'exists' if absent else 'is known'}")
-    if question.fleet.cache.spec.cluster_selector.matches(cluster.labels):
+    if inputs.fleet.cache.spec.cluster_selector.matches(cluster.labels):
         return None
     return Finding(Mismatch.CacheMoved, f"cache {wanted}")
 
@@ -194,41 +196,43 @@ def _consistent(pairs: list[Pair]) -> bool:
     return True
 
 
-def _examine(question: Question, fits: Fits, own: Own, cluster: InferenceCluster | None) -> Iterator[Finding]:
-    shape = _shape(question, own)
+def _examine(
+    inputs: SchedulingInput, fits: Fits, own: OwnReplica, cluster: InferenceCluster | None
+) -> Iterator[Finding]:
+    shape = _shape(inputs, own)
     if shape is None or not same_shape(shape.engines, own.replica.engines):
         yield Finding(Mismatch.ShapeChanged)
         return
     if cluster is None:
-        broken = question.fleet.broken.get(own.cluster)
+        broken = inputs.fleet.unreadable.get(own.cluster)
         detail = f"cluster {own.cluster} cannot be read: {broken.fault}" if broken else ""
         detail = detail or f"cluster {own.cluster} is not known"
         yield Finding(None, detail, f"cluster {own.cluster} {'can be read' if broken else 'is known'}")
         return
-    moved = _moved_cache(question, own, cluster)
+    moved = _moved_cache(inputs, own, cluster)
     if moved is not None:
         yield moved
-    yield from _pools(question, fits, cluster, list(_pairs(shape.engines, own.replica.engines)))
+    yield from _pools(inputs, fits, cluster, list(_pairs(shape.engines, own.replica.engines)))
 
 
 def examine(
-    question: Question, fits: Fits, ledger: Ledger, own: Own, cluster: InferenceCluster | None
+    inputs: SchedulingInput, fits: Fits, ledger: Ledger, own: OwnReplica, cluster: InferenceCluster | None
 ) -> Kept:
     """Say how a replica that stays is kept: updated in place, held as mismatched, or kept in doubt.
 
     Growth in nodes is charged here, when the pool has the free nodes for it.
     """
-    findings = list(_examine(question, fits, own, cluster))
+    findings = list(_examine(inputs, fits, own, cluster))
     mismatch = next((each for each in findings if each.mismatch), None)
     if mismatch is not None:
         return Kept(own, mismatch=mismatch.mismatch, detail=mismatch.detail)
     doubt = "; ".join(dict.fromkeys(each.detail for each in findings))
-    shape = _shape(question, own)
+    shape = _shape(inputs, own)
     assert shape is not None  # noqa: S101 - an unknown shape is a mismatch, returned above
     pairs = list(_pairs(shape.engines, own.replica.engines))
     grown = _grown_nodes(own, pairs)
     unpublished = any(cluster is None or pool not in cluster.by_name for pool in grown)
-    if doubt and (unpublished or not _consistent(pairs) or own.replica.cache != question.deployment.cache):
+    if doubt and (unpublished or not _consistent(pairs) or own.replica.cache != inputs.deployment.cache):
         until = tuple(dict.fromkeys(each.until for each in findings if each.until))
         return Kept(own, doubt=doubt, withheld_until=until)
     gangs = _grown_gangs(own, shape) if cluster is not None and cluster.counts_devices else {}

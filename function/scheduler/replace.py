@@ -11,15 +11,15 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function.scheduler.accounting import stamped_gangs
+from function.scheduler.capacity.device_accounting import stamped_gangs
 from function.scheduler.decision import Cause, Dropped, Kept, Placed
-from function.scheduler.disruption import may_leave
+from function.scheduler.policy.disruption import may_leave
 from function.scheduler.scale_down import next_victim
 
 if TYPE_CHECKING:
-    from function.own import Own
+    from function.api.ownership import OwnReplica
     from function.scheduler.fill import Placing
-    from function.scheduler.question import Question
+    from function.scheduler.scheduling_input import SchedulingInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def _replace(placing: Placing, kept: Kept) -> Replacement | None:
     return None
 
 
-def _linger(placing: Placing, own: Own, found: Placed) -> None:
+def _linger(placing: Placing, own: OwnReplica, found: Placed) -> None:
     """Charge what is given up until it is gone: its nodes are free for its own replacement only."""
     standing = found.candidate.nodes if found.identity.cluster == own.holds else {}
     left = {pool: max(0, nodes - standing.get(pool, 0)) for pool, nodes in own.replica.nodes.items()}
@@ -56,18 +56,18 @@ def _linger(placing: Placing, own: Own, found: Placed) -> None:
 
 
 def replace(
-    question: Question, placing: Placing, kept: tuple[Kept, ...]
+    inputs: SchedulingInput, placing: Placing, kept: tuple[Kept, ...]
 ) -> tuple[list[Replacement], tuple[Kept, ...]]:
     """Try to replace every mismatched replica. Returns the replacements, and who stays."""
     done: list[Replacement] = []
     waits: set[str] = set()
     waiting, staying = [each for each in kept if each.mismatch], list(kept)
     while waiting:
-        victim = next_victim(question, staying, among=waiting)
+        victim = next_victim(inputs, staying, among=waiting)
         if victim is None:
             break
         waiting.remove(victim)
-        if not may_leave(question, (each.own for each in staying), victim.own):
+        if not may_leave(inputs, (each.own for each in staying), victim.own):
             waits.add(victim.own.key)
             continue
         found = _replace(placing, victim)

@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from function.api.taints import untolerated
+from function.scheduler.capacity.overcommit import overcommitted_pools, yielding
 from function.scheduler.decision import Cause, Dropped, Kept
-from function.scheduler.disruption import leaving_now
 from function.scheduler.mismatch import examine
-from function.scheduler.overcommit import overcommitted_pools, yielding
+from function.scheduler.policy.disruption import leaving_now
 
 if TYPE_CHECKING:
-    from function.own import Own
-    from function.scheduler.fit import Fits
-    from function.scheduler.ledger import Ledger
-    from function.scheduler.question import Question
+    from function.api.ownership import OwnReplica
+    from function.scheduler.capacity.ledger import Ledger
+    from function.scheduler.matching.matcher import Fits
+    from function.scheduler.scheduling_input import SchedulingInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,66 +29,66 @@ class Retained:
     dropped: tuple[Dropped, ...]
 
 
-def _drained(question: Question, own: Own) -> str:
+def _drained(inputs: SchedulingInput, own: OwnReplica) -> str:
     """The NoExecute taint that drains the replica's cluster; empty when there is none."""
-    cluster = question.fleet.clusters.get(own.cluster)
+    cluster = inputs.fleet.clusters.get(own.cluster)
     taints = cluster.spec.taints if cluster else ()
-    left = untolerated(taints, question.deployment.template.tolerations)
+    left = untolerated(taints, inputs.deployment.template.tolerations)
     return next((str(taint) for taint in left if taint.effect == "NoExecute"), "")
 
 
-def _leaves(question: Question, own: Own) -> Dropped | None:
+def _leaves(inputs: SchedulingInput, own: OwnReplica) -> Dropped | None:
     """The reason, of those that need no replacement, for which a replica leaves."""
     if own.terminating:
         return Dropped(own, Cause.Terminating)
-    if own.identity is None or not question.fleet.inputs_told or own.holds != own.cluster:
+    if own.identity is None or not inputs.fleet.inputs_delivered or own.holds != own.cluster:
         return None
-    if question.fleet.gone(own.cluster):
+    if inputs.fleet.gone(own.cluster):
         return Dropped(own, Cause.ClusterGone, f"cluster {own.cluster}")
-    taint = _drained(question, own)
+    taint = _drained(inputs, own)
     return Dropped(own, Cause.Drained, taint) if taint else None
 
 
-def _stays(question: Question, fits: Fits, ledger: Ledger, own: Own) -> Kept:
+def _stays(inputs: SchedulingInput, fits: Fits, ledger: Ledger, own: OwnReplica) -> Kept:
     if own.identity is None:
         return Kept(own, doubt=f"the key {own.key} cannot be read")
-    if not question.fleet.inputs_told:
+    if not inputs.fleet.inputs_delivered:
         return Kept(own, doubt="required resources are not delivered yet")
     if not own.readable:
         return Kept(own, doubt="the replica cannot be read")
-    if question.selectors.invalid:
+    if inputs.selectors.invalid:
         return Kept(own, doubt="a selector does not compile")
-    return examine(question, fits, ledger, own, question.fleet.clusters.get(own.cluster))
+    return examine(inputs, fits, ledger, own, inputs.fleet.clusters.get(own.cluster))
 
 
-def _yields(question: Question, ledger: Ledger) -> dict[str, Dropped]:
+def _yields(inputs: SchedulingInput, ledger: Ledger) -> dict[str, Dropped]:
     """Own replicas that give way in an overcommitted pool, by key; nobody does unless asked to."""
-    if question.config.overcommit != "Yield" or not question.fleet.inputs_told:
+    if inputs.config.overcommit != "Yield" or not inputs.fleet.inputs_delivered:
         return {}
-    asked = yielding(ledger, overcommitted_pools(question.fleet.own, ledger))
+    asked = yielding(ledger, overcommitted_pools(inputs.fleet.own_replicas, ledger))
     return {
         own.key: Dropped(own, Cause.Yielded, f"pool {pool.pool}")
         for replica, pool in asked
-        for own in question.fleet.own
+        for own in inputs.fleet.own_replicas
         if own.replica == replica and own.identity is not None
     }
 
 
-def retain(question: Question, fits: Fits, ledger: Ledger) -> Retained:
+def retain(inputs: SchedulingInput, fits: Fits, ledger: Ledger) -> Retained:
     """Go through the existing replicas in the order of cluster and index."""
-    yields = _yields(question, ledger)
-    leaving = {own.key: _leaves(question, own) or yields.get(own.key) for own in question.fleet.own}
+    yields = _yields(inputs, ledger)
+    leaving = {own.key: _leaves(inputs, own) or yields.get(own.key) for own in inputs.fleet.own_replicas}
     drains = {key: each for key, each in leaving.items() if each and each.cause is Cause.Drained}
-    staying = [own for own in question.fleet.own if leaving[own.key] is None or own.key in drains]
-    now = leaving_now(question, staying, [each.own for each in drains.values()])
+    staying = [own for own in inputs.fleet.own_replicas if leaving[own.key] is None or own.key in drains]
+    now = leaving_now(inputs, staying, [each.own for each in drains.values()])
     kept: list[Kept] = []
     dropped: list[Dropped] = []
-    for own in question.fleet.own:
+    for own in inputs.fleet.own_replicas:
         gone = leaving[own.key]
         if gone is None:
-            kept.append(_stays(question, fits, ledger, own))
+            kept.append(_stays(inputs, fits, ledger, own))
         elif own.key in drains and own.key not in now:
-            kept.append(replace(_stays(question, fits, ledger, own), waits=f"drain ({gone.detail})"))
+            kept.append(replace(_stays(inputs, fits, ledger, own), waits=f"drain ({gone.detail})"))
         else:
             dropped.append(gone)
     return Retained(tuple(kept), tuple(dropped))

@@ -19,21 +19,23 @@ from function.scheduler.tally import Tally
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from function.scheduler.ledger import Ledger
-    from function.scheduler.question import Question
+    from function.scheduler.capacity.ledger import Ledger
+    from function.scheduler.scheduling_input import SchedulingInput
 
 
-def _sick(question: Question, cluster: str) -> bool:
+def _sick(inputs: SchedulingInput, cluster: str) -> bool:
     """Whether a cluster is under an untolerated taint, not Ready, or not known."""
-    found = question.fleet.clusters.get(cluster)
+    found = inputs.fleet.clusters.get(cluster)
     return (
         not found
         or not found.ready
-        or bool(untolerated(found.spec.taints, question.deployment.template.tolerations))
+        or bool(untolerated(found.spec.taints, inputs.deployment.template.tolerations))
     )
 
 
-def next_victim(question: Question, kept: Iterable[Kept], among: Iterable[Kept] | None = None) -> Kept | None:
+def next_victim(
+    inputs: SchedulingInput, kept: Iterable[Kept], among: Iterable[Kept] | None = None
+) -> Kept | None:
     """The replica that leaves first of those that can: of all that are kept, or of some among them."""
     staying = list(kept)
     counts = Tally(each.own.cluster for each in staying)
@@ -43,20 +45,20 @@ def next_victim(question: Question, kept: Iterable[Kept], among: Iterable[Kept] 
         own = each.own
         index = own.identity.index if own.identity else -1
         unready = own.replica.ready is not True
-        sick = _sick(question, own.cluster)
+        sick = _sick(inputs, own.cluster)
         return (each.mismatch is not None, sick, unready, counts[own.cluster], index, own.cluster)
 
     return max((each for each in open_to if each.own.identity), key=order, default=None)
 
 
 def scale_down(
-    question: Question, ledger: Ledger, kept: tuple[Kept, ...]
+    inputs: SchedulingInput, ledger: Ledger, kept: tuple[Kept, ...]
 ) -> tuple[tuple[Kept, ...], list[Dropped]]:
     """Drop the excess over what is wanted. What a victim would have grown by is given back."""
     staying, dropped = list(kept), []
-    excess = len(staying) - question.deployment.wanted if question.fleet.inputs_told else 0
+    excess = len(staying) - inputs.deployment.wanted if inputs.fleet.inputs_delivered else 0
     for _ in range(excess):
-        victim = next_victim(question, staying)
+        victim = next_victim(inputs, staying)
         if victim is None:
             break
         staying.remove(victim)

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from function.scheduler.accounting import free_nodes, taking
+from function.api.reasons import Reason
 from function.scheduler.budget import Budget, OutOfSteps
-from function.scheduler.reason import Reason
+from function.scheduler.capacity.device_accounting import free_nodes, taking
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from function.scheduler.accounting import Room
-    from function.scheduler.fit import ClusterFit
-    from function.scheduler.options import EngineOption
+    from function.scheduler.capacity.device_accounting import Room
+    from function.scheduler.matching.engine_options import EngineOption
+    from function.scheduler.matching.matcher import ClusterFit
 
 Free: TypeAlias = "tuple[Room, ...]"
 """What each pool has left, by its position."""

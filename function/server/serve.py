@@ -19,7 +19,7 @@ from function.server.settings import MEBI, CannotStart, Settings, host_and_port
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from function.fn import Function
+    from function.runner import Function
 
 NOTICE = 0.5
 """Seconds between saying NOT_SERVING and refusing calls, so that whoever asks can hear it."""

@@ -17,7 +17,7 @@ from function import metrics, wire
 from function.server.settings import MEBI
 
 if TYPE_CHECKING:
-    from function.fn import Function
+    from function.runner import Function
     from function.server.settings import Settings
 
 RUNNERS = tuple(each.DESCRIPTOR.services_by_name["FunctionRunnerService"].full_name for each in (v1, v1beta1))

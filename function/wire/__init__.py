@@ -13,6 +13,6 @@ from __future__ import annotations
 from function.wire.document import WireDocument
 from function.wire.request import Call, Malformed, decode
 from function.wire.response import Ttl, encode
-from function.wire.safe import encode_keeping
+from function.wire.safe import encode_internal_error
 
-__all__ = ["Call", "Malformed", "Ttl", "WireDocument", "decode", "encode", "encode_keeping"]
+__all__ = ["Call", "Malformed", "Ttl", "WireDocument", "decode", "encode", "encode_internal_error"]

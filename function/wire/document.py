@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from zlib import adler32
 
-from function.exchange import Plain, Unreadable
-from function.wire import read
-from function.wire.charge import charged
+from function.boundary import Plain, Unreadable
+from function.wire.fast import read
+from function.wire.fast.charge import charge
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
 
-    from function.api import ModelReplica
-    from function.exchange import Shape
+    from function.boundary import Shape
+
+T = TypeVar("T")
 
 _EMPTY = b"\x1a\x00"  # The value "".
 _STRING = 0x1A
@@ -47,9 +48,9 @@ class WireDocument:
         """Return the object cut down to `shape`."""
         return read.project(self.content, shape)
 
-    def charged(self) -> ModelReplica | None:
-        """Return what a ModelReplica is charged for, see `charge`."""
-        return self.opened().charged()
+    def charge(self, make: Callable[..., T], deployment_label: str) -> T | None:
+        """Return what a ModelReplica is charged for, see `fast.charge`."""
+        return self.opened().charge(make, deployment_label)
 
 
 class OpenDocument:
@@ -111,6 +112,6 @@ class OpenDocument:
             return read.project(self.content, shape)
         return read.project_level(self._top, shape)
 
-    def charged(self) -> ModelReplica | None:
-        """Return what a ModelReplica is charged for, see `charge`."""
-        return None if self._metadata is None else charged(self._top, self._metadata)
+    def charge(self, make: Callable[..., T], deployment_label: str) -> T | None:
+        """Return what a ModelReplica is charged for, see `fast.charge`."""
+        return None if self._metadata is None else charge(self._top, self._metadata, make, deployment_label)

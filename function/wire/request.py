@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import DecodeError
 
-from function.exchange import Request, Unreadable
-from function.wire import messages, read
+from function.boundary import Request, Unreadable
+from function.wire import messages
 from function.wire.document import WireDocument
-from function.wire.slices import Unusual, sliced
+from function.wire.fast import read
+from function.wire.fast.slices import Unusual, sliced
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from function.exchange import Plain
+    from function.boundary import Plain
 
 REQUIREMENTS_STATED = "fleet-scheduler.fn.modelplane.ai/requirements-stated"
 """The key of the context that an answer leaves for the next call of the same reconcile (see `response`)."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from function.wire import messages, read, write
+from function.wire import messages, write
+from function.wire.fast import read
 from function.wire.request import REQUIREMENTS_STATED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from function.exchange import Condition, Desired, Plain, Request, Requirement, Response, Result
+    from function.boundary import Condition, Desired, Plain, Request, Requirement, Response, Result
     from function.wire.request import Call
 
 _NANO = 1_000_000_000
@@ -49,7 +50,7 @@ def encode(call: Call, response: Response, ttl: Ttl) -> bytes:
         message.desired.composite.ready = messages.READY_FALSE
     require(message, call, response.requirements)
     for condition in response.conditions:
-        _add_condition(message, condition)
+        add_condition(message, condition)
     for result in response.results:
         add_result(message, result)
     return serialised(message)
@@ -149,7 +150,7 @@ def _select(selector: Any, requirement: Requirement) -> None:
         selector.namespace = requirement.namespace
 
 
-def _add_condition(message: Any, condition: Condition) -> None:
+def add_condition(message: Any, condition: Condition) -> None:
     """Write one condition, on the composite."""
     written = message.conditions.add(type=condition.type, reason=condition.reason)
     written.status = messages.STATUS_TRUE if condition.status else messages.STATUS_FALSE

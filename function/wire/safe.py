@@ -6,14 +6,15 @@ answered with the requirements and with everything observed as it is; only an er
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from function.exchange import Result, Unreadable
-from function.wire import read, write
-from function.wire.response import Ttl, add_result, envelope, require, serialised
+from function.boundary import Result, Unreadable
+from function.wire import messages, write
+from function.wire.fast import read
+from function.wire.response import Ttl, add_condition, add_result, envelope, require, serialised
 
 if TYPE_CHECKING:
-    from function.exchange import Requirement
+    from function.boundary import Condition, Requirement
     from function.wire.request import Call
 
 # What server-side apply may be sent of an object that was read back: no status, and of the metadata only
@@ -22,15 +23,35 @@ _TOP = ("apiVersion", "kind", "spec")
 _METADATA = ("annotations", "labels", "name", "namespace")
 
 
-def encode_keeping(call: Call, requirements: tuple[Requirement, ...], message: str, ttl: Ttl) -> bytes:
-    """Return an answer that says `message` and removes nothing, whatever was observed."""
-    undelivered = not all(each.delivered(call.request) for each in requirements)
+class InternalError(Protocol):
+    """What to say (`function.fail_static`); what stays is decided here, without decoding an object."""
+
+    @property
+    def requirements(self) -> tuple[Requirement, ...]:
+        """What the handler declares."""
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Every condition of the handler, False."""
+
+    @property
+    def message(self) -> str:
+        """The one sentence that the client learns."""
+
+    @property
+    def undelivered(self) -> bool:
+        """Whether something declared is missing."""
+
+
+def encode_internal_error(call: Call, error: InternalError, ttl: Ttl) -> bytes:
+    """Return an answer that removes nothing, whatever was observed: not Ready, with every condition."""
     response = envelope(call, ttl.pending)
-    require(response, call, requirements)
-    severity = "FATAL"
-    if undelivered and _keep_observed(call, response):
-        severity = "WARNING"
-    add_result(response, Result(severity, "InternalError", message))
+    require(response, call, error.requirements)
+    response.desired.composite.ready = messages.READY_FALSE
+    for condition in error.conditions:
+        add_condition(response, condition)
+    survives = error.undelivered and _keep_observed(call, response)
+    add_result(response, Result("WARNING" if survives else "FATAL", "InternalError", error.message))
     return serialised(response)
 
 

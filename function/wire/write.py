@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from function.exchange import Plain
+    from function.boundary import Plain
 
 _double = Packed("<cd").pack
 _NULL, _TRUE, _FALSE = b"\x08\x00", b"\x20\x01", b"\x20\x00"

@@ -17,7 +17,7 @@ from tests.cli.command import run
 ROOT = Path(__file__).parents[2]
 
 PAGES = ["README.md", "CONTRIBUTING.md", "example/README.md", "example/functions.yaml", "docs"]
-HEAVY = ("celpy", "grpc", "pydantic", "rich", "yaml", "function.pipeline", "function.scheduler")
+HEAVY = ("celpy", "grpc", "pydantic", "rich", "yaml", "function.deployment.handler", "function.scheduler")
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)

@@ -223,7 +223,7 @@ def test_a_thousand_clusters_scroll(tmp_path: Path) -> None:
 
 
 def test_every_reason_code_that_is_linked_is_explained() -> None:
-    from function.scheduler.reason import Reason
+    from function.api.reasons import Reason
 
     headings = re.findall(r"^### (\w+)$", (ROOT / "docs" / "reasons.md").read_text(), re.MULTILINE)
     assert headings == [each.name for each in Reason]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from function import wire
-from function.fn import Function
 from function.record import Recorder, Recording, dumped, loaded, redacted_request
+from function.runner import Function
 from tests.cli.command import run
 from tests.support import build
 from tests.support.generate import world

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from function import pipeline
-from function.exchange import PlainDocument, Unreadable
+from function.boundary import PlainDocument, Unreadable
+from function.deployment import handler
 from tests.part2.cases import ask, clusters
 from tests.support import build
 from tests.support.drive import of_core, run
@@ -142,7 +142,7 @@ def test_a_replica_that_cannot_be_read_in_whole(*, observed: bool, emitted: set[
         required={**plain.required, "all-replicas": (Damaged(own),)},
         observed={key: Damaged(own) for key in plain.observed},
     )
-    assert set(of_core(pipeline.run(request)).replicas) == emitted, reason
+    assert set(of_core(handler.run(request)).replicas) == emitted, reason
 
 
 @pytest.mark.parametrize(("key", "kind"), [("replica-a-0", "ConfigMap"), ("replica-!", "ModelReplica")])

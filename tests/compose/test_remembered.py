@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from function import pipeline, wire
+from function import wire
 from function.api import ModelDeployment
-from function.compose import remembered
-from function.compose.size import largest
-from function.reuse import Memory, Session
+from function.boundary.parse_cache import Memory, Session
+from function.deployment import handler
+from function.deployment.compose import remembered
+from function.deployment.compose.size import largest
 from tests.support import build
 from tests.support.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from function.exchange import Desired
+    from function.boundary import Desired
 
 Plain = dict[str, Any]
 
@@ -43,7 +44,7 @@ def desired(world: World, memory: Memory, *, annotated: bool = False) -> Mapping
     """Ask, and write the answer; return what is desired."""
     made = world.but(input={**INPUT, "overcommit": "Yield"}) if annotated else world
     call = wire.decode(made.message().SerializeToString())
-    response = pipeline.run(call.request, reuse=Session(memory, pipeline.ROOM))
+    response = handler.run(call.request, reuse=Session(memory, handler.GROWTH))
     wire.encode(call, response, wire.Ttl())
     return response.desired
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from function.compose.size import LIMIT, OVERHEAD, room_for
+from function.deployment.compose.size import LIMIT, OVERHEAD, room_for
 from tests.explain.scarce import decide
 from tests.support import build
 from tests.support.drive import run, run_bytes
@@ -20,8 +20,8 @@ def room(engines: list[Plain], running: int = 0) -> int:
     """Say how many replicas of these engines may be added to those that run."""
     deployment = build.deployment(replicas=1, engines=engines)
     own = [build.replica(deployment, "a", index, pools="p") for index in range(running)]
-    question = decide(World(deployment, [CLUSTER], own, build.observed(*own))).question
-    return room_for(question.deployment, question.fleet)
+    inputs = decide(World(deployment, [CLUSTER], own, build.observed(*own))).inputs
+    return room_for(inputs.deployment, inputs.fleet)
 
 
 def one(*selectors: str, image: str = "i") -> Plain:
@@ -58,8 +58,8 @@ def test_the_largest_alternative_decides() -> None:
     deployment = build.deployment(engines=[one()])
     large = [one(image="i" * 200_000)]
     deployment["spec"]["template"]["spec"]["alternatives"] = [{"name": "large", "engines": large}]
-    question = decide(World(deployment, [CLUSTER])).question
-    assert room_for(question.deployment, question.fleet) == room(large)
+    inputs = decide(World(deployment, [CLUSTER])).inputs
+    assert room_for(inputs.deployment, inputs.fleet) == room(large)
 
 
 def test_with_the_room_used_up_the_answer_fits_in_four_mebibytes_on_the_wire() -> None:

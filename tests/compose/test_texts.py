@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from function.compose.notes import noted
+from function.deployment.compose.notes import noted
 from tests.explain.scarce import decide
 from tests.part2.cases import ask, clusters
 from tests.support import build

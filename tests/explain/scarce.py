@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from function import pipeline
+from function.deployment import handler
 from tests.support import generate
 from tests.support.parts import requests_of
 
@@ -29,7 +29,7 @@ def world(seed: int) -> World:
 
 def decide(made: World) -> Decision:
     """Return the decision on a world."""
-    decision = pipeline.run(made.request()).decision
+    decision = handler.forecast(made.request()).decision
     assert decision is not None
     return decision
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from function.explain.hints import SHOWN, TRIES, hints
+from function.deployment.explain.hints import SHOWN, TRIES, hints
 from tests.explain import scarce
 from tests.explain.cases import CASES, EIGHTY, here, one, placing, wants
 from tests.support import build, drive
@@ -104,11 +104,11 @@ def test_none_when_nothing_is_missing() -> None:
 
 
 def test_few_are_tried_and_fewer_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    from function.explain import hints as module
+    from function.deployment.explain import hints as module
 
     tried = []
     real = module.schedule
-    monkeypatch.setattr(module, "schedule", lambda question: tried.append(1) or real(question))
+    monkeypatch.setattr(module, "schedule", lambda inputs: tried.append(1) or real(inputs))
     clusters = [build.cluster(f"c{n}", [build.pool(f"p{m}", n) for m in range(4)]) for n in range(30)]
     spread = placing(wants(build.request("gpu", 8), replicas=200), maxReplicasPerCluster=1)
     found = told(World(spread, clusters, [], {}))

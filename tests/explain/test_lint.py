@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from function.explain.lint import lint
+from function.deployment.explain.lint import lint
 from tests.explain import scarce
 from tests.explain.cases import EIGHTY, here, one, wants
 from tests.support import build
@@ -66,7 +66,7 @@ CASES = [
 
 def findings(made: Plain, *clusters: Plain) -> list[tuple[str, str]]:
     """Return codes and messages of the findings."""
-    return [(each.code, each.message) for each in lint(scarce.decide(one(made, *clusters)).question)]
+    return [(each.code, each.message) for each in lint(scarce.decide(one(made, *clusters)).inputs)]
 
 
 @pytest.mark.parametrize(("selector", "code", "message"), CASES, ids=[each[1] for each in CASES])

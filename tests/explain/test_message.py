@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from function.explain.message import histogram, unplaced
+from function.deployment.explain.message import histogram, unplaced
 from tests.explain import scarce
 from tests.explain.cases import CASES, EIGHTY, wants
 from tests.support import build, drive, scale

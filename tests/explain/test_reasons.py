@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from function.scheduler.reason import Reason
+from function.api.reasons import Reason
 from tests.explain.cases import CASES
 from tests.support import drive
 
@@ -18,7 +18,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
 def test_each_reason_is_produced_and_said(code: str) -> None:
     case = CASES[code]()
     answer = drive.run(case.world, level="plain")
-    rejections = answer.raw.decision.rejections
+    rejections = answer.decision.rejections
     assert {name: each.reason.name for name, each in rejections.items()} == {"here": code}
     assert case.says in answer.conditions["ReplicasScheduled"][2]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from function.explain.clusters import OTHERS
-from function.explain.remedies.requests import source_of
-from function.explain.report import LIMIT
+from function.deployment.explain.clusters import OTHERS
+from function.deployment.explain.remedies.requests import source_of
+from function.deployment.explain.report import LIMIT
 from tests.explain import scarce
 from tests.explain.cases import CASES, EIGHTY, here, one, wants
 from tests.support import build, drive, scale
@@ -190,10 +190,8 @@ def test_a_rejection_of_an_alternative_says_which_and_shows_its_own_selector() -
     small = here(build.pool("p", 2, [build.gpu(memory="40Gi")]))
     decision = scarce.decide(one(made, small))
     assert decision.places is not None
-    found = [each.rejection for _, each in decision.places.on_pools(decision.question.fleet.clusters["here"])]
-    told = [
-        (leaf.alternative, leaf.reason.name, source_of(decision.question, leaf)) for leaf in found if leaf
-    ]
+    found = [each.rejection for _, each in decision.places.on_pools(decision.inputs.fleet.clusters["here"])]
+    told = [(leaf.alternative, leaf.reason.name, source_of(decision.inputs, leaf)) for leaf in found if leaf]
     assert told == [("", "NoMatchingDevice", EIGHTY), ("large", "DeviceCountShort", "")]
     assert decision.rejections["here"].alternative == "large"
 

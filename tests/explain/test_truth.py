@@ -7,34 +7,34 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from function.api.reasons import Reason
 from function.api.taints import untolerated
-from function.explain.clusters import Survey, Verdict
-from function.explain.hints import hints
-from function.explain.message import histogram
-from function.explain.remedies.requests import source_of
-from function.scheduler.reason import Reason
+from function.deployment.explain.clusters import Survey, Verdict
+from function.deployment.explain.hints import hints
+from function.deployment.explain.message import histogram
+from function.deployment.explain.remedies.requests import source_of
 from tests.explain import scarce
 from tests.support import scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from function.api.reasons import Rejection
     from function.scheduler.decision import Decision
-    from function.scheduler.reason import Rejection
     from tests.support.world import World
 
 Remedy = tuple[str, "World"]
 
 
 def _tolerated(made: World, decision: Decision, name: str, _: Rejection) -> None:
-    question = decision.question
-    taints = question.fleet.clusters[name].spec.taints
-    for taint in untolerated(taints, question.deployment.template.tolerations):
+    inputs = decision.inputs
+    taints = inputs.fleet.clusters[name].spec.taints
+    for taint in untolerated(taints, inputs.deployment.template.tolerations):
         scarce.tolerate(made, taint.key, taint.value, taint.effect)
 
 
 def _labelled(made: World, decision: Decision, name: str, _: Rejection) -> None:
-    wanted = decision.question.deployment.template.cluster_selector.match_labels
+    wanted = decision.inputs.deployment.template.cluster_selector.match_labels
     scarce.cluster_of(made, name)["metadata"]["labels"] |= dict(wanted)
 
 
@@ -98,7 +98,7 @@ def test_the_missing_nodes_are_what_is_missing(number: int) -> None:
     tried = 0
     for seed in scale.batch(number, quick=240, gate=4_000):
         decision = scarce.decide(scarce.world(seed))
-        if len(decision.question.deployment.shapes[0].engines) > 1 or decision.places is None:
+        if len(decision.inputs.deployment.shapes[0].engines) > 1 or decision.places is None:
             continue
         for name, found in decision.rejections.items():
             if found.reason is not Reason.InsufficientNodes:
@@ -123,7 +123,7 @@ def test_the_selector_that_is_blamed_is_the_one_in_the_way(number: int) -> None:
         decision = scarce.decide(scarce.world(seed))
         for name, found in decision.survey().items():
             for leaf in found.leaves:
-                source = source_of(decision.question, leaf)
+                source = source_of(decision.inputs, leaf)
                 if leaf.reason is not Reason.NoMatchingDevice or source in ("", "true"):
                     continue
                 made = scarce.world(seed)
@@ -165,8 +165,8 @@ def test_counts_add_up_to_the_fleet(number: int) -> None:
         decision = scarce.decide(scarce.world(seed))
         if decision.places is None:
             continue
-        survey, fleet = Survey.of(decision), decision.question.fleet
-        listed = {*fleet.clusters, *fleet.broken}
+        survey, fleet = Survey.of(decision), decision.inputs.fleet
+        listed = {*fleet.clusters, *fleet.unreadable}
         assert set(survey.rejections) <= listed
         able = [name for name in listed if name not in survey.rejections]
         assert sum(histogram(survey.rejections).values()) + len(able) == len(listed)

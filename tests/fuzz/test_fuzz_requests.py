@@ -11,8 +11,9 @@ import pytest
 from google.protobuf.message import DecodeError
 
 from function import wire
-from function.fn import SORRY, Function
-from function.reuse import Memory
+from function.boundary.parse_cache import Memory
+from function.fail_static import INTERNAL_ERROR_TEXT
+from function.runner import Function
 from tests.fuzz.mutate import mutated, mutated_bytes, mutated_world
 from tests.support import drive, generate, law, scale
 
@@ -68,7 +69,7 @@ def test_the_same_through_the_wire(number: int, function: Function) -> None:
         if too_deep(content):
             continue
         answer = drive.answer(drive.pb.RunFunctionResponse.FromString(function.answer(content)))
-        assert all(message != SORRY for _, _, message in answer.events), f"seed {seed}"
+        assert all(message != INTERNAL_ERROR_TEXT for _, _, message in answer.events), f"seed {seed}"
         told = law.unexplained(world, answer)
         if told:
             pytest.fail(f"seed {seed}: {told}", pytrace=False)
@@ -123,5 +124,5 @@ def test_mutated_bytes_are_answered_or_refused(number: int, function: Function) 
         except wire.Malformed:
             refused += 1
             continue
-        assert all(each.message != SORRY for each in response.results), f"seed {seed}"
+        assert all(each.message != INTERNAL_ERROR_TEXT for each in response.results), f"seed {seed}"
     assert refused

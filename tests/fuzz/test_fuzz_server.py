@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from function.fn import SORRY
+from function.fail_static import INTERNAL_ERROR_TEXT
 from tests.fuzz.mutate import mutated_bytes
 from tests.serve.server import PATIENCE, Server, health, request, run, runner
 from tests.support import drive, generate, scale
@@ -35,7 +35,7 @@ def outcome(call: Callable[..., bytes], content: bytes) -> str:
     except grpc.RpcError as error:
         return str(error.code().name)
     response = drive.pb.RunFunctionResponse.FromString(answer)
-    return "failed" if any(each.message == SORRY for each in response.results) else "answered"
+    return "failed" if any(each.message == INTERNAL_ERROR_TEXT for each in response.results) else "answered"
 
 
 def test_mutated_requests_leave_the_server_as_it_was() -> None:

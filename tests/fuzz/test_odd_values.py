@@ -130,7 +130,7 @@ def verdict(answer: Answer) -> str:
     """Return what became of cluster `b`."""
     if "replica-b-0" in answer.desired:
         return OPEN
-    return str(answer.raw.decision.rejections["b"].reason.name)
+    return str(answer.decision.rejections["b"].reason.name)
 
 
 @pytest.mark.parametrize("case", CLUSTERS, ids=lambda case: f"{case.path}={str(case.value)[:20]}")

@@ -10,17 +10,17 @@ import pytest
 import structlog
 from crossplane.function.proto.v1 import run_function_pb2 as pb
 
-from function.exchange import PlainDocument, Request
-from function.fn import Function
+from function.boundary import PlainDocument, Request
 from function.operations import handler
 from function.operations.state import ANNOTATION, FLEET, WATCHED
+from function.runner import Function
 from tests.support import build
 from tests.support.crossplane import Step, run_step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from function.exchange import Response
+    from function.boundary import Response
 
 Plain = dict[str, Any]
 

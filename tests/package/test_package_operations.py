@@ -8,9 +8,9 @@ import click
 import yaml
 
 from example.caller import ROOT
+from function.boundary.parse_cache import Memory
 from function.main import main
 from function.metrics import Metrics
-from function.reuse import Memory
 
 TEXT = (ROOT / "docs" / "operations.md").read_text()
 ELSEWHERE = {"--version", "--help"}

@@ -117,7 +117,7 @@ class Case:
         """Ask, and compare."""
         answer = self.answer()
         assert where(answer) == sorted(self.on), (self.reason, answer.conditions)
-        decision = getattr(answer.raw, "decision", None)
+        decision = answer.decision
         if decision is not None:
             found = {name: each.reason.name for name, each in decision.rejections.items()}
             assert {name: found.get(name, "") for name in self.why} == self.why, self.reason

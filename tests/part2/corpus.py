@@ -15,11 +15,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from function.pipeline import run
+from function.deployment.handler import run
 from tests.support.generate import world
 
 if TYPE_CHECKING:
-    from function.exchange import Requirement, Response
+    from function.boundary import Requirement, Response
 
 FILE = Path(__file__).with_name("corpus.txt")
 SIZE = 1_200

@@ -12,8 +12,8 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from function.exchange import PlainDocument, Request, Response
-from function.pipeline import run
+from function.boundary import PlainDocument, Request, Response
+from function.deployment.handler import run
 from tests.support import build
 
 Plain = dict[str, Any]

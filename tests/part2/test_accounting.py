@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from function.scheduler.accounting import Gangs, Kind, Packing, gang, total
+from function.scheduler.capacity.device_accounting import Gangs, Kind, Packing, gang, total
 from tests.part2.packings import Gangs as Plain
 from tests.part2.packings import Pod, strands
 from tests.support.scale import count

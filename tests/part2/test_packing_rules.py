@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from function.scheduler.accounting import (
+from function.scheduler.capacity.device_accounting import (
     Gangs,
     Kind,
     Load,
@@ -216,7 +216,7 @@ def test_only_what_a_claim_can_bind_is_counted() -> None:
         build.nic(2, claim="DRA"),
     ]
     fleet = [one("a", pools=[build.pool("p", 2, devices)], accounting="Device")]
-    [pool] = decide(World(ask(), fleet)).question.fleet.clusters["a"].pools
+    [pool] = decide(World(ask(), fleet)).inputs.fleet.clusters["a"].pools
     assert kinds_of(pool) == (Kind("gpu.nvidia.com", 8), Kind("rdma.dra.net", 2))
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from function.exchange import PlainDocument, Request
-from function.pipeline import run
+from function.boundary import PlainDocument, Request
+from function.deployment.handler import run
 from tests.part2.cases import Case, ask, clusters, one
 from tests.support import build
 from tests.support.drive import Answer, of_core
@@ -209,7 +209,7 @@ def test_with_minreplicas_met_partial_placement_is_a_success() -> None:
 )
 def test_below_minreplicas_nothing_is_replaced_either(nodes: int, replaced: int, reason: str) -> None:
     running = own(build.deployment("my-model", 4, OLD["spec"]["template"]["spec"]["engines"]), "a")
-    decision = Case(reason, clusters(a=nodes), FOUR, [], running=running).answer().raw.decision
+    decision = Case(reason, clusters(a=nodes), FOUR, [], running=running).answer().decision
     assert sum(each.replaces is not None for each in decision.placed) == replaced, reason
     assert bool(decision.held) == (not replaced), reason
 

@@ -24,7 +24,7 @@ def unexplained(world: World, answer: Answer) -> Iterator[str]:
 
 def unrecorded(world: World, answer: Answer) -> Iterator[str]:
     """Yield the replicas that leave without a reason on record."""
-    decision = getattr(answer.raw, "decision", None)
+    decision = answer.decision
     if decision is None:
         return
     recorded = {str(each.own.key) for each in decision.dropped}

@@ -48,7 +48,7 @@ def overcharged(world: World, answer: Answer) -> Iterator[str]:
     for key, each in answer.replicas.items():
         added += stamped(each) - own.get(key, Counter())
     spared: Counter[Where] = Counter()
-    for each in getattr(getattr(answer.raw, "decision", None), "placed", ()):
+    for each in getattr(answer.decision, "placed", ()):
         if each.replaces is not None:
             key = f"replica-{each.identity.cluster}-{each.identity.index}"
             spared += own[str(each.replaces.key)] & stamped(answer.desired[key])

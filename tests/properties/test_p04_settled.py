@@ -39,7 +39,7 @@ def doubles(world: World) -> bool:
 
 def outlives(answer: Answer) -> bool:
     """Say whether a replica is replaced that Crossplane has not observed, and so does not delete."""
-    placed = answer.raw.decision.placed if answer.raw.decision else ()
+    placed = answer.decision.placed if answer.decision else ()
     return any(each.replaces is not None and not each.replaces.observed for each in placed)
 
 

@@ -46,7 +46,7 @@ def dead_ends(world: World, answer: Answer) -> Iterator[str]:
 
 def uneven(world: World, answer: Answer) -> Iterator[str]:
     """A cluster that could take one more at the end could have taken any that went elsewhere."""
-    replaced = getattr(getattr(answer.raw, "decision", None), "placed", ())
+    replaced = getattr(answer.decision, "placed", ())
     if not new(world, answer) or any(each.replaces is not None for each in replaced):
         return
     scheduler = Scheduler(read_facts.read(apply(world, answer)))

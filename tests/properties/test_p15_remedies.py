@@ -88,7 +88,7 @@ REMEDIES: dict[str, Callable[[World, Plain], Any]] = {
 
 def headlines(answer: Answer) -> dict[str, str]:
     """Return the headline reason of each cluster that was rejected."""
-    decision = answer.raw.decision
+    decision = answer.decision
     return {} if decision is None else {name: each.reason.name for name, each in decision.rejections.items()}
 
 
@@ -123,7 +123,7 @@ def test_a_cluster_is_rejected_if_and_only_if_it_has_a_reason(number: int) -> No
     """While something is missing for want of a place, no cluster is without a reason."""
 
     def silent(world: World, _: Answer) -> Iterator[str]:
-        decision = run(world, level="plain").raw.decision
+        decision = run(world, level="plain").decision
         if decision is None or decision.total >= decision.wanted or decision.stopped or not world.clusters:
             return
         for each in world.clusters:

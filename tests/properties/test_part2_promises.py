@@ -16,7 +16,7 @@ import pytest
 
 from function.api import InferenceCluster, ModelCache, ModelDeployment
 from function.api.replica import parse
-from function.exchange import PlainDocument
+from function.boundary import PlainDocument
 from function.scheduler.decision import Cause
 from function.verify import Decided, State, check
 from tests.oracle import facts as read_facts
@@ -150,7 +150,7 @@ def _unnoted(answer: Answer) -> dict[str, Plain]:
 
 def ready_yields(world: World, answer: Answer) -> Iterator[str]:
     """Only one that lives and never was Ready yields, and only where that is asked for."""
-    for each in getattr(getattr(answer.raw, "decision", None), "dropped", ()):
+    for each in getattr(answer.decision, "dropped", ()):
         if each.cause is not Cause.Yielded:
             continue
         seen = each.own.replica
@@ -209,7 +209,7 @@ def ours(world: World, answer: Answer) -> Iterator[str]:
 
 def survivors(world: World, answer: Answer) -> dict[str, Plain]:
     """Return what of the own replicas stays, or makes room only for its replacement."""
-    replaced = {each.replaces.key for each in answer.raw.decision.placed if each.replaces is not None}
+    replaced = {each.replaces.key for each in answer.decision.placed if each.replaces is not None}
     own = {str(each.key): each.plain for each in read_facts.read(world).own}
     return {
         key: answer.desired.get(key, each)
@@ -301,7 +301,7 @@ def test_the_worlds_are_worth_looking_at() -> None:
     for seed in range(240):
         world = generate.world(seed, OPTED)
         seen.update(_fields([world.deployment["spec"], world.input or {}]))
-        decision = run(world).raw.decision
+        decision = run(world).decision
         if decision is not None:
             seen.update(
                 placed=len(decision.placed),

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from function import pipeline, wire
-from function.fn import Function
-from function.reuse import Memory
+from function import wire
+from function.boundary.parse_cache import Memory
+from function.deployment import handler
+from function.runner import Function
 from function.wire import write
 from tests.properties.worlds import each_batch
 from tests.support import generate, scale
@@ -28,7 +29,7 @@ from tests.support.encode import encoded
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from function.exchange import Response
+    from function.boundary import Response
     from tests.support.world import World
 
 Plain = dict[str, Any]
@@ -214,7 +215,7 @@ def test_a_memory_that_looks_at_less_would_be_caught(left_out: str, *, caught: b
 def differs(seed: int, memory: Careless) -> bool:
     """Say whether the answers of an episode are others with such a memory."""
     requests = [wire.decode(content).request for content in episode(seed)]
-    return any(not alike(pipeline.run(each, reuse=memory), pipeline.run(each)) for each in requests)
+    return any(not alike(handler.run(each, reuse=memory), handler.run(each)) for each in requests)
 
 
 def alike(one: Response, other: Response) -> bool:

@@ -15,8 +15,8 @@ import pytest
 
 from bench.encode import Requests
 from bench.fleets import Fleet, Size, churn, fleet
-from function.fn import Function
-from function.reuse import Memory
+from function.boundary.parse_cache import Memory
+from function.runner import Function
 from tests.support import drive
 
 SMALL, DOUBLE = Size(40, 4, 200), Size(80, 4, 400)

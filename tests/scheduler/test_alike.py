@@ -9,9 +9,9 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from function.api.devices import Device
-from function.scheduler.alike import WORTH, Alike
-from function.scheduler.reason import Rejection
-from function.scheduler.resolve import Match, resolve, resolve_every
+from function.api.reasons import Rejection
+from function.scheduler.matching.devices import Match, resolve, resolve_every
+from function.scheduler.matching.equivalence import WORTH, Alike
 from tests.explain.scarce import decide
 from tests.part2.cases import ask, one, single
 from tests.support import build
@@ -96,13 +96,13 @@ def test_lists_that_are_alike_match_alike(requests: list[Plain], constraints: li
     draw = Random(seed)
     named = [{**each, "name": name} for name, each in zip(("gpu", "nic"), requests, strict=False)]
     engine = single(*named, constraints=constraints)
-    question = decide(World(ask(engines=[engine]), [one("a")])).question
-    [member] = question.deployment.shapes[0].engines[0].members
-    alike = Alike(question)
+    inputs = decide(World(ask(engines=[engine]), [one("a")])).inputs
+    [member] = inputs.deployment.shapes[0].engines[0].members
+    alike = Alike(inputs)
 
     def every(devices: list[Device]) -> list[object]:
-        ways, _ = resolve_every(question.selectors, member, devices, steps=1_000)
-        return [told(each) for each in (resolve(question.selectors, member, devices, steps=1_000), *ways)]
+        ways, _ = resolve_every(inputs.selectors, member, devices, steps=1_000)
+        return [told(each) for each in (resolve(inputs.selectors, member, devices, steps=1_000), *ways)]
 
     shared = 0
     for _ in range(100):
@@ -117,12 +117,12 @@ def test_lists_that_are_alike_match_alike(requests: list[Plain], constraints: li
 
 def test_a_long_list_is_like_no_other() -> None:
     """Comparing hundreds of entries under every selector would take longer than is saved."""
-    question = decide(World(ask(engines=[single(build.request("gpu", 1))]), [one("a")])).question
+    inputs = decide(World(ask(engines=[single(build.request("gpu", 1))]), [one("a")])).inputs
     long, again, short = (
         [Device.parse({**build.gpu(8), "name": f"gpu{at}"}) for at in range(number)]
         for number in (WORTH + 1, WORTH + 1, WORTH)
     )
-    alike = Alike(question)
+    alike = Alike(inputs)
     assert alike.of(long) == alike.of(long)
     assert alike.of(long) != alike.of(again)
     assert alike.of(short) == alike.of(again[:WORTH])

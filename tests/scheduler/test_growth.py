@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from function.scheduler.capacity.ledger import Ledger
 from function.scheduler.decision import Mismatch
-from function.scheduler.ledger import Ledger
 from tests.explain.scarce import decide
 from tests.part2.cases import ask, one
 from tests.support import build

@@ -33,7 +33,7 @@ def test_headroom(
     assert places is not None
     before = places.rejections()
     for _ in range(2):
-        cluster = decision.question.fleet.clusters["a"]
+        cluster = decision.inputs.fleet.clusters["a"]
         assert places.headroom(cluster, limit) == found, reason
         assert (decision.ledger.free("a", "p0"), places.tally["a"]) == (nodes - 1, 1)
         assert places.rejections() == before

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from function.scheduler.reason import Reason, Rejection
+from function.api.reasons import Reason, Rejection
 from tests.explain.scarce import decide
 from tests.part2.cases import ask, clusters
 from tests.support import build

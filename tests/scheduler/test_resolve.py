@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from function.scheduler.reason import Reason, Rejection, combined
-from function.scheduler.resolve import Match, resolve, resolve_every
+from function.api.reasons import Reason, Rejection, combined
+from function.scheduler.matching.devices import Match, resolve, resolve_every
 from tests.explain.scarce import decide
 from tests.part2.cases import ask, one, single
 from tests.support import build
@@ -38,9 +38,9 @@ def publishing(name: str, attribute: str, value: str) -> Plain:
 def asked(requests: list[Plain], devices: list[Plain], **selector: Any) -> tuple[Any, Any, Any]:
     """The compiled selectors, the member and the devices of the pool."""
     fleet = [one("a", pools=[build.pool("p0", 1, devices)])]
-    question = decide(World(ask(engines=[single(*requests, **selector)]), fleet)).question
-    [engine] = question.deployment.shapes[0].engines
-    return question.selectors, engine.members[0], question.fleet.clusters["a"].pools[0].devices
+    inputs = decide(World(ask(engines=[single(*requests, **selector)]), fleet)).inputs
+    [engine] = inputs.deployment.shapes[0].engines
+    return inputs.selectors, engine.members[0], inputs.fleet.clusters["a"].pools[0].devices
 
 
 def names(found: Match) -> str:

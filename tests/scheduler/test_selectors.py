@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from function.scheduler import selectors
+from function.scheduler.matching import selectors
 from tests.explain.scarce import decide
 from tests.part2.cases import ask, clusters, single
 from tests.support import build
@@ -71,7 +71,7 @@ DEVICE = f"{MEMBERS}.devices"
     ],
 )
 def test_where_a_selector_stands(deployment: Plain, path: str, *, cluster_level: bool) -> None:
-    [found] = decide(World(deployment, clusters(a=1))).question.selectors.invalid
+    [found] = decide(World(deployment, clusters(a=1))).inputs.selectors.invalid
     assert (found.path, found.cluster_level) == (path, cluster_level)
 
 
@@ -96,7 +96,7 @@ def test_the_selectors_of_a_deployment_have_a_length_together(
 ) -> None:
     monkeypatch.setattr(selectors, "MOST", 1_000)
     decision = decide(lengthy(count, length))
-    found = decision.question.selectors.invalid
+    found = decision.inputs.selectors.invalid
     assert len(found) == beyond, reason
     assert all("1:1: the selectors of a deployment have over 1000 characters" in str(e.error) for e in found)
     assert len(decision.placed) == (0 if beyond else 1)
@@ -104,11 +104,11 @@ def test_the_selectors_of_a_deployment_have_a_length_together(
 
 def test_there_is_room_for_many() -> None:
     assert (selectors.MOST, selectors.EACH) == (131_072, 100)
-    assert not decide(lengthy(800, 60)).question.selectors.invalid
+    assert not decide(lengthy(800, 60)).inputs.selectors.invalid
 
 
 def test_a_selector_stated_twice_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selectors, "MOST", 1_000)
     long = request(*["true".ljust(800)] * 20)
     decision = decide(World(ask(engines=[single(long)]), clusters(a=1)))
-    assert (decision.question.selectors.invalid, len(decision.placed)) == ([], 1)
+    assert (decision.inputs.selectors.invalid, len(decision.placed)) == ([], 1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from function.scheduler.reason import Reason, Rejection
+from function.api.reasons import Reason, Rejection
 from tests.explain.scarce import decide
 from tests.part2.cases import ask, one, single
 from tests.support import build
@@ -203,7 +203,7 @@ def test_every_engine_on_every_pool_is_told_in_order() -> None:
     pools = [build.pool("p0", 1), build.pool("p1", 9), build.pool("p2", 9, [NIC])]
     decision = decide(World(ask(engines=[engine("x", copies=2), engine("y")]), [one("a", pools=pools)]))
     assert decision.places is not None
-    cluster = decision.question.fleet.clusters["a"]
+    cluster = decision.inputs.fleet.clusters["a"]
     found = [each for _, each in decision.places.on_pools(cluster)]
     assert [(each.engine, each.pools, each.nodes) for each in found] == [
         ("x", ("p0",), 2),
@@ -264,7 +264,7 @@ def test_a_pool_that_would_strand_a_member_says_which() -> None:
     published = [build.pool("p0", 9, [build.gpu(), build.nic()]), build.pool("p1", 0, [build.gpu(), NIC])]
     decision = decide(World(ask(engines=[gang()]), [one("a", pools=published)]))
     assert decision.places is not None
-    first, second = decision.places.on_pools(decision.question.fleet.clusters["a"])
+    first, second = decision.places.on_pools(decision.inputs.fleet.clusters["a"])
     assert first[1].rejection == Rejection(
         Reason.NothingClaimable,
         detail="could bind a device on another pool",

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from example import caller
-from function.exchange import PlainDocument, Request, Response
-from function.pipeline import run
+from function.boundary import PlainDocument, Request, Response
+from function.deployment.handler import run
 from tests.schema.admission import refusals
 from tests.schema.crds import schema_of
 from tests.schema.test_schema_docs import BLOCKS, PLACES, whole

@@ -13,30 +13,31 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from function import fn, main, pipeline
+from function import main, runner
+from function.deployment import handler
 
 if TYPE_CHECKING:
-    from function.exchange import Request, Response, Reuse
+    from function.boundary import Request, Response, Reuse
 
 SECONDS = float(os.environ.get("PROGRAM_SECONDS", "1"))
 
 
 def slow(request: Request, *, reuse: Reuse) -> Response:
     time.sleep(SECONDS)
-    return pipeline.run(request, reuse=reuse)
+    return handler.run(request, reuse=reuse)
 
 
 def busy(request: Request, *, reuse: Reuse) -> Response:
     until = time.thread_time() + SECONDS
     while time.thread_time() < until:
         sum(number * number for number in range(1000))
-    return pipeline.run(request, reuse=reuse)
+    return handler.run(request, reuse=reuse)
 
 
 def gate(request: Request, *, reuse: Reuse) -> Response:
     while not Path(os.environ["PROGRAM_GATE"]).exists():
         time.sleep(0.01)
-    return pipeline.run(request, reuse=reuse)
+    return handler.run(request, reuse=reuse)
 
 
 def crash(request: Request, *, reuse: Reuse) -> Response:
@@ -46,5 +47,5 @@ def crash(request: Request, *, reuse: Reuse) -> Response:
 
 if __name__ == "__main__":
     run = {"slow": slow, "busy": busy, "gate": gate, "crash": crash}[sys.argv.pop(1)]
-    fn.Function = functools.partial(fn.Function, run=run)  # type: ignore[misc,assignment]
+    runner.Function = functools.partial(runner.Function, run=run)  # type: ignore[misc,assignment]
     main.main()

@@ -9,8 +9,9 @@ import structlog
 from crossplane.function.proto.v1 import run_function_pb2 as pb
 
 from function import wire
-from function.exchange import Desired, Requirement, Response
-from function.fn import SORRY, Function
+from function.boundary import Desired, Requirement, Response
+from function.fail_static import INTERNAL_ERROR_TEXT
+from function.runner import Function
 from tests.serve.server import request
 
 if TYPE_CHECKING:
@@ -62,9 +63,9 @@ def ask(run: Any, content: bytes) -> tuple[pb.RunFunctionResponse, list[Any]]:
 )
 def test_an_error_is_one_fixed_sentence(run: Any, reason: str) -> None:
     response, lines = ask(run, delivered("clusters", "all-replicas"))
-    assert [(each.severity, each.message) for each in response.results] == [(pb.SEVERITY_FATAL, SORRY)], (
-        reason
-    )
+    assert [(each.severity, each.message) for each in response.results] == [
+        (pb.SEVERITY_FATAL, INTERNAL_ERROR_TEXT)
+    ], reason
     assert not response.HasField("requirements")
     (line,) = lines
     assert line["event"] == "failed"

@@ -14,8 +14,8 @@ import structlog
 from bench.encode import Requests
 from bench.fleets import Size, churn, cluster, fleet, stranger
 from function import wire
-from function.fn import Function
-from function.reuse import Memory
+from function.boundary.parse_cache import Memory
+from function.runner import Function
 from tests.fuzz.mutate import mutated_bytes
 from tests.serve.server import PATIENCE, Server, runner
 from tests.support import generate, scale

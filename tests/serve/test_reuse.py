@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from function.exchange import PlainDocument
-from function.reuse import OVERHEAD, Memory, Session
+from function.boundary import PlainDocument
+from function.boundary.parse_cache import OVERHEAD, Memory, Session
 from function.wire import WireDocument, write
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from crossplane.function.proto.v1 import run_function_pb2 as pb
 
-from function.fn import SORRY
+from function.fail_static import INTERNAL_ERROR_TEXT
 from tests.serve.server import Server, request, run
 
 CANARY = "canary-7f3a9c"
@@ -38,7 +38,7 @@ def test_no_output_holds_a_secret(mode: str) -> None:
     assert CANARY not in output
     response.ClearField("context")  # Not ours: copied through.
     if mode:
-        assert [each.message for each in response.results] == [SORRY]
+        assert [each.message for each in response.results] == [INTERNAL_ERROR_TEXT]
         assert CANARY not in str(response)
         assert "program.py:" in output, "the operator learns where"
         assert "RuntimeError" in output, "and what"

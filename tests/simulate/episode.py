@@ -32,7 +32,7 @@ PATIENCE = 40
 """Rounds of nothing but objects going and replicas starting until all is quiet."""
 
 
-class Broken(AssertionError):
+class UnreadableCluster(AssertionError):
     """A promise was broken."""
 
 
@@ -81,7 +81,7 @@ def check_opted(world: World, answer: Answer) -> None:
         ):
             told += promise(world, answer)
     if told:
-        raise Broken(f"{told}\n{world.dump()}")
+        raise UnreadableCluster(f"{told}\n{world.dump()}")
 
 
 def check(world: World, answer: Answer) -> None:
@@ -94,7 +94,7 @@ def check(world: World, answer: Answer) -> None:
             told += promise(world, answer)
         told += [*gates.barred(world, answer), *gates.dead_ends(world, answer)]
     if told:
-        raise Broken(f"{told}\n{world.dump()}")
+        raise UnreadableCluster(f"{told}\n{world.dump()}")
 
 
 def readable(world: World) -> bool:
@@ -133,7 +133,7 @@ def _live(
         events.reads_catch_up(draw, lived)
         settle(draw, lived, look)
     except AssertionError as broken:
-        raise Broken(f"seed {seed}, after {', '.join(told)}: {broken}") from broken
+        raise UnreadableCluster(f"seed {seed}, after {', '.join(told)}: {broken}") from broken
     return lived
 
 
@@ -142,7 +142,7 @@ def _reconcile(lived: Plane, look: Check) -> list[dict[str, Plain]]:
     for each in lived.deployments:
         lived.reconcile(each, look)
         if each.calls > CALLS + 1:
-            raise Broken(f"{each.calls} calls until the requirements settled")
+            raise UnreadableCluster(f"{each.calls} calls until the requirements settled")
     return [copy.deepcopy(each.desired or {}) for each in lived.deployments]
 
 
@@ -151,10 +151,10 @@ def settle(draw: parts.Source, lived: Plane, look: Check) -> None:
     for _ in range(PATIENCE):
         said = [_reconcile(lived, look) for _ in range(SETTLES + 2)]
         if said[SETTLES - 1] != said[SETTLES] or said[SETTLES] != said[SETTLES + 1]:
-            raise Broken(f"still changing after {SETTLES} reconciles: {_changes(said)}")
+            raise UnreadableCluster(f"still changing after {SETTLES} reconciles: {_changes(said)}")
         if not lived.age() and not events.starts(draw, lived) and not lived.dying:
             return
-    raise Broken(f"no rest after {PATIENCE} rounds")
+    raise UnreadableCluster(f"no rest after {PATIENCE} rounds")
 
 
 def _changes(said: list[list[dict[str, Plain]]]) -> list[list[list[str]]]:

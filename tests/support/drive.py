@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from crossplane.function.proto.v1 import run_function_pb2 as pb
 
-from function import pipeline
+from function.deployment import handler
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from function.exchange import Response, Reuse
+    from function.boundary import Response, Reuse
     from tests.support.world import World
 
 Plain = dict[str, Any]
@@ -42,6 +42,8 @@ class Answer:
     settled: bool | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
     raw: Any = None
+    decision: Any = None
+    """What the response was composed from, at the level of the core."""
 
     @property
     def replicas(self) -> dict[str, Plain]:
@@ -70,7 +72,8 @@ def run(world: World, *, level: str = "", reuse: Reuse | None = None) -> Answer:
     if (level or LEVEL) == "wire":
         return answer(pb.RunFunctionResponse.FromString(run_bytes(world.message().SerializeToString())))
     memory = {} if reuse is None else {"reuse": reuse}
-    return of_core(pipeline.run(world.request(), **memory))
+    made = handler.forecast(world.request(), **memory)
+    return of_core(made.response, made.decision)
 
 
 def run_bytes(request: bytes) -> bytes:
@@ -78,10 +81,10 @@ def run_bytes(request: bytes) -> bytes:
     from function import wire  # the core can be tested before and without the wire
 
     call = wire.decode(request)
-    return wire.encode(call, pipeline.run(call.request), wire.Ttl())
+    return wire.encode(call, handler.run(call.request), wire.Ttl())
 
 
-def of_core(response: Response) -> Answer:
+def of_core(response: Response, decision: Any = None) -> Answer:
     """Return the core's response as an answer."""
     return Answer(
         desired={key: each.resource for key, each in response.desired.items()},
@@ -105,6 +108,7 @@ def of_core(response: Response) -> Answer:
         settled=response.settled,
         counts=dict(response.counts),
         raw=response,
+        decision=decision,
     )
 
 

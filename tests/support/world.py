@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from crossplane.function.proto.v1 import run_function_pb2 as pb
 
-from function.exchange import PlainDocument, Request
+from function.boundary import PlainDocument, Request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,7 +11,7 @@ import yaml
 from crossplane.function.proto.v1 import run_function_pb2 as pb
 
 from example.caller import COMPOSITION
-from function.fn import Function
+from function.runner import Function
 from function.wire.request import REQUIREMENTS_STATED
 from tests.support import build
 from tests.support.crossplane import Step, run_pipeline, run_step

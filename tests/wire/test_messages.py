@@ -12,7 +12,8 @@ from crossplane.function.proto.v1beta1 import run_function_pb2 as beta
 from google.protobuf import json_format, struct_pb2
 
 from function import wire
-from function.exchange import Condition, Desired, Requirement, Response, Result
+from function.boundary import Condition, Desired, Requirement, Response, Result
+from function.fail_static import InternalError, internal_error
 from function.wire import write
 from tests.wire.test_identity import shuffled
 
@@ -219,8 +220,12 @@ def test_a_status_that_is_no_object_is_replaced() -> None:
     assert response.desired.composite.resource == struct({"kind": "X", "status": {"a": 1}})
 
 
+def failure(call: wire.Call, *requirements: Requirement) -> InternalError:
+    return replace(internal_error(call.request, requirements, ("ReplicasReady",)), message="sorry")
+
+
 class TestAnErrorOfOurOwn:
-    """`encode_keeping`: fatal once the requirements were delivered; before, everything observed stays."""
+    """Fatal once the requirements were delivered; before that, everything observed stays."""
 
     OBSERVED: dict[str, Any] = {  # noqa: RUF012 - read only
         "apiVersion": "modelplane.ai/v1alpha1",
@@ -240,7 +245,7 @@ class TestAnErrorOfOurOwn:
 
     def answer(self, asked: pb.RunFunctionRequest) -> pb.RunFunctionResponse:
         call = wire.decode(asked.SerializeToString())
-        kept = wire.encode_keeping(call, (CLUSTERS, CACHE), "sorry", wire.Ttl())
+        kept = wire.encode_internal_error(call, failure(call, CLUSTERS, CACHE), wire.Ttl())
         return pb.RunFunctionResponse.FromString(kept)
 
     def asked(self, *delivered: str) -> pb.RunFunctionRequest:
@@ -255,6 +260,15 @@ class TestAnErrorOfOurOwn:
         response = self.answer(self.asked("clusters", "cache"))
         assert [(each.severity, each.message) for each in response.results] == [(pb.SEVERITY_FATAL, "sorry")]
         assert not response.HasField("requirements"), "nothing is missing, and a fatal answer is the last one"
+
+    @pytest.mark.parametrize("delivered", [(), ("clusters", "cache")])
+    def test_says_so_in_every_condition_and_is_not_ready(self, delivered: tuple[str, ...]) -> None:
+        """What is not returned keeps its last value and lies; zero resources read as Ready to Crossplane."""
+        response = self.answer(self.asked(*delivered))
+        assert response.desired.composite.ready == pb.READY_FALSE
+        (condition,) = response.conditions
+        assert (condition.type, condition.reason) == ("ReplicasReady", "InternalError")
+        assert condition.status == pb.STATUS_CONDITION_FALSE
 
     @pytest.mark.parametrize("delivered", [(), ("clusters",), ("cache",)])
     def test_keeps_everything_while_something_is_undelivered(self, delivered: tuple[str, ...]) -> None:
@@ -277,6 +291,6 @@ class TestAnErrorOfOurOwn:
         call = wire.decode(broken)
         assert list(call.request.observed) == ["k"]
         response = pb.RunFunctionResponse.FromString(
-            wire.encode_keeping(call, (CLUSTERS,), "sorry", wire.Ttl())
+            wire.encode_internal_error(call, failure(call, CLUSTERS), wire.Ttl())
         )
         assert [each.severity for each in response.results] == [pb.SEVERITY_FATAL]

@@ -13,8 +13,9 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from function.exchange import Unreadable
-from function.wire import WireDocument, read, write
+from function.boundary import Unreadable
+from function.wire import WireDocument, write
+from function.wire.fast import read
 
 NUMBERS = st.integers(-(1 << 53), 1 << 53) | st.floats(allow_nan=False, allow_infinity=False).filter(
     lambda number: not number.is_integer()

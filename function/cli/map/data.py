@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from function.api.replica import parse as parse_replica
+from function.boundary import PlainDocument
 from function.cli.compare import title
 from function.cli.headroom import going_on
 from function.cli.progress import track
-from function.exchange import PlainDocument
-from function.explain.line import rejection_line
-from function.fleet import Broken, read_cluster
+from function.deployment.explain.line import rejection_line
+from function.deployment.snapshot.fleet import read_cluster
+from function.scheduler.fleet import UnreadableCluster
 from function.scheduler.schedule import may_place
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def _shares(world: World, planned: tuple[Planned, ...]) -> dict[tuple[str, str],
     leaving = {
         (each.manifest.namespace, dropped.own.replica.name)
         for each in planned
-        for dropped in (each.response.decision.dropped if each.response.decision else ())
+        for dropped in (each.decision.dropped if each.decision else ())
     }
     for content in world.replicas:
         replica = parse_replica(PlainDocument(content))
@@ -146,7 +147,7 @@ def _shares(world: World, planned: tuple[Planned, ...]) -> dict[tuple[str, str],
         for pool, nodes in replica.nodes.items():
             found[replica.cluster, pool][who, "leaving" if going else "running"] += nodes
     for each in planned:
-        for placed in each.response.decision.placed if each.response.decision else ():
+        for placed in each.decision.placed if each.decision else ():
             for pool, nodes in placed.candidate.nodes.items():
                 found[placed.identity.cluster, pool][title(each), "new"] += nodes
     return found
@@ -182,7 +183,7 @@ def _regions(
 ) -> Iterator[tuple[str, ClusterCard]]:
     for content in world.clusters:
         read = read_cluster(PlainDocument(content))
-        if isinstance(read, Broken):
+        if isinstance(read, UnreadableCluster):
             yield ELSEWHERE, ClusterCard(read.name, (f"unreadable: {read.fault}",), ())
         else:
             yield _region(read.labels), _card(read, shares)
@@ -190,10 +191,10 @@ def _regions(
 
 def _verdicts(planned: Planned) -> dict[str, Verdict]:
     """What the deployment would find on every cluster; empty where nothing may be placed."""
-    decision = planned.response.decision
-    if decision is None or not may_place(decision.question):
+    decision = planned.decision
+    if decision is None or not may_place(decision.inputs):
         return {}
-    clusters = decision.question.fleet.clusters
+    clusters = decision.inputs.fleet.clusters
     rejections = going_on(decision, clusters).places.rejections()
     return {
         name: Verdict(rejections[name].reason.name, rejection_line(rejections[name]))
@@ -204,7 +205,7 @@ def _verdicts(planned: Planned) -> dict[str, Verdict]:
 
 
 def _model(number: int, planned: Planned) -> Model:
-    decision = planned.response.decision
+    decision = planned.decision
     told = next((each for each in planned.response.conditions if each.type == "ReplicasScheduled"), None)
     return Model(
         title(planned),

@@ -10,17 +10,17 @@ from function.cli.common import taken
 from function.cli.headroom import going_on
 from function.cli.manifests import Manifest, Manifests
 from function.cli.worlds import request_for
-from function.pipeline import run
-from function.scheduler.fit import Fits
+from function.deployment.handler import forecast
+from function.scheduler.matching.matcher import Fits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.api.cluster import Pool
+    from function.boundary import Reuse
     from function.cli.sizing.memory import Need
-    from function.exchange import Reuse
     from function.scheduler.decision import Decision
-    from function.scheduler.options import EngineOption
+    from function.scheduler.matching.engine_options import EngineOption
 
 NAME = "sized-model"
 
@@ -88,7 +88,7 @@ def pools_for(manifests: Manifests, need: Need, driver: str, reuse: Reuse) -> li
     made = _deployment(need, driver)
     alone = Manifests({**manifests.by_kind, "ModelDeployment": [made]}, manifests.ignored)
     world = taken(alone, quietly=True).world
-    decision = run(request_for(world, made), reuse=reuse).decision
+    decision = forecast(request_for(world, made), reuse=reuse).decision
     found = list(_fits(decision)) if decision else []
     return sorted(found, key=lambda each: (each.replicas == 0, each.memory, each.cluster, each.pool))
 
@@ -106,10 +106,10 @@ def _memory(option: EngineOption, pool: Pool) -> float:
 
 
 def _fits(decision: Decision) -> Iterator[PoolFit]:
-    question = decision.question
-    fits, (shape, *_) = Fits(question), question.deployment.shapes
-    rejections = going_on(decision, question.fleet.clusters).places.rejections()
-    for cluster in question.fleet.clusters.values():
+    inputs = decision.inputs
+    fits, (shape, *_) = Fits(inputs), inputs.deployment.shapes
+    rejections = going_on(decision, inputs.fleet.clusters).places.rejections()
+    for cluster in inputs.fleet.clusters.values():
         rejection = rejections.get(cluster.name)
         barred = rejection.reason.name if rejection and not rejection.pool else ""
         (engine,) = fits.cluster(shape.engines, cluster).engines

@@ -21,8 +21,8 @@ from function.scheduler.filters.topology_spread import TopologySpreadFilter
 
 if TYPE_CHECKING:
     from function.api import InferenceCluster
-    from function.scheduler.question import Question
-    from function.scheduler.reason import Rejection
+    from function.api.reasons import Rejection
+    from function.scheduler.scheduling_input import SchedulingInput
     from function.scheduler.tally import Tally
 
 
@@ -56,13 +56,13 @@ STANDING = (
 COUNTING = (MaxReplicasPerCluster, TopologySpreadFilter)
 
 
-def standing(question: Question) -> tuple[StandingFilter, ...]:
+def standing(inputs: SchedulingInput) -> tuple[StandingFilter, ...]:
     """Build the standing filters that apply."""
-    built = (each.of(question) for each in STANDING)
+    built = (each.of(inputs) for each in STANDING)
     return tuple(each for each in built if each is not None)
 
 
-def counting(question: Question) -> tuple[CountingFilter, ...]:
+def counting(inputs: SchedulingInput) -> tuple[CountingFilter, ...]:
     """Build the counting filters that apply."""
-    built = (each.of(question) for each in COUNTING)
+    built = (each.of(inputs) for each in COUNTING)
     return tuple(each for each in built if each is not None)

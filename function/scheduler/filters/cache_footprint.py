@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.scheduler.reason import Reason, Rejection
+from function.api.reasons import Reason, Rejection
 
 if TYPE_CHECKING:
     from function.api import InferenceCluster, ModelCache
-    from function.scheduler.question import Question
+    from function.scheduler.scheduling_input import SchedulingInput
 
 
 class CacheFootprint:
@@ -21,9 +21,9 @@ class CacheFootprint:
         self._name, self._labels = cache.metadata.name, sorted(cache.footprint.items())
 
     @classmethod
-    def of(cls, question: Question) -> CacheFootprint | None:
+    def of(cls, inputs: SchedulingInput) -> CacheFootprint | None:
         """It applies where a cache is referenced and found."""
-        cache = question.fleet.cache
+        cache = inputs.fleet.cache
         return cls(cache) if cache and cache.footprint else None
 
     def reject(self, cluster: InferenceCluster) -> Rejection | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.api.reasons import Reason, Rejection
 from function.cel import bind_cluster
-from function.scheduler.reason import Reason, Rejection
 
 if TYPE_CHECKING:
     from function.api import InferenceCluster
     from function.api.cluster_selector import ClusterSelector, Requirement
-    from function.scheduler.question import Question
-    from function.scheduler.selectors import Selectors
+    from function.scheduler.matching.selectors import Selectors
+    from function.scheduler.scheduling_input import SchedulingInput
 
 
 class ClusterSelectorFilter:
@@ -24,12 +24,12 @@ class ClusterSelectorFilter:
         self._selector, self._selectors = selector, selectors
 
     @classmethod
-    def of(cls, question: Question) -> ClusterSelectorFilter | None:
+    def of(cls, inputs: SchedulingInput) -> ClusterSelectorFilter | None:
         """It applies where something is selected; unset matches every cluster."""
-        selector = question.deployment.template.cluster_selector
+        selector = inputs.deployment.template.cluster_selector
         if not (selector.match_labels or selector.match_expressions or selector.cel):
             return None
-        return cls(selector, question.selectors)
+        return cls(selector, inputs.selectors)
 
     def reject(self, cluster: InferenceCluster) -> Rejection | None:
         """Reject a cluster whose labels or attributes do not match."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.scheduler.reason import Reason, Rejection
+from function.api.reasons import Reason, Rejection
 
 if TYPE_CHECKING:
     from function.api import InferenceCluster
-    from function.scheduler.question import Question
+    from function.scheduler.scheduling_input import SchedulingInput
     from function.scheduler.tally import Tally
 
 
@@ -22,9 +22,9 @@ class MaxReplicasPerCluster:
         self._limit = limit
 
     @classmethod
-    def of(cls, question: Question) -> MaxReplicasPerCluster | None:
+    def of(cls, inputs: SchedulingInput) -> MaxReplicasPerCluster | None:
         """It applies where a limit is set."""
-        limit = question.policy.max_replicas_per_cluster
+        limit = inputs.policy.max_replicas_per_cluster
         return cls(limit) if limit is not None else None
 
     def reject(self, cluster: InferenceCluster, tally: Tally) -> Rejection | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.scheduler.reason import Reason, Rejection
+from function.api.reasons import Reason, Rejection
 
 if TYPE_CHECKING:
     from function.api import InferenceCluster
-    from function.scheduler.question import Question
+    from function.scheduler.scheduling_input import SchedulingInput
 
 
 class PoolsPublished:
@@ -17,7 +17,7 @@ class PoolsPublished:
     description = "publishes node pools"
 
     @classmethod
-    def of(cls, _question: Question) -> PoolsPublished:
+    def of(cls, _inputs: SchedulingInput) -> PoolsPublished:
         """It always applies."""
         return cls()
 

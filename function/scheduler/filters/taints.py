@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.api.reasons import Reason, Rejection
 from function.api.taints import Toleration, untolerated
-from function.scheduler.reason import Reason, Rejection
 
 if TYPE_CHECKING:
     from function.api import InferenceCluster
-    from function.scheduler.question import Question
+    from function.scheduler.scheduling_input import SchedulingInput
 
 
 class Taints:
@@ -22,9 +22,9 @@ class Taints:
         self._tolerations = tolerations
 
     @classmethod
-    def of(cls, question: Question) -> Taints:
+    def of(cls, inputs: SchedulingInput) -> Taints:
         """It always applies."""
-        return cls(question.deployment.template.tolerations)
+        return cls(inputs.deployment.template.tolerations)
 
     def reject(self, cluster: InferenceCluster) -> Rejection | None:
         """Reject a cluster by its first untolerated taint."""

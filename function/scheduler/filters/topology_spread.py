@@ -11,28 +11,28 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from function.api.reasons import Reason, Rejection
 from function.scheduler.filters.cache_footprint import CacheFootprint
 from function.scheduler.filters.cluster_selector import ClusterSelectorFilter
 from function.scheduler.filters.taints import Taints
-from function.scheduler.reason import Reason, Rejection
 
 if TYPE_CHECKING:
     from function.api import InferenceCluster
     from function.api.placement import TopologySpread
-    from function.scheduler.question import Question
+    from function.scheduler.scheduling_input import SchedulingInput
     from function.scheduler.tally import Tally
 
 
 class Domains:
     """The domains of one topology key and the clusters in each."""
 
-    def __init__(self, question: Question, constraint: TopologySpread) -> None:
+    def __init__(self, inputs: SchedulingInput, constraint: TopologySpread) -> None:
         """Gather the clusters that pass selectors and taints, by their value of the key."""
         self.constraint = constraint
         self._clusters: dict[str, list[str]] = defaultdict(list)
-        gates = [each.of(question) for each in (ClusterSelectorFilter, CacheFootprint, Taints)]
-        keys = {constraint.topology_key, *_binding_keys(question)}
-        for cluster in question.fleet.clusters.values():
+        gates = [each.of(inputs) for each in (ClusterSelectorFilter, CacheFootprint, Taints)]
+        keys = {constraint.topology_key, *_binding_keys(inputs)}
+        for cluster in inputs.fleet.clusters.values():
             open_to = keys <= cluster.labels.keys()
             if open_to and not any(gate and gate.reject(cluster) for gate in gates):
                 self._clusters[cluster.labels[constraint.topology_key]].append(cluster.name)
@@ -48,15 +48,15 @@ class Domains:
         return counts.get(value, 0) + 1 - least
 
 
-def _binding_keys(question: Question) -> set[str]:
-    stated = question.policy.topology_spread or ()
+def _binding_keys(inputs: SchedulingInput) -> set[str]:
+    stated = inputs.policy.topology_spread or ()
     return {each.topology_key for each in stated if each.when_unsatisfiable == "DoNotSchedule"}
 
 
-def domains(question: Question, mode: str) -> tuple[Domains, ...]:
+def domains(inputs: SchedulingInput, mode: str) -> tuple[Domains, ...]:
     """The domains of every constraint of a mode: DoNotSchedule or ScheduleAnyway."""
-    stated = question.policy.topology_spread or ()
-    return tuple(Domains(question, each) for each in stated if each.when_unsatisfiable == mode)
+    stated = inputs.policy.topology_spread or ()
+    return tuple(Domains(inputs, each) for each in stated if each.when_unsatisfiable == mode)
 
 
 class TopologySpreadFilter:
@@ -69,9 +69,9 @@ class TopologySpreadFilter:
         self._constraints = constraints
 
     @classmethod
-    def of(cls, question: Question) -> TopologySpreadFilter | None:
+    def of(cls, inputs: SchedulingInput) -> TopologySpreadFilter | None:
         """It applies where a constraint says DoNotSchedule."""
-        found = domains(question, "DoNotSchedule")
+        found = domains(inputs, "DoNotSchedule")
         return cls(found) if found else None
 
     def reject(self, cluster: InferenceCluster, tally: Tally) -> Rejection | None:

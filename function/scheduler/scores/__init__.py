@@ -17,7 +17,7 @@ from function.scheduler.scores.tie_break import HashOrder, MostFree
 
 if TYPE_CHECKING:
     from function.scheduler.candidate import Candidate
-    from function.scheduler.question import Question
+    from function.scheduler.scheduling_input import SchedulingInput
     from function.scheduler.tally import Tally
 
 
@@ -45,7 +45,7 @@ SCORES = (
 )
 
 
-def scores(question: Question) -> tuple[Score, ...]:
+def scores(inputs: SchedulingInput) -> tuple[Score, ...]:
     """Build the scores that apply, the weightiest first."""
-    built = (each.of(question) for each in SCORES)
+    built = (each.of(inputs) for each in SCORES)
     return tuple(each for each in built if each is not None)

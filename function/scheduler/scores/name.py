@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from function.scheduler.candidate import Candidate
-    from function.scheduler.question import Question
+    from function.scheduler.scheduling_input import SchedulingInput
     from function.scheduler.tally import Tally
 
 
@@ -17,7 +17,7 @@ class Name:
     elsewhere = False
 
     @classmethod
-    def of(cls, _question: Question) -> Name:
+    def of(cls, _inputs: SchedulingInput) -> Name:
         """It always applies."""
         return cls()
 

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from function.api import InferenceCluster
     from function.api.placement import Preference
     from function.scheduler.candidate import Candidate
-    from function.scheduler.question import Question
-    from function.scheduler.selectors import Selectors
+    from function.scheduler.matching.selectors import Selectors
+    from function.scheduler.scheduling_input import SchedulingInput
     from function.scheduler.tally import Tally
 
 
@@ -27,10 +27,10 @@ class PreferencesScore:
         self._weights: dict[str, int] = {}
 
     @classmethod
-    def of(cls, question: Question) -> PreferencesScore | None:
+    def of(cls, inputs: SchedulingInput) -> PreferencesScore | None:
         """It applies where something is preferred."""
-        stated = question.policy.preferences
-        return cls(stated, question.selectors) if stated else None
+        stated = inputs.policy.preferences
+        return cls(stated, inputs.selectors) if stated else None
 
     def value(self, candidate: Candidate, _tally: Tally) -> int:
         """The matched weight, negative so that more is better."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from function.scheduler.candidate import Candidate
-    from function.scheduler.question import Question
+    from function.scheduler.scheduling_input import SchedulingInput
     from function.scheduler.tally import Tally
 
 
@@ -17,10 +17,10 @@ class Ranks:
     elsewhere = False
 
     @classmethod
-    def of(cls, question: Question) -> Ranks | None:
+    def of(cls, inputs: SchedulingInput) -> Ranks | None:
         """It applies where some request has a prioritized list."""
         members = (
-            m for shape in question.deployment.shapes for engine in shape.engines for m in engine.members
+            m for shape in inputs.deployment.shapes for engine in shape.engines for m in engine.members
         )
         return cls() if any(request.first_available for m in members for request in m.requests) else None
 

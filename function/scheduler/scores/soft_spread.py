@@ -8,7 +8,7 @@ from function.scheduler.filters.topology_spread import Domains, domains
 
 if TYPE_CHECKING:
     from function.scheduler.candidate import Candidate
-    from function.scheduler.question import Question
+    from function.scheduler.scheduling_input import SchedulingInput
     from function.scheduler.tally import Tally
 
 FAR = 1_000_000
@@ -26,9 +26,9 @@ class SoftSpread:
         self._constraints = constraints
 
     @classmethod
-    def of(cls, question: Question) -> SoftSpread | None:
+    def of(cls, inputs: SchedulingInput) -> SoftSpread | None:
         """It applies where a constraint says ScheduleAnyway."""
-        found = domains(question, "ScheduleAnyway")
+        found = domains(inputs, "ScheduleAnyway")
         return cls(found) if found else None
 
     def value(self, candidate: Candidate, tally: Tally) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from function.scheduler.candidate import Candidate
-    from function.scheduler.question import Question
+    from function.scheduler.scheduling_input import SchedulingInput
     from function.scheduler.tally import Tally
 
 
@@ -17,9 +17,9 @@ class FewestReplicas:
     elsewhere = False
 
     @classmethod
-    def of(cls, question: Question) -> FewestReplicas | None:
+    def of(cls, inputs: SchedulingInput) -> FewestReplicas | None:
         """It applies unless the strategy is BinPack."""
-        return None if question.policy.strategy == "BinPack" else cls()
+        return None if inputs.policy.strategy == "BinPack" else cls()
 
     def value(self, candidate: Candidate, tally: Tally) -> int:
         """Replicas of this deployment on the cluster."""
@@ -33,9 +33,9 @@ class LeastFreeLeft:
     elsewhere = False
 
     @classmethod
-    def of(cls, question: Question) -> LeastFreeLeft | None:
+    def of(cls, inputs: SchedulingInput) -> LeastFreeLeft | None:
         """It applies to the strategy BinPack."""
-        return cls() if question.policy.strategy == "BinPack" else None
+        return cls() if inputs.policy.strategy == "BinPack" else None
 
     def value(self, candidate: Candidate, _tally: Tally) -> int:
         """Free nodes left after the placement."""
@@ -49,9 +49,9 @@ class MostReplicas:
     elsewhere = False
 
     @classmethod
-    def of(cls, question: Question) -> MostReplicas | None:
+    def of(cls, inputs: SchedulingInput) -> MostReplicas | None:
         """It applies to the strategy BinPack."""
-        return cls() if question.policy.strategy == "BinPack" else None
+        return cls() if inputs.policy.strategy == "BinPack" else None
 
     def value(self, candidate: Candidate, tally: Tally) -> int:
         """Replicas of this deployment on the cluster, negative so that more is better."""

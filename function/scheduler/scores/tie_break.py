@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from function.scheduler.candidate import Candidate
-    from function.scheduler.question import Question
+    from function.scheduler.scheduling_input import SchedulingInput
     from function.scheduler.tally import Tally
 
 
@@ -18,9 +18,9 @@ class MostFree:
     elsewhere = False
 
     @classmethod
-    def of(cls, question: Question) -> MostFree | None:
+    def of(cls, inputs: SchedulingInput) -> MostFree | None:
         """It applies to the tie-break MostFree."""
-        return cls() if question.policy.tie_break == "MostFree" else None
+        return cls() if inputs.policy.tie_break == "MostFree" else None
 
     def value(self, candidate: Candidate, _tally: Tally) -> int:
         """Free nodes left, negative so that more is better."""
@@ -38,11 +38,11 @@ class HashOrder:
         self._uid = uid
 
     @classmethod
-    def of(cls, question: Question) -> HashOrder | None:
+    def of(cls, inputs: SchedulingInput) -> HashOrder | None:
         """It applies to the tie-break Hash. Dry runs have no uid; the names stand in."""
-        metadata = question.deployment.metadata
+        metadata = inputs.deployment.metadata
         uid = metadata.uid or f"{metadata.namespace}/{metadata.name}"
-        return cls(uid) if question.policy.tie_break == "Hash" else None
+        return cls(uid) if inputs.policy.tie_break == "Hash" else None
 
     def value(self, candidate: Candidate, _tally: Tally) -> bytes:
         """The digest of deployment and cluster."""

@@ -14,18 +14,20 @@ from bench.encode import struct_of
 from function.api import InferenceClass, ModelCache, ModelDeployment, SchedulerConfig
 from function.api import cluster as cluster_api
 from function.api import replica as replica_api
-from function.exchange import PACKED, Unreadable
-from function.fleet import Broken, read_cluster
-from function.wire import WireDocument, read
+from function.boundary import PACKED, Unreadable
+from function.deployment.snapshot.fleet import read_cluster
+from function.scheduler.fleet import UnreadableCluster
+from function.wire import WireDocument
+from function.wire.fast import read
+from function.wire.fast.slices import Unusual, sliced
 from function.wire.request import Malformed, _parsed
-from function.wire.slices import Unusual, sliced
 from tests.fuzz.guided.drawn import Drawn, struck
 from tests.fuzz.guided.templates import TEXTS, WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from function.exchange import Document
+    from function.boundary import Document
 
 LONGEST = 1_000
 TOKENS = WORDS
@@ -83,7 +85,7 @@ def _read(reader: Callable[[Document], Any], document: Document) -> Any:
 
 def _alike(reader: Callable[[Document], Any], orders: tuple[bytes, bytes]) -> None:
     found = [_read(reader, WireDocument(each)) for each in orders]
-    if all(isinstance(each, (str, Broken)) for each in found):
+    if all(isinstance(each, (str, UnreadableCluster)) for each in found):
         return  # The fault that is named may be another one.
     found.append(_read(reader, WireDocument(orders[0])))
     assert len({_said(each) for each in found}) == 1, "another order of map entries is read differently"

@@ -9,11 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bench.encode import struct_of
-from function import pipeline, wire
-from function.exchange import Unreadable
-from function.fn import Function
-from function.reuse import Memory
-from function.wire import read, write
+from function import dispatch, wire
+from function.boundary import Unreadable
+from function.boundary.parse_cache import Memory
+from function.runner import Function
+from function.wire import write
+from function.wire.fast import read
 from tests.fuzz.guided.drawn import Drawn, struck
 from tests.fuzz.guided.templates import TEXTS, WORDS
 from tests.fuzz.mutate import mutated_bytes
@@ -23,7 +24,7 @@ from tests.support.encode import envelope
 from tests.support.world import World
 
 if TYPE_CHECKING:
-    from function.exchange import Document, Request, Response, Reuse
+    from function.boundary import Document, Request, Response, Reuse
 
 Plain = dict[str, Any]
 
@@ -41,7 +42,7 @@ class Watched:
 
     def __call__(self, request: Request, *, reuse: Reuse) -> Response:
         self.request = request
-        self.response = pipeline.run(request, reuse=reuse)
+        self.response = dispatch.run(request, reuse=reuse)
         return self.response
 
     def info(self, _: str, **__: Any) -> None:

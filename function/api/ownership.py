@@ -1,0 +1,80 @@
+"""Tell whose a replica is, and in which order deployments take their turn.
+
+Rules (`system.md`, Retain): a listed replica belongs to a deployment when it is in its namespace, carries its
+label, and its controller ownerReference is absent or has the deployment's uid. A deployment without a uid
+(a dry run from files) cannot be compared, so label and namespace decide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from function.api.deployment import ModelDeployment
+    from function.api.names import Identity
+    from function.api.replica import ModelReplica
+    from function.boundary import Document
+
+
+@dataclass(frozen=True, slots=True)
+class OwnReplica:
+    """One existing replica of this deployment."""
+
+    key: str
+    identity: Identity | None
+    """None when its key cannot be read: it is kept as it is."""
+    replica: ModelReplica
+    document: Document
+    observed: bool
+    terminating: bool
+
+    @property
+    def cluster(self) -> str:
+        """The cluster of its identity, else the one its spec names."""
+        return self.identity.cluster if self.identity else self.replica.cluster
+
+    @property
+    def holds(self) -> str:
+        """The cluster whose nodes it holds: where its spec says it runs."""
+        return self.replica.cluster or self.cluster
+
+    @property
+    def readable(self) -> bool:
+        """Whether identity and spec could be read and agree."""
+        return (
+            self.identity is not None and self.replica.whole and self.replica.cluster == self.identity.cluster
+        )
+
+
+def order(own: OwnReplica) -> tuple[str, int, str]:
+    """The order own replicas are gone through in: cluster, index, key."""
+    return (own.cluster, own.identity.index if own.identity else -1, own.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who a deployment is to its replicas."""
+
+    namespace: str
+    name: str
+    uid: str
+    """Empty when it is not known."""
+
+    @classmethod
+    def of(cls, deployment: ModelDeployment) -> Owner:
+        """Return a parsed deployment as an owner."""
+        return cls(deployment.namespace, deployment.name, deployment.metadata.uid)
+
+    def owns(self, replica: ModelReplica) -> bool:
+        """Whether a listed replica is this deployment's own."""
+        return (
+            replica.namespace == self.namespace
+            and replica.deployment == self.name
+            and (replica.owner is None or not self.uid or replica.owner == self.uid)
+        )
+
+
+def turn(created: str, namespace: str, name: str) -> tuple[str, str, str]:
+    """Return the canonical order of deployments: creation, namespace, name. Without a creation time: last."""
+    return (created or "~", namespace, name)

@@ -1,0 +1,39 @@
+"""What crosses the doors: one request in, one response out, in plain values.
+
+The doors (`wire`, `cli`) turn protobuf or YAML into a `Request` and a `Response` back into protobuf or
+text. Nothing here, and nothing between the doors, knows either format. Imports nobody above.
+"""
+
+from function.boundary.document import (
+    PACKED,
+    Document,
+    Packed,
+    Plain,
+    PlainDocument,
+    Shape,
+    Unreadable,
+    text_at,
+)
+from function.boundary.request import Request, Resolution
+from function.boundary.response import Condition, Desired, Requirement, Response, Result
+from function.boundary.reuse import NoReuse, Reuse
+
+__all__ = [
+    "PACKED",
+    "Condition",
+    "Desired",
+    "Document",
+    "NoReuse",
+    "Packed",
+    "Plain",
+    "PlainDocument",
+    "Request",
+    "Requirement",
+    "Resolution",
+    "Response",
+    "Result",
+    "Reuse",
+    "Shape",
+    "Unreadable",
+    "text_at",
+]

@@ -1,0 +1,121 @@
+"""Read one Kubernetes object without knowing how it is encoded: protobuf bytes or YAML.
+
+A door (`wire`, `cli`) hands every object over as a `Document`. Readers name the paths they want, so that
+the rest of a large object is never decoded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping, Sequence
+
+Plain: TypeAlias = Any
+"""A JSON value: None, bool, int, float, str, list or dict. Integral numbers arrive as int."""
+
+Shape: TypeAlias = "Mapping[str, Shape | None]"
+"""The paths a reader wants: key to shape, None for a whole subtree, "*" for every key of a map.
+
+For a list the shape applies to each element. A value of another type than the shape expects is
+returned as it is; saying so is the parser's work."""
+
+PACKED: Shape = {"": None}
+"""The shape of a subtree that a door may hand over as a `Packed` instead of a plain value."""
+
+
+class Packed(Protocol):
+    """A subtree that is compared by content before it is decoded: most device lists of a fleet are equal."""
+
+    def __hash__(self) -> int:
+        """Equal contents have equal hashes, whatever the order of their maps."""
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the contents are equal."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has, about."""
+
+    def items(self) -> Sequence[Packed] | None:
+        """Return the items of a list; None for what is none."""
+
+    def plain(self) -> Plain:
+        """Decode it."""
+
+
+T = TypeVar("T")
+
+
+class Unreadable(ValueError):
+    """An object that cannot be decoded at all, or nests deeper than any real one: a fault of that object."""
+
+
+class Document(Protocol):
+    """One Kubernetes object as a door holds it: readable, perhaps not decoded yet.
+
+    `plain` and `project` raise `Unreadable` for an object that cannot be decoded.
+    """
+
+    def opened(self) -> Document:
+        """Return the same object, prepared for being asked several things at once."""
+
+    @property
+    def identity(self) -> Hashable | None:
+        """Equal identities mean equal content; None means the content must be read every time."""
+
+    def plain(self) -> dict[str, Plain]:
+        """Return the whole object. The caller must not change it."""
+
+    def project(self, shape: Shape) -> dict[str, Plain]:
+        """Return the object cut down to `shape`, or more. The caller must not change it."""
+
+    def charge(self, make: Callable[..., T], deployment_label: str) -> T | None:
+        """Read what a ModelReplica is charged for in one step, and return `make(**fields)`.
+
+        The fields are name, namespace, deployment (the value of `deployment_label`), cluster, deleting and
+        nodes (by pool). None where a door has no quicker way than reading the object leniently.
+        """
+
+
+def text_at(document: Document, *path: str) -> str:
+    """Return the text at a path of a document, "" when there is none or it cannot be read."""
+    shape: Any = None
+    for key in reversed(path):
+        shape = {key: shape}
+    try:
+        found: Plain = document.project(shape)
+    except Unreadable:
+        return ""
+    for key in path:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainDocument:
+    """A document that was plain from the start: YAML, a test."""
+
+    content: dict[str, Plain]
+
+    def opened(self) -> PlainDocument:
+        """Return itself: it is decoded already."""
+        return self
+
+    @property
+    def identity(self) -> None:
+        """Files have no resource version to trust, so they are read every time."""
+        return
+
+    def plain(self) -> dict[str, Plain]:
+        """Return the whole object."""
+        return self.content
+
+    def project(self, _shape: Shape) -> dict[str, Plain]:
+        """Return the whole object: nothing is saved by cutting what is decoded already."""
+        return self.content
+
+    def charge(self, _make: Callable[..., T], _deployment_label: str) -> None:
+        """Leave it to the lenient reader: nothing is saved by cutting what is decoded already."""
+        return

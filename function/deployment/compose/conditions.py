@@ -1,0 +1,175 @@
+"""The composite's conditions: the same three on every path, the same text for the same problem, no time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.boundary import Condition, Resolution
+from function.deployment.compose.degraded import degraded_clusters, degraded_text
+from function.deployment.compose.notes import noted
+from function.deployment.explain.message import around, one_line, placed_of
+from function.deployment.requirements import CACHE, CLUSTERS, REPLICAS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from function.scheduler.decision import Decision
+
+SCHEDULED, READY, CACHE_RESOLVED = "ReplicasScheduled", "ReplicasReady", "ModelCacheResolved"
+
+PROBLEMS = frozenset(
+    {
+        "ModelCacheNotFound",
+        "ClusterDegraded",
+        "InputsUnresolved",
+        "InvalidInput",
+        "InvalidClusterSelector",
+        "InvalidNodeSelector",
+        "NoClusters",
+        "ReplacementBlocked",
+        "MinReplicasNotMet",
+        "InsufficientCapacity",
+        "PartiallyScheduled",
+    }
+)
+"""Reasons, of any condition, that somebody may have to act on: one that arrives is an event."""
+
+
+def _unresolved(decision: Decision) -> list[str]:
+    fleet = decision.inputs.fleet
+    resolutions = {
+        CLUSTERS: fleet.clusters_resolution,
+        REPLICAS: fleet.replicas_resolution,
+        CACHE: fleet.cache_resolution,
+    }
+    resolutions |= decision.inputs.peers.resolutions
+    return [name for name, state in resolutions.items() if state is Resolution.UNRESOLVED]
+
+
+def _invalid_selectors(decision: Decision) -> Iterator[tuple[str, str]]:
+    found = decision.inputs.selectors.invalid
+    for level, reason in ((True, "InvalidClusterSelector"), (False, "InvalidNodeSelector")):
+        texts = [f"{each.path}: {each.error}" for each in found if each.cluster_level is level]
+        if texts:
+            more = f" (and {len(texts) - 1} more)" if len(texts) > 1 else ""
+            yield reason, f"{texts[0]}{more}; every running replica is kept, nothing new is placed"
+
+
+def _held(decision: Decision) -> Iterator[tuple[str, str]]:
+    held = [each for each in decision.held if not each.waits]
+    if held:
+        first = held[0]
+        why = (
+            f"{first.mismatch.value}{f' ({first.detail})' if first.detail else ''}" if first.mismatch else ""
+        )
+        noun = "replica needs" if len(held) == 1 else "replicas need"
+        text = f"{len(held)} {noun} replacement and none has a place, so they keep running as they are"
+        text = f"{text}: {first.own.cluster}/{first.own.replica.name}: {why}"
+        told = around(text, decision) if decision.rejections else f"{text}; {placed_of(decision)}"
+        yield "ReplacementBlocked", told
+
+
+def _shortfall(decision: Decision) -> Iterator[tuple[str, str]]:
+    total, least = decision.total, decision.inputs.deployment.least
+    if total >= decision.wanted:
+        return
+    if least is not None and total < least:
+        noun = f"{decision.withheld} more had a place" if decision.withheld else "no place was found for more"
+        after = f"minReplicas is {least}, {noun}, so nothing new is placed"
+        yield "MinReplicasNotMet", _missing(decision, after)
+    yield ("PartiallyScheduled" if total else "InsufficientCapacity"), _missing(decision)
+
+
+def _missing(decision: Decision, after: str = "") -> str:
+    """Why fewer are placed than wanted."""
+    if decision.rejections and not decision.stopped:
+        return around(placed_of(decision), decision, after)
+    why = decision.stopped or _waiting(decision)
+    return "; ".join(part for part in (placed_of(decision), why, after) if part)
+
+
+def _waiting(decision: Decision) -> str:
+    """Why nothing was looked for, when no cluster was to blame."""
+    fleet, name = decision.inputs.fleet, decision.inputs.deployment.cache
+    if fleet.cache_resolution is Resolution.ABSENT:
+        return f"nothing new is placed until ModelCache {name} exists"
+    return "nothing new is placed until every input is known"
+
+
+def _problems(decision: Decision) -> Iterator[tuple[str, str]]:
+    """Every problem that holds, in the order in which the first one is reported."""
+    unresolved = _unresolved(decision)
+    if unresolved:
+        yield (
+            "InputsUnresolved",
+            f"Waiting for required resources: {', '.join(unresolved)}; everything running is kept",
+        )
+    if decision.inputs.config_fault:
+        yield (
+            "InvalidInput",
+            f"The function's input is invalid: {decision.inputs.config_fault}; nothing new is placed",
+        )
+    yield from _invalid_selectors(decision)
+    if decision.inputs.fleet.clusters_resolution is Resolution.ABSENT and (decision.wanted or decision.total):
+        yield "NoClusters", "There is no InferenceCluster; everything running is kept"
+    yield from _held(decision)
+    yield from _shortfall(decision)
+
+
+def scheduled(decision: Decision) -> Condition:
+    """ReplicasScheduled: the first problem in order, or how far creation is."""
+    found = next(_problems(decision), None)
+    if found is not None:
+        reason, text = found
+        met = reason == "PartiallyScheduled" and decision.inputs.deployment.least is not None
+        return Condition(SCHEDULED, status=met, reason=reason, message=noted(decision, text))
+    text = noted(decision, placed_of(decision))
+    if decision.total and not any(kept.own.observed for kept in decision.kept):
+        return Condition(SCHEDULED, status=False, reason="Scheduling", message=text)
+    return Condition(SCHEDULED, status=True, reason="ReplicasCreated", message=text)
+
+
+def ready(decision: Decision, routable: Collection[str]) -> Condition:
+    """ReplicasReady: Ready and routable replicas, counted against the placed ones.
+
+    `routable` are the keys of the kept replicas that are Ready and have an endpoint.
+    """
+    if not decision.total and decision.wanted:
+        return Condition(READY, status=False, reason="NoReplicasScheduled", message="No replica is placed")
+    degraded = degraded_clusters(decision, routable)
+    parts = (f"{len(routable)} of {decision.total} ready", degraded_text(degraded))
+    text = one_line("; ".join(part for part in parts if part))
+    if any(cluster.holds_ready for cluster in degraded):
+        return Condition(READY, status=False, reason="ClusterDegraded", message=text)
+    done = len(routable) >= decision.total
+    return Condition(READY, status=done, reason="AllReplicasReady" if done else "ModelStarting", message=text)
+
+
+def cache_resolved(name: str, told: Resolution | None, fault: str = "") -> Condition | None:
+    """ModelCacheResolved, only with a modelCacheRef. `fault` says why one that is there cannot be read."""
+    match told:
+        case None:
+            return None
+        case Resolution.DELIVERED:
+            return Condition(CACHE_RESOLVED, status=True, reason="ModelCacheResolved")
+        case Resolution.ABSENT:
+            text = f"ModelCache {name} does not exist; nothing new is placed"
+            return Condition(
+                CACHE_RESOLVED, status=False, reason="ModelCacheNotFound", message=one_line(text)
+            )
+        case Resolution.UNRESOLVED:
+            text = f"ModelCache {name} cannot be read: {fault}" if fault else f"Waiting for ModelCache {name}"
+            return Condition(
+                CACHE_RESOLVED, status=False, reason="ModelCacheUnresolved", message=one_line(text)
+            )
+
+
+def conditions(decision: Decision, routable: Collection[str]) -> tuple[Condition, ...]:
+    """All conditions, in their order. What is not returned would keep its last value and lie."""
+    fleet = decision.inputs.fleet
+    found = (
+        cache_resolved(decision.inputs.deployment.cache, fleet.cache_resolution, fleet.cache_fault),
+        scheduled(decision),
+        ready(decision, routable),
+    )
+    return tuple(each for each in found if each is not None)

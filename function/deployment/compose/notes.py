@@ -1,0 +1,108 @@
+"""What every message of ReplicasScheduled adds where it holds, whatever the reason is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from function.boundary import Resolution
+from function.deployment.explain.message import LIMIT, one_line
+from function.scheduler.filters.cache_footprint import CacheFootprint
+from function.scheduler.filters.cluster_selector import ClusterSelectorFilter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from function.scheduler.capacity.overcommit import Overcommitted
+    from function.scheduler.decision import Decision
+
+SHOWN = 3
+"""How many pools, or doubts, a message names."""
+ROOM = 160
+"""Characters kept for the notes at least, so that a long message does not push them out."""
+
+
+def _overcommitted(decision: Decision) -> Iterator[str]:
+    """The pools of its replicas that hold more than they have: somebody has to act, or to yield."""
+    found = decision.overcommitted
+    if found:
+        yield f"PoolOvercommitted: {_listed([_held(each) for each in found])}"
+
+
+def _held(each: Overcommitted) -> str:
+    pool, nodes = f"{each.cluster}/{each.pool}", f"{each.total} node{'s' * (each.total != 1)}"
+    if each.by_devices:
+        return f"{pool} holds {each.nodes} pods, and some packing on its {nodes} strands one"
+    return f"{pool} holds {each.nodes} of {nodes}"
+
+
+def _waiting(decision: Decision) -> Iterator[str]:
+    """Replicas that would leave now, were it not for the disruption budget."""
+    waiting = sorted({each.waits for each in decision.kept if each.waits})
+    for cause in waiting:
+        number = sum(1 for each in decision.kept if each.waits == cause)
+        yield f"{number} wait{'s' * (number == 1)} for {cause}, within placement.disruption.maxUnavailable"
+
+
+def _doubted(decision: Decision) -> Iterator[str]:
+    """Replicas that are kept in doubt, and the edits that wait for the doubt to end.
+
+    Where nothing at all can be looked at (inputs undelivered, no cluster, an invalid selector), the reason
+    of the condition says already that everything is kept.
+    """
+    inputs = decision.inputs
+    if inputs.selectors.invalid or not inputs.fleet.inputs_delivered:
+        return
+    if inputs.fleet.clusters_resolution is not Resolution.DELIVERED:
+        return
+    doubts = Counter((kept.own.cluster, kept.doubt) for kept in decision.kept if kept.doubt)
+    if doubts:
+        named = [
+            f"{number} on {cluster or 'an unknown cluster'} ({doubt})"
+            for (cluster, doubt), number in sorted(doubts.items())
+        ]
+        yield f"kept in doubt: {_listed(named)}"
+    until = sorted({condition for kept in decision.kept for condition in kept.withheld_until})
+    if until:
+        yield f"edits are withheld until {_listed(until)}"
+
+
+def _outside(decision: Decision) -> Iterator[str]:
+    """Replicas on clusters that a new one would not be put on: labels gate new placements only.
+
+    A label or a selector that was mistyped looks just like one that was meant, so it is said. Where something
+    is missing, the message has said it of every cluster.
+    """
+    inputs = decision.inputs
+    if decision.rejections or inputs.selectors.invalid or not inputs.fleet.inputs_delivered:
+        return
+    gates = [gate for each in (ClusterSelectorFilter, CacheFootprint) if (gate := each.of(inputs))]
+    hosts = Counter(kept.own.cluster for kept in decision.kept if not kept.mismatch)
+    named = []
+    for name, number in sorted(hosts.items()) if gates else ():
+        cluster = inputs.fleet.clusters.get(name)
+        rejections = (gate.reject(cluster) for gate in gates) if cluster else ()
+        rejection = next((found for found in rejections if found), None)
+        if rejection is not None:
+            particular = f": {rejection.detail}" if rejection.detail else ""
+            named.append(f"{number} on {name} ({rejection.reason.value}{particular})")
+    if named:
+        yield f"kept where no new one would go: {_listed(named)}"
+
+
+def _listed(named: list[str]) -> str:
+    more = f" and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
+    return f"{', '.join(named[:SHOWN])}{more}"
+
+
+NOTES = (_overcommitted, _waiting, _doubted, _outside)
+"""What is added, in this order."""
+
+
+def noted(decision: Decision, text: str) -> str:
+    """A message with the notes that hold, in one line of at most the length a condition has."""
+    notes = "; ".join(note for notes in NOTES for note in notes(decision))
+    if not notes:
+        return one_line(text)
+    tail = one_line(notes, max(ROOM, LIMIT - 2 - len(one_line(text))))
+    return f"{one_line(text, LIMIT - 2 - len(tail))}; {tail}"

@@ -1,0 +1,98 @@
+"""The whole answer: desired resources, status, conditions, readiness, events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.api.names import endpoint_key, replica_key
+from function.boundary import Condition, Desired, Requirement, Resolution, Response
+from function.deployment.compose.conditions import SCHEDULED, conditions
+from function.deployment.compose.endpoints import endpoints
+from function.deployment.compose.replicas import Members, kept_replica, placed_replica
+from function.deployment.compose.results import results
+from function.deployment.explain.message import histogram
+from function.deployment.explain.report import report
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.boundary import Plain
+    from function.scheduler.decision import Decision
+
+
+def desired(decision: Decision) -> dict[str, Desired]:
+    """Everything desired: kept and new replicas, and the endpoints of those that are ready for traffic."""
+    deployment = decision.inputs.deployment
+    remember = decision.inputs.config.overcommit == "Yield"
+    found = {
+        kept.own.key: resource
+        for kept in decision.kept
+        if (resource := kept_replica(deployment, kept, remember=remember)) is not None
+    }
+    emitted: Members = {}
+    found |= {
+        replica_key(placed.identity): placed_replica(deployment, placed, emitted)
+        for placed in decision.placed
+    }
+    found |= endpoints(decision)
+    return dict(sorted(found.items()))
+
+
+def _routable(decision: Decision, found: Mapping[str, Desired]) -> frozenset[str]:
+    """The keys of the replicas that are Ready and have an endpoint."""
+    ready = (kept.own for kept in decision.kept if kept.own.replica.ready is True)
+    return frozenset(own.key for own in ready if own.identity and endpoint_key(own.identity) in found)
+
+
+def _counts(decision: Decision) -> dict[str, int]:
+    fleet, work = decision.inputs.fleet, decision.inputs.selectors.evaluations
+    return {
+        "clusters": len(fleet.clusters) + len(fleet.unreadable),
+        "clusters_unreadable": len(fleet.unreadable),
+        "replicas_charged": len(fleet.other_replicas) + len(fleet.own_replicas),
+        "wanted": decision.wanted,
+        "kept": len(decision.kept),
+        "held": len(decision.held),
+        "placed": len(decision.placed),
+        "dropped": len(decision.dropped),
+        "cel_evaluations": work.evaluated,
+        "cel_reused": work.reused,
+        "pool_matches": decision.matched,
+    }
+
+
+def compose(
+    decision: Decision, composite: Mapping[str, Plain], requirements: tuple[Requirement, ...]
+) -> Response:
+    """Put the answer together from a decision."""
+    inputs = decision.inputs
+    deployment = inputs.deployment
+    found = desired(decision)
+    routable = _routable(decision, found)
+    told = conditions(decision, routable)
+    invalid = bool(inputs.selectors.invalid or inputs.config_fault)
+    invalid = invalid or not (inputs.fleet.inputs_delivered and inputs.peers.resolved)
+    ttl, counts = inputs.config.ttl, _counts(decision)
+    status: dict[str, Plain] = {"replicas": {"total": decision.total, "ready": len(routable)}}
+    if inputs.config.explain == "Status":
+        status["placement"] = report(decision, _summary(told))
+    return Response(
+        requirements=requirements,
+        desired=found,
+        status=status,
+        unready=decision.total < deployment.required or invalid or _cache_unresolved(decision),
+        conditions=told,
+        results=results(decision, told, composite),
+        settled=decision.total >= decision.wanted and not invalid and all(each.status for each in told),
+        ttl=(ttl.pending, ttl.settled),
+        counts=counts,
+        rejections={reason.name: count for reason, count in histogram(decision.rejections).items()},
+    )
+
+
+def _summary(told: tuple[Condition, ...]) -> str:
+    return next(each.message for each in told if each.type == SCHEDULED)
+
+
+def _cache_unresolved(decision: Decision) -> bool:
+    return decision.inputs.fleet.cache_resolution is Resolution.UNRESOLVED

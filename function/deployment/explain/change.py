@@ -1,0 +1,74 @@
+"""One change to the input that might let one more replica fit, and the input with it applied.
+
+A change builds a new question out of the old one; nothing is changed in place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from function.api import InferenceCluster, ModelDeployment
+from function.api.model import Model
+from function.scheduler.scheduling_input import scheduling_input
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from function.scheduler.scheduling_input import SchedulingInput
+
+Plain = dict[str, Any]
+M = TypeVar("M", bound=Model)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change: what to tell a person, and the question as it would be."""
+
+    kind: str
+    message: str
+    apply: Callable[[SchedulingInput], SchedulingInput]
+    facts: Mapping[str, object]
+    """The numbers and names of the change, for machines."""
+    group: str = ""
+    """Of several changes of one group only the first that helps is told."""
+    smaller: Callable[[int], Change] | None = None
+    """The same change with another number, where it has one."""
+    bounds: tuple[int, int] = (0, 0)
+    """The least number it could have, and the one it has."""
+
+
+def changed(model: M, **fields: object) -> M:
+    """A parsed object with some fields exchanged; what it computed about itself is not carried over."""
+    kept = {name: getattr(model, name) for name in type(model).model_fields}
+    return type(model).model_validate({**kept, **fields})
+
+
+def with_cluster(inputs: SchedulingInput, cluster: InferenceCluster) -> SchedulingInput:
+    """The input with one cluster exchanged."""
+    clusters = {**inputs.fleet.clusters, cluster.name: cluster}
+    return replace(inputs, fleet=replace(inputs.fleet, clusters=clusters))
+
+
+def with_deployment(inputs: SchedulingInput, deployment: ModelDeployment) -> SchedulingInput:
+    """The input with another deployment, its selectors compiled anew."""
+    return scheduling_input(deployment, inputs.fleet, inputs.config, inputs.config_fault)
+
+
+def edited(inputs: SchedulingInput, edit: Callable[[Plain], None]) -> SchedulingInput:
+    """The input with an edit to the deployment, as its owner would make it."""
+    plain = inputs.deployment.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    edit(plain)
+    return with_deployment(inputs, ModelDeployment.parse(plain))
+
+
+def requests_in(plain: Plain) -> list[Plain]:
+    """Every device request of a plain deployment, each way of a prioritized list on its own."""
+    spec = plain["spec"]["template"]["spec"]
+    engines = [
+        *spec["engines"],
+        *(each for other in spec.get("alternatives", ()) for each in other["engines"]),
+    ]
+    members = [member for engine in engines for member in engine["members"]]
+    devices = [each for one in members for each in (one.get("nodeSelector") or {}).get("devices", ())]
+    return [way for each in devices for way in (each.get("firstAvailable") or [each])]

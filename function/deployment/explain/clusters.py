@@ -1,0 +1,197 @@
+"""The verdict on every cluster, as plain data: what its pools need, have and hold, what is in the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from function.api.reasons import Reason
+from function.deployment.explain.line import rejection_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from function.api import InferenceCluster, Pool
+    from function.api.reasons import Rejection
+    from function.scheduler.decision import Decision
+    from function.scheduler.diagnosis import OnPools
+
+Plain = dict[str, Any]
+
+OTHERS = 20
+"""How many clusters that host no replica are told about."""
+HOLDERS = 5
+"""How many holders of a pool are named."""
+HEADROOM = 10
+"""Up to how many more replicas are counted."""
+
+
+class Verdict(Enum):
+    """What a cluster is to a deployment."""
+
+    Chosen = "hosts replicas of this deployment"
+    Eligible = "could host another replica"
+    Full = "would do, but has no capacity left"
+    Rejected = "does not qualify"
+    Unknown = "cannot be told"
+
+
+FULL = frozenset(
+    {
+        Reason.MaxReplicasPerCluster,
+        Reason.PoolOvercommitted,
+        Reason.InsufficientNodes,
+        Reason.InsufficientDevices,
+        Reason.JointCapacity,
+    }
+)
+"""Reasons that are about capacity and nothing else."""
+
+_PASSING = frozenset({Reason.ClusterNotReady, Reason.NoGatewayAddress, Reason.TopologySpread, *FULL})
+"""Reasons that may pass while nobody edits anything: a cluster recovers, replicas leave."""
+
+
+def resolvable(rejection: Rejection) -> bool:
+    """Whether the rejection may pass by itself: as the cluster recovers or as replicas leave it."""
+    if rejection.reason not in _PASSING:
+        return False
+    short = rejection.reason in (Reason.InsufficientNodes, Reason.InsufficientDevices)
+    return not short or (rejection.needs or 0) <= (rejection.total or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """The decision seen from its clusters."""
+
+    decision: Decision
+    rejections: Mapping[str, Rejection]
+    hosting: frozenset[str]
+
+    @classmethod
+    def of(cls, decision: Decision) -> Survey:
+        """Look at every cluster once."""
+        kept = (each.own.cluster for each in decision.kept)
+        placed = (each.identity.cluster for each in decision.placed)
+        return cls(decision, decision.survey(), frozenset((*kept, *placed)))
+
+    def verdict(self, name: str) -> Verdict:
+        """What a cluster is to the deployment, after this pass."""
+        rejection = self.rejections.get(name)
+        if name in self.hosting:
+            return Verdict.Chosen
+        if name in self.decision.inputs.fleet.unreadable or self.decision.places is None:
+            return Verdict.Unknown
+        if rejection is None:
+            return Verdict.Eligible
+        return Verdict.Full if rejection.reason in FULL else Verdict.Rejected
+
+    def names(self) -> list[str]:
+        """Every cluster, those that host replicas first, then those that could, then the nearest misses."""
+        fleet = self.decision.inputs.fleet
+        listed = {*fleet.clusters, *fleet.unreadable, *self.hosting}
+        return sorted(listed, key=self._nearness)
+
+    def _nearness(self, name: str) -> tuple[bool, int, int, int, str]:
+        rejection = self.rejections.get(name)
+        if rejection is None:
+            return (name not in self.hosting, -len(Reason), 0, 0, name)
+        missing = (rejection.needs or 0) - (rejection.free or 0)
+        selector = rejection.selector or 0
+        return (name not in self.hosting, -rejection.reason.depth, missing, -selector, name)
+
+    def shown(self, others: int) -> list[str]:
+        """The clusters worth telling about, by name: the hosts and the nearest of the others."""
+        names = self.names()
+        return sorted(names[: len(self.hosting) + others])
+
+    def entry(self, name: str, *, pools: bool = True) -> Plain:
+        """One cluster as plain data."""
+        rejection, verdict = self.rejections.get(name), self.verdict(name)
+        found: Plain = {"name": name, "verdict": verdict.name}
+        if rejection is not None:
+            found |= {"reason": rejection.reason.name, "resolvable": resolvable(rejection)}
+            line = rejection_line(rejection)
+            found |= {"message": line} if line else {}
+        cluster, places = self.decision.inputs.fleet.clusters.get(name), self.decision.places
+        if cluster is None:
+            return found
+        if places is not None and verdict is not Verdict.Unknown:
+            found["headroom"] = 0 if rejection else places.headroom(cluster, HEADROOM)
+        if pools:
+            found["pools"] = pools_of(self.decision, cluster, below_gates=_below_gates(rejection))
+        return found
+
+
+def _below_gates(rejection: Rejection | None) -> bool:
+    return rejection is None or rejection.reason.depth > Reason.NoPoolsPublished.depth
+
+
+def pools_of(decision: Decision, cluster: InferenceCluster, *, below_gates: bool = True) -> list[Plain]:
+    """The pools of a cluster, in the order they are published: what is free, who holds the rest, who fits."""
+    fitted = list(decision.places.on_pools(cluster)) if decision.places and below_gates else []
+    entries = []
+    for pool in cluster.pools:
+        found: Plain = {
+            "name": pool.name,
+            "free": max(0, decision.ledger.free(cluster.name, pool.name)),
+            "total": pool.nodes,
+        }
+        holders = held_by(decision, cluster.name, pool)
+        if holders:
+            found["heldBy"] = holders
+        engines = [
+            _engine(each, alternative=shape.name) for shape, each in fitted if each.pools == (pool.name,)
+        ]
+        entries.append(found | ({"engines": engines} if engines else {}))
+    return entries
+
+
+def held_by(decision: Decision, cluster: str, pool: Pool) -> list[Plain]:
+    """Who holds a pool, most first: what exists, and what this pass places.
+
+    In nodes; in pods where the pool charges devices.
+    """
+    held = dict(decision.ledger.holders(cluster, pool.name))
+    own = f"{decision.inputs.deployment.namespace}/{decision.inputs.deployment.name}"
+    for placed in decision.placed:
+        if placed.identity.cluster == cluster and pool.name in placed.candidate.nodes:
+            held[own] = held.get(own, 0) + placed.candidate.nodes[pool.name]
+    unit = "pods" if pool.accounting == "Device" else "nodes"
+    ordered = sorted(held.items(), key=lambda item: (-item[1], item[0]))
+    named = [{"deployment": name, unit: count} for name, count in ordered[:HOLDERS]]
+    others = sum(count for _, count in ordered[HOLDERS:])
+    return [*named, {"deployment": f"{len(ordered) - HOLDERS} others", unit: others}] if others else named
+
+
+def _engine(each: OnPools, *, alternative: str) -> Plain:
+    """One engine on one pool: the nodes it needs, or everything that keeps it off."""
+    found: Plain = {"engine": each.engine, **({"alternative": alternative} if alternative else {})}
+    if each.nodes is not None:
+        found["needs"] = each.nodes
+    if each.rejection is None:
+        return found
+    found["reason"] = each.rejection.reason.name
+    if each.nodes is None:
+        found["rejections"] = [leaf_of(leaf) for leaf in each.rejection.leaves]
+    return found
+
+
+def leaf_of(rejection: Rejection) -> Plain:
+    """One rejection at the bottom of the tree; what does not apply is left out."""
+    told = {
+        "reason": rejection.reason.name,
+        "member": rejection.member,
+        "request": rejection.request,
+        "selector": rejection.selector,
+        "device": rejection.device,
+        "needs": rejection.needs,
+        "has": rejection.free,
+        "actual": rejection.detail,
+    }
+    return {key: value for key, value in told.items() if value not in ("", None)}
+
+
+def entries(survey: Survey, names: Iterable[str], *, pools: bool = True) -> list[Plain]:
+    """Several clusters as plain data."""
+    return [survey.entry(name, pools=pools) for name in names]

@@ -1,0 +1,86 @@
+"""Digests of what a decision was made from, and of the decision.
+
+Only what scheduling reads is in them, in an order of its own: neither the order in which objects are listed
+nor a resource version, a condition's time or the status this function writes changes a digest.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from function.api import ModelDeployment, ModelReplica
+    from function.scheduler.decision import Decision
+    from function.scheduler.scheduling_input import SchedulingInput
+
+LENGTH = 32
+"""Hex digits of a digest: enough to tell two apart, short enough to read out."""
+
+
+def digest(parts: Iterable[str]) -> str:
+    """The digest of texts in their order."""
+    running = sha256()
+    for part in parts:
+        running.update(part.encode())
+        running.update(b"\n")
+    return running.hexdigest()[:LENGTH]
+
+
+def input_digest(inputs: SchedulingInput) -> str:
+    """Digest of everything a decision depends on."""
+    fleet = inputs.fleet
+    return digest(
+        (
+            _deployment(inputs.deployment),
+            _text(inputs.config.model_dump(mode="json", by_alias=True)),
+            inputs.config_fault,
+            f"{fleet.clusters_resolution} {fleet.replicas_resolution} {fleet.cache_resolution}",
+            _text(fleet.cache.model_dump(mode="json", by_alias=True)) if fleet.cache else "",
+            *(fleet.clusters[name].canonical for name in sorted(fleet.clusters)),
+            *(f"{each.name}: {each.fault}" for _, each in sorted(fleet.unreadable.items())),
+            *sorted(_charge(each) for each in fleet.other_replicas),
+            *(f"{each.key} {each.terminating} {_replica(each.replica)}" for each in fleet.own_replicas),
+        )
+    )
+
+
+def _text(plain: Any) -> str:
+    """One text for one content: map entries arrive in another order on every call."""
+    return json.dumps(plain, sort_keys=True)
+
+
+def _deployment(deployment: ModelDeployment) -> str:
+    """What is read of a deployment. The order of its tolerations means nothing."""
+    plain = deployment.model_dump(mode="json", by_alias=True)
+    plain["spec"]["template"]["spec"]["tolerations"].sort(key=_text)
+    return _text(plain)
+
+
+def _charge(replica: ModelReplica) -> str:
+    """What is read of a replica that is only charged: who it is, where it is, what it holds."""
+    who = f"{replica.namespace}/{replica.name} {replica.deployment} {replica.cluster} {replica.index}"
+    return f"{who} {replica.deleting} {sorted(replica.nodes.items())}"
+
+
+def _replica(replica: ModelReplica) -> str:
+    stamped = [(each.name, each.copies, each.members) for each in replica.engines]
+    return f"{_charge(replica)} {replica.ready} {replica.alternative} {replica.cache} {stamped}"
+
+
+def decision_digest(decision: Decision) -> str:
+    """Digest of who is kept, placed and dropped, with the pools of each."""
+    return digest(
+        (
+            *(f"kept {each.own.key} {each.mismatch} {each.shape is None}" for each in decision.kept),
+            *(
+                f"placed {each.identity} {each.name} {each.candidate.shape.name} "
+                f"{[option.pools for option in each.candidate.options]}"
+                for each in decision.placed
+            ),
+            *(f"dropped {each.own.key} {each.cause}" for each in decision.dropped),
+        )
+    )

@@ -1,0 +1,102 @@
+"""Hints: the smallest single change that lets one more replica fit. Each was tried out before it is told.
+
+Trying is running the scheduler on the changed input, so a hint cannot be wrong about what it unlocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from function.api import Malformed
+from function.deployment.explain.remedies import proposals
+from function.scheduler.schedule import schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.api.reasons import Rejection
+    from function.deployment.explain.change import Change
+    from function.scheduler.decision import Decision
+
+SHOWN = 5
+"""How many hints are told."""
+TRIES = 12
+"""How many changes are tried out at most."""
+WORK = 3_000
+"""Clusters that may be looked at in all tries together; a large fleet gets fewer tries."""
+LEAST = 2
+"""Tries that even the largest fleet gets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """One change and how many more replicas it lets fit."""
+
+    change: Change
+    unlocks: int
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The hint as plain data."""
+        return {
+            "change": self.change.kind,
+            "message": self.change.message,
+            "unlocks": self.unlocks,
+            **self.change.facts,
+        }
+
+
+class _Trial:
+    """Tries changes out, so many times and no more."""
+
+    def __init__(self, decision: Decision) -> None:
+        self._decision = decision
+        clusters = max(1, len(decision.inputs.fleet.clusters))
+        self.left = max(LEAST, min(TRIES, WORK // clusters))
+
+    def gain(self, change: Change) -> int:
+        """How many more replicas have a place with the change; 0 when it does not help or was not tried."""
+        if self.left <= 0:
+            return 0
+        self.left -= 1
+        try:
+            outcome = schedule(change.apply(self._decision.inputs))
+        except Malformed:
+            return 0
+        return max(_reach(outcome) - _reach(self._decision), outcome.total - self._decision.total)
+
+    def least(self, change: Change, unlocks: int) -> Hint:
+        """The same change with the least number that still helps."""
+        low, high = change.bounds
+        best = Hint(change, unlocks)
+        while change.smaller is not None and low < high and self.left > 0:
+            middle = (low + high) // 2
+            smaller = change.smaller(middle)
+            gained = self.gain(smaller)
+            low, high = (low, middle) if gained else (middle + 1, high)
+            best = Hint(smaller, gained) if gained else best
+        return best
+
+
+def _reach(decision: Decision) -> int:
+    """How far a decision gets: replicas with a place of their choice."""
+    return decision.total + decision.withheld - len(decision.held)
+
+
+def hints(decision: Decision, rejections: Mapping[str, Rejection]) -> list[Hint]:
+    """The hints on a decision that leaves something to be wished for; none when nothing is missing."""
+    missing = decision.total < decision.wanted or decision.held
+    if decision.places is None or decision.stopped or not missing:
+        return []
+    trial, found, done = _Trial(decision), list[Hint](), set[str]()
+    for change in proposals(decision, rejections):
+        if len(found) >= SHOWN:
+            break
+        if change.group and change.group in done:
+            continue
+        unlocks = trial.gain(change)
+        if unlocks > 0:
+            found.append(trial.least(change, unlocks))
+            done.add(change.group)
+    return found

@@ -1,0 +1,169 @@
+"""Lint: what a deployment asks that nobody in the fleet could ever give, however idle the fleet were.
+
+It never changes a decision. Every finding holds for the fleet as it is published now.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from function.cel.cost import LIMIT
+from function.cel.errors import EvaluationError
+from function.cel.quantity import quantity
+from function.deployment.explain.asked import asked
+from function.deployment.explain.catalogue import Catalogue, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from function.api import Device
+    from function.cel import Comparison, Selector
+    from function.cel.quantity import Quantity
+    from function.deployment.explain.asked import Asked
+    from function.scheduler.scheduling_input import SchedulingInput
+
+SHOWN = 20
+"""How many findings are told."""
+BOX = 0.9
+"""A device of at least this share of what is asked is taken to be the one that was meant."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """One thing that is asked and that the fleet does not have."""
+
+    path: str
+    code: str
+    message: str
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The finding as plain data."""
+        return {"path": self.path, "code": self.code, "message": self.message}
+
+
+def lint(inputs: SchedulingInput) -> list[Finding]:
+    """Every finding, once per text: a second place that asks the same is not told again."""
+    catalogue = Catalogue.of(inputs.fleet)
+    found = list(_labels(inputs))
+    if catalogue.devices and not inputs.selectors.invalid:
+        for each in asked(inputs.deployment):
+            found.extend(_request(inputs, catalogue, each))
+    first: dict[tuple[str, str], Finding] = {}
+    for finding in found:
+        first.setdefault((finding.code, finding.message), finding)
+    return list(first.values())[:SHOWN]
+
+
+def _request(inputs: SchedulingInput, catalogue: Catalogue, each: Asked) -> Iterator[Finding]:
+    """The findings on one request: its selectors one by one, then all of them together."""
+    selectors = [inputs.selectors.device[selector.cel] for selector in each.sub.selectors]
+    before = 0
+    for index, selector in enumerate(selectors):
+        yield from _estimate(f"{each.path}.selectors[{index}]", selector)
+        for finding in _selector(catalogue, f"{each.path}.selectors[{index}]", selector):
+            before += 1
+            yield finding
+    outcomes = inputs.selectors.evaluations
+    matching = [
+        device
+        for device in catalogue.devices
+        if all(outcomes.outcome(selector, device.subject).kind == "match" for selector in selectors)
+    ]
+    if matching:
+        yield from _count(each, matching)
+    elif not before:
+        yield Finding(each.path, "NeverSatisfied", f"no device of the fleet satisfies request {each.request}")
+
+
+def _count(each: Asked, matching: list[Device]) -> Iterator[Finding]:
+    most = max(matching, key=lambda device: device.count)
+    if most.count < each.sub.count:
+        yield Finding(
+            each.path,
+            "CountNeverCovered",
+            f"request {each.request} asks for {each.sub.count} devices of one node, but no matching "
+            f"device entry of the fleet has more than {most.count}",
+        )
+
+
+def _selector(catalogue: Catalogue, path: str, selector: Selector) -> Iterator[Finding]:
+    for read in sorted(selector.reads, key=str):
+        if not catalogue.publishes(read):
+            instead = catalogue.instead_of(read)
+            told = f"; the nearest is {instead}" if instead else ""
+            code = f"Unknown{read.kind.capitalize()}"
+            yield Finding(path, code, f"no device of the fleet publishes the {read.kind} {read}{told}")
+    for each in selector.comparisons():
+        if each.reference.kind == "driver":
+            yield from _driver(catalogue, path, each)
+        elif each.kind == "quantity" and each.operator in (">", ">="):
+            yield from _below_the_box(catalogue, path, each)
+
+
+def _estimate(path: str, selector: Selector) -> Iterator[Finding]:
+    """A selector that the API server may refuse for what it might cost."""
+    units = selector.estimate()
+    if units is not None and units > LIMIT:
+        yield Finding(
+            path,
+            "MayBeRefused",
+            f"the API server may refuse this selector: estimated cost {units} exceeds {LIMIT}",
+        )
+
+
+def _driver(catalogue: Catalogue, path: str, asked_for: Comparison) -> Iterator[Finding]:
+    name = asked_for.literal
+    if asked_for.operator == "==" and name not in catalogue.drivers:
+        like = nearest(name, catalogue.drivers)
+        told = f"; the nearest is {like}" if like else ""
+        yield Finding(path, "UnknownDriver", f'no device of the fleet has the driver "{name}"{told}')
+
+
+def _below_the_box(catalogue: Catalogue, path: str, asked_for: Comparison) -> Iterator[Finding]:
+    """A capacity asked by the number on the box, where drivers report a little less."""
+    read, wanted = asked_for.reference, _quantity(asked_for.literal)
+    published = {
+        text
+        for device in catalogue.devices
+        for text in [device.subject.content.get(("capacity", read.domain or "", read.id or ""))]
+        if isinstance(text, str) and wanted and _just_below(text, wanted)
+    }
+    if published:
+        most = max(published, key=lambda text: (quantity(text).real(), text))
+        yield Finding(
+            path,
+            "BelowTheBox",
+            f"asks for {read.id} {asked_for.literal} and leaves out devices that publish {most}: drivers "
+            f"report a little less than the number on the box",
+        )
+
+
+def _quantity(text: str) -> Quantity | None:
+    try:
+        return quantity(text)
+    except EvaluationError:
+        return None
+
+
+def _just_below(text: str, wanted: Quantity) -> bool:
+    found = _quantity(text)
+    return found is not None and BOX * wanted.real() <= found.real() < wanted.real()
+
+
+def _labels(inputs: SchedulingInput) -> Iterator[Finding]:
+    """Labels that clusterSelector asks for and no cluster carries."""
+    clusters = inputs.fleet.clusters.values()
+    for key, value in sorted(inputs.deployment.template.cluster_selector.match_labels.items()):
+        values = {each.labels[key] for each in clusters if key in each.labels}
+        if not clusters or value in values:
+            continue
+        path = f'clusterSelector.matchLabels["{key}"]'
+        if values:
+            carried = ", ".join(sorted(values)[:5])
+            yield Finding(path, "UnknownLabel", f"no cluster has {key}={value}; its values are {carried}")
+        else:
+            like = nearest(key, {name for each in clusters for name in each.labels})
+            told = f"; the nearest is {like}" if like else ""
+            yield Finding(path, "UnknownLabel", f"no cluster has the label {key}{told}")

@@ -1,0 +1,122 @@
+"""The message every Kubernetes user reads: how many are placed, and why no cluster takes another.
+
+One line, at most 512 characters, the same for the same problem: counts per reason in a fixed order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from function.api.reasons import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from function.api.reasons import Rejection
+    from function.scheduler.decision import Decision
+
+LIMIT = 512
+"""Characters of a condition's message."""
+
+EXAMPLE = 120
+"""Characters of one reason's particular."""
+HISTOGRAM = 200
+"""Characters that the counts get at least, whatever stands before them."""
+
+CAPACITY = {Reason.InsufficientNodes, Reason.PoolOvercommitted, Reason.InsufficientDevices}
+
+
+def one_line(text: str, limit: int = LIMIT) -> str:
+    """Fold white space and cut to the limit, so that every text stays one readable line."""
+    folded = " ".join(text.split())
+    return folded if len(folded) <= limit else folded[: limit - 1].rstrip() + "…"
+
+
+def placed_of(decision: Decision) -> str:
+    """`Scheduled 2 of 3 replicas`."""
+    noun = "replica" if decision.wanted == 1 else "replicas"
+    return f"Scheduled {decision.total} of {decision.wanted} {noun}"
+
+
+def histogram(rejections: Mapping[str, Rejection]) -> dict[Reason, int]:
+    """How many clusters each headline reason holds back, the nearest to fitting first."""
+    counts = Counter(each.reason for each in rejections.values())
+    return dict(sorted(counts.items(), key=lambda item: -item[0].depth))
+
+
+def _nearest(found: Iterable[tuple[str, Rejection]]) -> str:
+    """The nearest miss of a capacity reason: `nearest: use1/frontier needs 2, 1 free of 4`."""
+    name, best = min(found, key=lambda item: ((item[1].needs or 0) - (item[1].free or 0), item[0]))
+    free = max(0, best.free or 0)
+    return f"nearest: {name}/{best.pool} needs {best.needs}, {free} free of {best.total}"
+
+
+def _example(found: Iterable[tuple[str, Rejection]]) -> str:
+    """The particular of a reason, when it is worth a word: a taint, a device's actual value."""
+    _, first = min(found, key=lambda item: (not item[1].detail, -(item[1].selector or 0), item[0]))
+    if first.request:
+        selector = "" if first.selector is None else f"selector {first.selector}"
+        short = f"needs {first.needs}, has {first.free}" if first.needs is not None else ""
+        told = ", ".join(part for part in (first.detail, short, selector) if part)
+        return f"{first.request}: {told}" if told else first.request
+    return first.detail
+
+
+def _particular(reason: Reason, rejections: Mapping[str, Rejection]) -> str:
+    """What is worth knowing about one reason, in brackets; empty when there is nothing."""
+    found = [(name, each) for name, each in rejections.items() if each.reason is reason]
+    if reason in CAPACITY and all(each.needs is not None for _, each in found):
+        return f" ({_nearest(found)})"
+    example = one_line(_example(found), EXAMPLE)
+    if not example:
+        return ""
+    return f" {example}" if example.startswith("{") else f" ({example})"
+
+
+def _fitted(counts: Mapping[Reason, int], particulars: Mapping[Reason, str], room: int) -> str:
+    """Counts with as many particulars as fit, the nearest to fitting first; then counts alone."""
+    counted = {reason: f"{count} {reason.value}" for reason, count in counts.items()}
+    left = room - len(", ".join(counted.values()))
+    for reason, particular in particulars.items():
+        if len(particular) <= left:
+            counted[reason] += particular
+            left -= len(particular)
+    return ", ".join(counted.values()) if left >= 0 else _summed(counts, room)
+
+
+def _summed(counts: Mapping[Reason, int], room: int) -> str:
+    """As many counts as fit, and the sum of the others: no cluster is left out of the sum."""
+    told: list[str] = []
+    for number, (reason, count) in enumerate(counts.items()):
+        rest = f"{sum(list(counts.values())[number:])} for other reasons"
+        following = f"{count} {reason.value}"
+        if len(", ".join([*told, following, rest])) > room:
+            return ", ".join([*told, rest])
+        told.append(following)
+    return ", ".join(told)
+
+
+def unplaced(decision: Decision, room: int = LIMIT) -> str:
+    """Why no cluster takes another: `0/5 clusters can host another: 2 insufficient nodes (...), ...`.
+
+    What does not fit into `room` characters is left out: particulars before counts.
+    """
+    fleet = decision.inputs.fleet
+    total = len(fleet.clusters) + len(fleet.unreadable)
+    rejections = decision.rejections
+    head = f"{total - len(rejections)}/{total} clusters can host another"
+    if not rejections:
+        return head
+    counts = histogram(rejections)
+    particulars = {reason: _particular(reason, rejections) for reason in counts}
+    return f"{head}: {_fitted(counts, particulars, room - len(head) - 2)}"
+
+
+def around(before: str, decision: Decision, after: str = "") -> str:
+    """A sentence around why no cluster takes another, so that all of it fits into one message."""
+    before, after = one_line(before), f"; {after}" if after else ""
+    room = LIMIT - len(before) - len("; ") - len(after)
+    if room < HISTOGRAM:
+        before, room = one_line(before, len(before) - (HISTOGRAM - room)), HISTOGRAM
+    return f"{before}; {unplaced(decision, room)}{after}"

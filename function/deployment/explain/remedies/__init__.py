@@ -1,0 +1,43 @@
+"""Remedies: changes that might let one more replica fit, read off the recorded rejections.
+
+None is proved yet. Each proposer looks at one kind of rejection and gives its most promising changes first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.deployment.explain.remedies.capacity import holders, nodes
+from function.deployment.explain.remedies.clusters import caches, gateways, labels, readiness, taints
+from function.deployment.explain.remedies.limits import limits
+from function.deployment.explain.remedies.requests import counts, selectors
+from function.deployment.explain.remedies.seen import Seen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from function.api.reasons import Rejection
+    from function.deployment.explain.change import Change
+    from function.scheduler.decision import Decision
+
+PROPOSERS: tuple[Callable[[Seen], Iterator[Change]], ...] = (
+    nodes,
+    limits,
+    taints,
+    selectors,
+    counts,
+    labels,
+    caches,
+    readiness,
+    gateways,
+    holders,
+)
+"""In the order in which their changes are tried."""
+
+
+def proposals(decision: Decision, rejections: Mapping[str, Rejection]) -> Iterable[Change]:
+    """Every proposal: the best of each kind first, then the second best of each."""
+    seen = Seen(decision, rejections)
+    columns = [list(proposer(seen)) for proposer in PROPOSERS]
+    for row in range(max(map(len, columns), default=0)):
+        yield from (column[row] for column in columns if row < len(column))

@@ -1,0 +1,127 @@
+"""Remedies for clusters that are kept out: tolerate a taint, select another label, mend the cluster."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from function.api.cluster import Gateway
+from function.api.model import ConditionStatus
+from function.api.reasons import Reason
+from function.api.taints import Toleration, untolerated
+from function.deployment.explain.change import Change, Plain, changed, edited, with_cluster
+from function.deployment.explain.remedies.seen import EACH, Seen, some
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from function.api import InferenceCluster, ModelCache
+    from function.api.taints import Taint
+    from function.scheduler.scheduling_input import SchedulingInput
+
+
+def taints(seen: Seen) -> Iterator[Change]:
+    """Tolerate the taint that alone keeps most clusters out."""
+    tolerations = seen.inputs.deployment.template.tolerations
+    kept_out: dict[Taint, list[str]] = defaultdict(list)
+    for cluster, _ in seen.headed(Reason.UntoleratedTaint):
+        left = untolerated(cluster.spec.taints, tolerations)
+        if len(left) == 1:
+            kept_out[left[0]].append(cluster.name)
+    for taint, names in sorted(kept_out.items(), key=lambda item: (-len(item[1]), str(item[0])))[:EACH]:
+        yield _tolerated(taint, names)
+
+
+def _tolerated(taint: Taint, clusters: list[str]) -> Change:
+    toleration = Toleration(key=taint.key, value=taint.value, effect=taint.effect)
+
+    def apply(inputs: SchedulingInput) -> SchedulingInput:
+        return edited(inputs, lambda plain: _add_toleration(plain, toleration))
+
+    facts = {"key": taint.key, "value": taint.value, "effect": taint.effect, "clusters": clusters[:EACH]}
+    text = f"tolerate the taint {taint} ({some(clusters)})"
+    return Change("TolerateTaint", text, apply, facts, group=f"taint {taint}")
+
+
+def _add_toleration(plain: Plain, toleration: Toleration) -> None:
+    spec = plain["spec"]["template"]["spec"]
+    spec["tolerations"] = [*spec.get("tolerations", ()), toleration.model_dump(by_alias=True)]
+
+
+def labels(seen: Seen) -> Iterator[Change]:
+    """Ask for the other value of the one label that alone keeps most clusters out."""
+    wanted = seen.inputs.deployment.template.cluster_selector.match_labels
+    kept_out: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for cluster, _ in seen.headed(Reason.ClusterSelectorMismatch):
+        wrong = [key for key, value in sorted(wanted.items()) if cluster.labels.get(key) != value]
+        if len(wrong) == 1 and wrong[0] in cluster.labels:
+            kept_out[wrong[0], cluster.labels[wrong[0]]].append(cluster.name)
+    ordered = sorted(kept_out.items(), key=lambda item: (-len(item[1]), item[0]))
+    for (key, value), names in ordered[:EACH]:
+        yield _selected(key, wanted[key], value, names)
+
+
+def _selected(key: str, old: str, new: str, clusters: list[str]) -> Change:
+    def edit(plain: Plain) -> None:
+        plain["spec"]["template"]["spec"]["clusterSelector"]["matchLabels"][key] = new
+
+    text = f"select {key}={new} instead of {old} ({some(clusters)})"
+    facts = {"label": key, "from": old, "to": new, "clusters": clusters[:EACH]}
+    return Change("SelectLabel", text, lambda inputs: edited(inputs, edit), facts, group=f"label {key}")
+
+
+def readiness(seen: Seen) -> Iterator[Change]:
+    """Mend a cluster that is not Ready."""
+    told = (ConditionStatus(type="Ready", status="True"),)
+    for cluster, _ in seen.headed(Reason.ClusterNotReady)[:EACH]:
+        yield _once(cluster, "ClusterReady", "is Ready", conditions=told)
+
+
+SOMEWHERE = "192.0.2.1"
+"""An address for trying out what one would change; nobody has it (RFC 5737)."""
+
+
+def gateways(seen: Seen) -> Iterator[Change]:
+    """Give a cluster a gateway."""
+    for cluster, _ in seen.headed(Reason.NoGatewayAddress)[:EACH]:
+        yield _once(cluster, "ClusterGateway", "has a gateway address", gateway=Gateway(address=SOMEWHERE))
+
+
+def _once(cluster: InferenceCluster, kind: str, what: str, **status: object) -> Change:
+    """A cluster that says something else of itself, once it is mended."""
+
+    def apply(inputs: SchedulingInput) -> SchedulingInput:
+        if cluster.status is None:
+            return inputs
+        return with_cluster(inputs, changed(cluster, status=changed(cluster.status, **status)))
+
+    text = f"once cluster {cluster.name} {what}"
+    return Change(kind, text, apply, {"cluster": cluster.name}, group=kind)
+
+
+def caches(seen: Seen) -> Iterator[Change]:
+    """Stage the cache on more clusters: without the one label that alone leaves most of them out."""
+    cache = seen.inputs.fleet.cache
+    if cache is None:
+        return
+    left_out: dict[str, list[str]] = defaultdict(list)
+    for cluster, _ in seen.headed(Reason.OutsideCacheFootprint):
+        wrong = [key for key, value in sorted(cache.footprint.items()) if cluster.labels.get(key) != value]
+        if len(wrong) == 1:
+            left_out[wrong[0]].append(cluster.name)
+    for key, names in sorted(left_out.items(), key=lambda item: (-len(item[1]), item[0]))[:EACH]:
+        yield _widened(cache, key, names)
+
+
+def _widened(cache: ModelCache, key: str, clusters: list[str]) -> Change:
+    def apply(inputs: SchedulingInput) -> SchedulingInput:
+        left = {label: value for label, value in cache.footprint.items() if label != key}
+        selector = changed(cache.spec.cluster_selector, match_labels=left)
+        wider = changed(cache, spec=changed(cache.spec, cluster_selector=selector))
+        return replace(inputs, fleet=replace(inputs.fleet, cache=wider))
+
+    name, wanted = cache.metadata.name, cache.footprint[key]
+    text = f"stage the ModelCache {name} without {key}={wanted} too ({some(clusters)})"
+    facts = {"cache": name, "label": key, "value": wanted, "clusters": clusters[:EACH]}
+    return Change("WidenCache", text, apply, facts, group=f"cache {key}")

@@ -1,0 +1,70 @@
+"""Remedies for the deployment's own limits: move the one that stands in the way, by as little as it takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from function.api.reasons import Reason
+from function.deployment.explain.change import Change, Plain, changed, edited
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from function.api.placement import TopologySpread
+    from function.deployment.explain.remedies.seen import Seen
+    from function.scheduler.scheduling_input import SchedulingInput
+
+
+def limits(seen: Seen) -> Iterator[Change]:
+    """Raise the deployment's own limit by as little as it takes."""
+    policy, least = seen.inputs.policy, seen.inputs.deployment.spec.min_replicas
+    if seen.decision.withheld and least is not None:
+        reach = seen.decision.total + seen.decision.withheld
+        yield _limit("minReplicas", f"lower minReplicas from {least} to {reach}", ("minReplicas",), reach)
+    if policy.max_replicas_per_cluster and seen.headed(Reason.MaxReplicasPerCluster):
+        new = policy.max_replicas_per_cluster + 1
+        text = f"raise placement.maxReplicasPerCluster to {new}"
+        yield _limit("maxReplicasPerCluster", text, ("placement", "maxReplicasPerCluster"), new)
+    yield from _skews(seen)
+    if seen.headed(Reason.SearchBudgetExceeded):
+        steps = seen.inputs.config.search_budget * 10
+        text = f"raise searchBudget in the function's input to {steps}"
+        yield Change("RaiseLimit", text, lambda inputs: _budgeted(inputs, steps), {"searchBudget": steps})
+
+
+def _skews(seen: Seen) -> Iterator[Change]:
+    """Allow as much more skew as the nearest of the clusters needs that are too far ahead."""
+    needed = {each.needs for _, each in seen.headed(Reason.TopologySpread) if each.needs}
+    stated = seen.inputs.policy.topology_spread or ()
+    for at, each in enumerate(stated):
+        more = [skew for skew in sorted(needed) if skew > each.max_skew]
+        if each.when_unsatisfiable == "DoNotSchedule" and more:
+            yield _skewed(stated, at, more[0])
+
+
+def _skewed(stated: tuple[TopologySpread, ...], at: int, skew: int) -> Change:
+    key, old = stated[at].topology_key, stated[at].max_skew
+    changed_one = (*stated[:at], changed(stated[at], max_skew=skew), *stated[at + 1 :])
+    spread = [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in changed_one]
+
+    def edit(plain: Plain) -> None:
+        plain["spec"].setdefault("placement", {})["topologySpread"] = spread
+
+    text = f"raise maxSkew of the topologySpread over {key} from {old} to {skew}"
+    facts = {"topologyKey": key, "from": old, "maxSkew": skew}
+    return Change("RaiseLimit", text, lambda inputs: edited(inputs, edit), facts, group=f"skew {key}")
+
+
+def _budgeted(inputs: SchedulingInput, steps: int) -> SchedulingInput:
+    return replace(inputs, config=changed(inputs.config, search_budget=steps))
+
+
+def _limit(name: str, text: str, path: tuple[str, ...], value: int) -> Change:
+    def edit(plain: Plain) -> None:
+        at = plain["spec"]
+        for key in path[:-1]:
+            at = at.setdefault(key, {})
+        at[path[-1]] = value
+
+    return Change("RaiseLimit", text, lambda inputs: edited(inputs, edit), {name: value}, group=name)

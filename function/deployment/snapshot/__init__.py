@@ -1,0 +1,1 @@
+"""Read a request into the snapshot one pass works on."""

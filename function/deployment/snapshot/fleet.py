@@ -1,0 +1,178 @@
+"""Read the snapshot of one pass: everything the request delivers, sorted, each object parsed or unreadable.
+
+Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica
+from function.api import cluster as cluster_api
+from function.api import replica as replica_api
+from function.api.names import Identity, read_key
+from function.api.ownership import OwnReplica, order
+from function.boundary import Resolution, text_at
+from function.deployment.requirements import CACHE, CACHES, CLUSTERS, REPLICAS
+from function.deployment.snapshot.ownership import Sorting
+from function.scheduler.fleet import Fleet, UnreadableCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from function.boundary import Document, Request, Reuse
+
+UNNAMED = "(unnamed)"
+"""What stands for clusters whose names cannot be read, where they are counted."""
+
+
+def _name_of(document: Document) -> str:
+    return text_at(document, "metadata", "name")
+
+
+def read_cluster(document: Document) -> InferenceCluster | UnreadableCluster:
+    """Read one InferenceCluster; one that cannot be read costs exactly itself."""
+    try:
+        return InferenceCluster.parse(document.project(cluster_api.SHAPE))
+    except ValueError as error:
+        return UnreadableCluster(_name_of(document), str(error))
+
+
+def _clusters(
+    request: Request, reuse: Reuse
+) -> tuple[dict[str, InferenceCluster], dict[str, UnreadableCluster], bool]:
+    read = [reuse.parsed(document, read_cluster) for document in request.required.get(CLUSTERS, ())]
+    times = Counter(each.name for each in read)
+    clusters: dict[str, InferenceCluster] = {}
+    unreadable: dict[str, UnreadableCluster] = {}
+    for each in sorted(read, key=lambda item: item.name):
+        if times[each.name] > 1:
+            unreadable[each.name] = UnreadableCluster(each.name, "listed more than once")
+        elif isinstance(each, UnreadableCluster):
+            unreadable[each.name] = each
+        else:
+            clusters[each.name] = each
+    nameless = unreadable.pop("", None)
+    if nameless is not None:
+        unreadable[UNNAMED] = nameless
+    return clusters, unreadable, nameless is not None
+
+
+def _replica(
+    document: Document, reuse: Reuse, parse: Callable[[Document], ModelReplica] = replica_api.parse
+) -> ModelReplica:
+    try:
+        return reuse.parsed(document, parse)
+    except ValueError:
+        return ModelReplica(name=_name_of(document), whole=False)
+
+
+def _is(kind: str, document: Document) -> bool:
+    return text_at(document, "kind") == kind
+
+
+def _observed(request: Request, reuse: Reuse) -> tuple[list[OwnReplica], dict[str, Document]]:
+    """Own replicas and endpoints among the observed composed resources.
+
+    A key of ours is ours whatever stands under it; a replica or endpoint under a key that cannot be read
+    is ours too. What else is observed belongs to other steps of the pipeline.
+    """
+    own: list[OwnReplica] = []
+    endpoints: dict[str, Document] = {}
+    for key in sorted(request.observed):
+        document, read = request.observed[key], read_key(key)
+        if key in request.desired:
+            continue
+        if read is not None and read[0] == "endpoint":
+            endpoints[key] = document
+        elif read is not None or _is("ModelReplica", document):
+            replica = _replica(document, reuse)
+            own.append(
+                OwnReplica(
+                    key,
+                    read[1] if read else None,
+                    replica,
+                    document,
+                    observed=True,
+                    terminating=replica.deleting,
+                )
+            )
+        elif _is("ModelEndpoint", document):
+            endpoints[key] = document
+    return own, endpoints
+
+
+def _endpoint_identities(endpoints: Mapping[str, Document]) -> set[Identity]:
+    return {read[1] for key in endpoints if (read := read_key(key)) is not None}
+
+
+def read_cache(
+    request: Request, name: str, namespace: str
+) -> tuple[Resolution | None, ModelCache | None, str]:
+    """Read the referenced cache, and its fault. One that cannot be read is not known yet.
+
+    Where it was not fetched by its name it is looked up among all caches, which coordination delivers: a
+    bootstrap block cannot name it.
+    """
+    if not name:
+        return None, None, ""
+    if CACHE in request.required:
+        listed = request.required[CACHE]
+    else:
+        listed = tuple(
+            each
+            for each in request.required.get(CACHES, ())
+            if (text_at(each, "metadata", "namespace"), _name_of(each)) == (namespace, name)
+        )
+    if not listed:
+        delivered = CACHE in request.required or CACHES in request.required
+        return Resolution.ABSENT if delivered else Resolution.UNRESOLVED, None, ""
+    try:
+        return Resolution.DELIVERED, ModelCache.parse(listed[0].plain()), ""
+    except ValueError as error:
+        return Resolution.UNRESOLVED, None, str(error)
+
+
+def read_fleet(
+    request: Request, deployment: ModelDeployment, reuse: Reuse, *, thorough: bool = False
+) -> Fleet:
+    """Read everything the request delivers into one snapshot, in an order of its own.
+
+    Of other deployments' replicas only what it takes to charge them is read, unless `thorough`, or unless
+    some pool charges devices, for which their requests are needed too.
+    """
+    clusters, unreadable, nameless = _clusters(request, reuse)
+    thorough = thorough or any(each.counts_devices for each in clusters.values())
+    parse = replica_api.parse if thorough else replica_api.parse_charge
+    observed, endpoints = _observed(request, reuse)
+    identities = {own.identity for own in observed if own.identity}
+    by_name = {own.replica.name: own for own in reversed(observed) if own.replica.name}
+    unmatched = [own for own in observed if by_name.get(own.replica.name) is not own]
+    theirs = {read[1] for key in request.desired if (read := read_key(key)) is not None}
+    sorting = Sorting(deployment, by_name, identities | theirs)
+    for document in request.required.get(REPLICAS, ()):
+        replica = _replica(document, reuse, parse)
+        if sorting.concerns(replica):
+            sorting.add(replica if thorough else _replica(document, reuse), document)
+        else:
+            sorting.charged.append(replica)
+    own = sorted((*sorting.finish(), *unmatched), key=order)
+    state, cache, cache_fault = read_cache(request, deployment.cache, deployment.namespace)
+    return Fleet(
+        clusters=clusters,
+        unreadable=unreadable,
+        nameless=nameless,
+        clusters_resolution=request.resolution(CLUSTERS),
+        replicas_resolution=request.resolution(REPLICAS),
+        cache_resolution=state,
+        cache=cache,
+        cache_fault=cache_fault,
+        own_replicas=tuple(own),
+        other_replicas=tuple(sorting.charged),
+        endpoints=endpoints,
+        taken=frozenset(
+            theirs | _endpoint_identities(endpoints) | {each.identity for each in own if each.identity}
+        ),
+        theirs=request.desired,
+    )

@@ -1,0 +1,87 @@
+"""Sort listed replicas into a deployment's own and others that are only charged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from function.api.names import Identity, replica_key
+from function.api.ownership import Owner, OwnReplica, order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from function.api import ModelDeployment, ModelReplica
+    from function.boundary import Document
+
+
+def _same(observed: ModelReplica, listed: ModelReplica) -> bool:
+    return not observed.uid or not listed.uid or observed.uid == listed.uid
+
+
+@dataclass(slots=True)
+class Sorting:
+    """Listed replicas on their way to being own, or charged."""
+
+    deployment: ModelDeployment
+    observed: dict[str, OwnReplica]
+    """Observed own replicas by object name."""
+    shadowed: set[Identity]
+    """Identities of observed replicas: an unobserved object with one of them is charged, not emitted."""
+    candidates: dict[Identity, list[tuple[ModelReplica, Document]]] = field(default_factory=dict)
+    charged: list[ModelReplica] = field(default_factory=list)
+
+    def concerns(self, replica: ModelReplica) -> bool:
+        """Whether a replica may be ours. Most of a large fleet are somebody else's, and only charged."""
+        return replica.deployment == self.deployment.name or replica.name in self.observed
+
+    def add(self, replica: ModelReplica, document: Document) -> None:
+        """Sort one listed replica that may be ours."""
+        if not self._is_observed(replica):
+            self._sort_unobserved(replica, document)
+
+    def _is_observed(self, replica: ModelReplica) -> bool:
+        """Whether it is an observed one again; the list may know first that it is being deleted."""
+        own = self.observed.get(replica.name)
+        if own is None or replica.namespace != self.deployment.namespace:
+            return False
+        if replica.deleting and not own.terminating and _same(own.replica, replica):
+            self.observed[replica.name] = OwnReplica(
+                own.key, own.identity, own.replica, own.document, observed=True, terminating=True
+            )
+        return True
+
+    def _sort_unobserved(self, replica: ModelReplica, document: Document) -> None:
+        identity = (
+            Identity(replica.cluster, replica.index)
+            if replica.cluster and replica.index is not None
+            else None
+        )
+        if identity is None or not Owner.of(self.deployment).owns(replica) or identity in self.shadowed:
+            self.charged.append(replica)
+        else:
+            self.candidates.setdefault(identity, []).append((replica, document))
+
+    def finish(self) -> list[OwnReplica]:
+        """Settle who of several unobserved objects has an identity: a living one, then the oldest."""
+        own = list(self.observed.values())
+        for identity, found in self.candidates.items():
+            found.sort(key=lambda each: (each[0].deleting, each[0].created, each[0].name))
+            (replica, document), *others = found
+            key = replica_key(identity)
+            own.append(
+                OwnReplica(key, identity, replica, document, observed=False, terminating=replica.deleting)
+            )
+            self.charged.extend(other for other, _ in others)
+        return own
+
+
+def listed_own(
+    deployment: ModelDeployment, listed: Iterable[tuple[ModelReplica, Document]]
+) -> tuple[OwnReplica, ...]:
+    """A deployment's own replicas as far as they are listed, in their order."""
+    sorting = Sorting(deployment, {}, set())
+    for replica, document in listed:
+        if sorting.concerns(replica):
+            sorting.add(replica, document)
+    return tuple(sorted(sorting.finish(), key=order))

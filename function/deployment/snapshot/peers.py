@@ -1,0 +1,118 @@
+"""Read the other deployments of the fleet, for placing in one common order (`coordination: GlobalOrder`).
+
+Of another deployment only what is in the required lists is known: its object, its cache, and those of its
+replicas that are listed. One that cannot be read, or is being deleted, places nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from function.api import ModelCache, ModelDeployment
+from function.api import replica as replica_api
+from function.api.ownership import turn
+from function.boundary import Resolution
+from function.deployment.requirements import CACHES, DEPLOYMENTS, REPLICAS
+from function.deployment.snapshot.ownership import listed_own
+from function.scheduler.fleet import Peer, Peers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from function.api import ModelReplica
+    from function.boundary import Document, Request, Reuse
+    from function.scheduler.fleet import Fleet
+
+Found = TypeVar("Found")
+Named = tuple[str, str]
+"""Namespace and name."""
+
+
+def _deployment(document: Document) -> ModelDeployment | None:
+    try:
+        return ModelDeployment.parse(document.plain())
+    except ValueError:
+        return None
+
+
+def _cache(document: Document) -> ModelCache | None:
+    try:
+        return ModelCache.parse(document.plain())
+    except ValueError:
+        return None
+
+
+def _read(
+    request: Request, name: str, reuse: Reuse, read: Callable[[Document], Found | None]
+) -> Iterator[Found]:
+    """Read what was delivered for a requirement, but for what cannot be read."""
+    for document in request.required.get(name, ()):
+        found = reuse.parsed(document, read)
+        if found is not None:
+            yield found
+
+
+def _replica(document: Document, reuse: Reuse) -> ModelReplica | None:
+    try:
+        return reuse.parsed(document, replica_api.parse)
+    except ValueError:
+        return None
+
+
+def _listed(request: Request, reuse: Reuse) -> dict[Named, list[tuple[ModelReplica, Document]]]:
+    """The listed replicas by the deployment they name."""
+    found: dict[Named, list[tuple[ModelReplica, Document]]] = defaultdict(list)
+    for document in request.required.get(REPLICAS, ()):
+        replica = _replica(document, reuse)
+        if replica is not None:
+            found[replica.namespace, replica.deployment].append((replica, document))
+    return found
+
+
+def _seen_by(
+    deployment: ModelDeployment,
+    fleet: Fleet,
+    listed: Mapping[Named, Sequence[tuple[ModelReplica, Document]]],
+    caches: Mapping[Named, ModelCache],
+) -> Fleet:
+    """The fleet as another deployment sees it: its own replicas, its cache."""
+    own = listed_own(deployment, listed.get((deployment.namespace, deployment.name), ()))
+    cache = caches.get((deployment.namespace, deployment.cache)) if deployment.cache else None
+    known = None if not deployment.cache else Resolution.DELIVERED if cache else Resolution.ABSENT
+    taken = frozenset(each.identity for each in own if each.identity)
+    return replace(
+        fleet,
+        own_replicas=own,
+        other_replicas=(),
+        endpoints={},
+        taken=taken,
+        cache=cache,
+        cache_resolution=known,
+    )
+
+
+def read_peers(request: Request, ours: ModelDeployment, fleet: Fleet, reuse: Reuse) -> Peers:
+    """Read the deployments that come before ours in the canonical order."""
+    requirements = {name: request.resolution(name) for name in (DEPLOYMENTS, CACHES)}
+    if Resolution.UNRESOLVED in requirements.values():
+        return Peers(requirements)
+    earlier = sorted(
+        (each for each in _read(request, DEPLOYMENTS, reuse, _deployment) if _before(each, ours)), key=_turn
+    )
+    caches = {
+        (each.metadata.namespace, each.metadata.name): each for each in _read(request, CACHES, reuse, _cache)
+    }
+    listed = _listed(request, reuse) if earlier else {}
+    return Peers(requirements, tuple(Peer(each, _seen_by(each, fleet, listed, caches)) for each in earlier))
+
+
+def _turn(deployment: ModelDeployment) -> tuple[str, str, str]:
+    return turn(deployment.metadata.creation_timestamp or "", deployment.namespace, deployment.name)
+
+
+def _before(deployment: ModelDeployment, ours: ModelDeployment) -> bool:
+    """Whether another deployment places before ours. One that is being deleted places nothing."""
+    same = (deployment.namespace, deployment.name) == (ours.namespace, ours.name)
+    return not same and not deployment.metadata.deletion_timestamp and _turn(deployment) < _turn(ours)

@@ -1,0 +1,66 @@
+"""Find the handler of a composite by its kind: a table, and nothing else.
+
+To add a kind, add its room and one row of `HANDLERS`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from function.boundary import NoReuse, Response, Result, text_at
+from function.deployment import handler as deployment
+from function.deployment.requirements import declared as deployment_requirements
+from function.operations import handler as operations
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from function.boundary import Request, Requirement, Reuse
+
+NO_REUSE = NoReuse()
+
+
+class Run(Protocol):
+    """What answers one request: a pure function of it."""
+
+    def __call__(self, request: Request, *, reuse: Reuse) -> Response:
+        """Return the answer; the same request gets the same answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """What a room offers for its kind of composite."""
+
+    run: Run
+    declared: Callable[[Request], tuple[Requirement, ...]]
+    """What it needs of the control plane, found out without running it."""
+    condition_types: Callable[[Request], tuple[str, ...]]
+    """The conditions that every answer carries, an internal error included."""
+
+
+HANDLERS: Mapping[str, Handler] = {
+    deployment.KIND: Handler(deployment.run, deployment_requirements, deployment.condition_types),
+}
+
+GROWTH: Mapping[object, int] = {**deployment.GROWTH}
+"""Bytes that what a handler reads may grow by while it is remembered."""
+
+
+def handler_of(request: Request) -> Handler | None:
+    """Return the handler of the composite's kind; None for a kind nobody handles.
+
+    A composite without a readable kind goes to the handler of deployments, which says what is wrong with it.
+    """
+    return HANDLERS.get(text_at(request.composite, "kind") or deployment.KIND)
+
+
+def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
+    """Answer one request by the handler of its composite's kind."""
+    if operations.is_operation(request):
+        return operations.run(request, reuse=reuse)
+    handler = handler_of(request)
+    if handler is None:
+        kind = text_at(request.composite, "kind")
+        return Response(requirements=(), results=(Result("FATAL", "UnknownKind", f"cannot compose {kind}"),))
+    return handler.run(request, reuse=reuse)

@@ -1,0 +1,109 @@
+"""Say what stays desired while something is unknown: Law 2 and Law C, for every handler.
+
+Crossplane deletes every observed composed resource that is missing from the desired state. So doubt is
+answered by desiring again what is observed:
+
+- `as_observed`: one object, exactly as it was last applied. For an object whose fate is in doubt.
+- `everything_observed`: all that is ours. For a composite that cannot be read.
+- `InternalError`: an error of our own. Every condition says so, the composite is not Ready, nothing leaves.
+
+What is in doubt is decided where it is read (`scheduler.retain`, a handler's reader); what doubt does is
+decided here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from function.boundary import Condition, Desired
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from function.boundary import Document, Request, Requirement
+
+INTERNAL_ERROR_TEXT = (
+    "The fleet scheduler failed on this request; nothing was changed. Its log has the details."
+)
+"""All that a client learns of an unexpected error: an exception's text may quote what it was given."""
+
+_MANAGED_PREFIX = "crossplane.io/"
+_MANAGED_SPEC = "crossplane"
+
+
+@dataclass(frozen=True, slots=True)
+class InternalError:
+    """What is answered when a handler fails: the door adds everything observed, as it is."""
+
+    requirements: tuple[Requirement, ...]
+    """What the handler declares, so that Crossplane goes on fetching."""
+    conditions: tuple[Condition, ...]
+    """Every condition of the handler, False: what is not returned would keep its last value and lie."""
+    undelivered: bool
+    """Whether something declared is missing: a fatal answer would then stop Crossplane from fetching it."""
+    message: str = INTERNAL_ERROR_TEXT
+
+
+def internal_error(
+    request: Request, requirements: tuple[Requirement, ...], condition_types: tuple[str, ...]
+) -> InternalError:
+    """Return the answer to an error of our own, which removes nothing."""
+    undelivered = not all(requirement.delivered(request) for requirement in requirements)
+    conditions = tuple(
+        Condition(kind, status=False, reason="InternalError", message=INTERNAL_ERROR_TEXT)
+        for kind in condition_types
+    )
+    return InternalError(requirements, conditions, undelivered)
+
+
+def everything_observed(
+    request: Request, kind_of: Callable[[str, Document], str | None], namespace: str
+) -> dict[str, Desired]:
+    """Desire every observed resource of ours again, exactly as observed.
+
+    `kind_of` returns the kind that stands under a key of ours, None for what belongs to another step.
+    """
+    observed: Mapping[str, Document] = request.observed
+    return {
+        key: Desired(as_observed(observed[key], kind=kind, namespace=namespace))
+        for key in sorted(observed)
+        if key not in request.desired and (kind := kind_of(key, observed[key])) is not None
+    }
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def as_observed(
+    document: Document, *, kind: str, namespace: str, api_version: str = "modelplane.ai/v1alpha1"
+) -> dict[str, Any]:
+    """Emit an observed object again, exactly as it was last applied.
+
+    What others own is left out: labels and spec fields that Crossplane manages, and everything the API
+    server adds. An object without a readable name is emitted without one; Crossplane knows it by its key.
+    An object of another kind under a key of ours stays what it is.
+    """
+    try:
+        plain = document.plain()
+    except ValueError:
+        plain = {}
+    metadata = _again(_mapping(plain.get("metadata")), namespace)
+    if isinstance(plain.get("kind"), str) and plain["kind"] != kind:
+        kept = {key: value for key, value in plain.items() if key not in ("metadata", "status")}
+        return {**kept, "metadata": metadata}
+    spec = {key: value for key, value in _mapping(plain.get("spec")).items() if key != _MANAGED_SPEC}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def _again(metadata: dict[str, Any], namespace: str) -> dict[str, Any]:
+    """The metadata of an observed object as we applied it: name, namespace and our labels."""
+    again: dict[str, Any] = {"namespace": metadata.get("namespace") or namespace}
+    if isinstance(metadata.get("name"), str):
+        again["name"] = metadata["name"]
+    labelled = _mapping(metadata.get("labels")).items()
+    kept = {key: value for key, value in labelled if not key.startswith(_MANAGED_PREFIX)}
+    if kept:
+        again["labels"] = kept
+    return again

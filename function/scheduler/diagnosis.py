@@ -1,0 +1,142 @@
+"""Verdict: why a cluster that passed every gate still cannot host one more replica.
+
+An engine's headline is the deepest of its pools' reasons, the one nearest to fitting. A cluster's is that of
+the engine that stands in the way: the one with the shallowest headline, since every engine must fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from function.api.reasons import Reason, Rejection
+from function.scheduler.capacity.device_accounting import lacking
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from function.api import InferenceCluster, Pool
+    from function.scheduler.capacity.ledger import Ledger
+    from function.scheduler.matching.engine_options import EngineOption
+    from function.scheduler.matching.matcher import ClusterFit, EngineFit
+    from function.scheduler.search import Free
+
+TOGETHER = frozenset({Reason.JointCapacity, Reason.SearchBudgetExceeded})
+"""Outcomes of a search in which no single engine stands in the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnPools:
+    """One engine on one pool (or on several of one fabric): whether it fits, and what it would take."""
+
+    engine: str
+    pools: tuple[str, ...]
+    nodes: int | None
+    """Nodes it takes; None when it does not fit however many are free."""
+    rejection: Rejection | None
+
+    def of(self, alternative: str) -> OnPools:
+        """The same, signed with the alternative shape that the engine belongs to."""
+        if self.rejection is None or not alternative:
+            return self
+        return replace(self, rejection=self.rejection.at(alternative=alternative))
+
+
+def below_gates(
+    fit: ClusterFit, cluster: InferenceCluster, ledger: Ledger, free: Free, outcome: Reason
+) -> Rejection:
+    """The verdict on a cluster where the search found nothing, with everything below it."""
+    engines = tuple(found for each in fit.engines if (found := _engine(each, cluster, ledger, free)))
+    if not engines or (outcome in TOGETHER and fit.possible):
+        names = " + ".join(each.engine.name for each in fit.engines)
+        together = outcome if outcome in TOGETHER else Reason.JointCapacity
+        return Rejection(together, detail=names, parts=engines)
+    headline = min(engines, key=lambda each: each.reason.depth)
+    return headline._replace(parts=engines)
+
+
+def on_pools(fit: ClusterFit, cluster: InferenceCluster, ledger: Ledger, free: Free) -> Iterator[OnPools]:
+    """Every engine on every pool, in the order of engines and pools: what the verdict rests on."""
+    for each in fit.engines:
+        alone = {option.pools[0]: option for option in each.options if len(set(option.pools)) == 1}
+        barred = dict(each.rejections)
+        for at, pool in enumerate(cluster.pools):
+            if at in alone:
+                short = _short(alone[at], cluster, ledger, free)
+                nodes = sum(count for _, count in alone[at].nodes)
+                yield OnPools(each.engine.name, (pool.name,), nodes, short)
+            elif at in barred:
+                found = barred[at].at(pool=pool.name, engine=each.engine.name)
+                yield OnPools(each.engine.name, (pool.name,), None, found)
+
+
+def _engine(each: EngineFit, cluster: InferenceCluster, ledger: Ledger, free: Free) -> Rejection | None:
+    """The verdict on one engine; None when it fits alone."""
+    short = [_short(option, cluster, ledger, free) for option in each.options]
+    if any(found is None for found in short):
+        return None
+    name = each.engine.name
+    pools = [*(found._replace(engine=name) for found in short if found), *_named(each, cluster)]
+    if not pools:
+        return Rejection(Reason.NoPoolsPublished, engine=name)
+    split = None if each.options else _split(each)
+    headline = max(pools, key=_nearness)
+    parts = tuple(pools)
+    if split is not None and split.depth > headline.reason.depth:
+        return Rejection(split, detail=_apart(each, cluster), engine=name, parts=parts)
+    return headline._replace(parts=parts)
+
+
+def _nearness(found: Rejection) -> tuple[int, int, int, int]:
+    """How near a pool comes: deeper reason, fewer nodes missing, fewer failures, later selector."""
+    selector = -1 if found.selector is None else found.selector
+    return (found.reason.depth, -_missing(found), -len(found.leaves), selector)
+
+
+def _missing(found: Rejection) -> int:
+    return (found.needs or 0) - (found.free or 0)
+
+
+def _named(each: EngineFit, cluster: InferenceCluster) -> Iterator[Rejection]:
+    for at, found in each.rejections:
+        yield found.at(pool=cluster.pools[at].name, engine=each.engine.name)
+
+
+def _short(option: EngineOption, cluster: InferenceCluster, ledger: Ledger, free: Free) -> Rejection | None:
+    """Which pool of an option has too few free nodes, and how many."""
+    worst: Rejection | None = None
+    for at, nodes in option.nodes:
+        lacks = lacking(free[at], nodes, option.gangs_on(at))
+        if lacks is None:
+            continue
+        pool = cluster.pools[at]
+        found = Rejection(
+            _scarce(ledger, cluster, pool), pool=pool.name, needs=lacks[0], free=lacks[1], total=pool.nodes
+        )
+        if worst is None or _missing(found) > _missing(worst):
+            worst = found
+    return worst
+
+
+def _scarce(ledger: Ledger, cluster: InferenceCluster, pool: Pool) -> Reason:
+    """What a pool is short of."""
+    if ledger.overcommitted(cluster.name, pool.name):
+        return Reason.PoolOvercommitted
+    return Reason.InsufficientDevices if pool.accounting == "Device" else Reason.InsufficientNodes
+
+
+def _split(each: EngineFit) -> Reason | None:
+    """Members that each fit some pool, but not together: the engine would have to be split."""
+    if not each.scattered or all(found.reason is Reason.NothingClaimable for _, found in each.rejections):
+        return None
+    return Reason.FabricMismatch if each.engine.pool_policy == "SameFabric" else Reason.NoSinglePool
+
+
+def _apart(each: EngineFit, cluster: InferenceCluster) -> str:
+    """Which member fits which pools: `Leader fits big, Worker fits small`."""
+    barred = {at: {leaf.member for leaf in found.leaves} for at, found in each.rejections}
+    told = []
+    for member in each.engine.members:
+        fits = [cluster.pools[at].name for at, members in barred.items() if member.role not in members]
+        told.append(f"{member.role} fits {' or '.join(fits)}")
+    return ", ".join(told)

@@ -1,0 +1,330 @@
+"""Resolve: a member's device requests on the devices of one pool's nodes.
+
+Requests, their ranks and the device entries are tried in declaration order with backtracking, so the first
+complete assignment is taken and a member is rejected only if there is none. One entry covers a request: 8
+GPUs published as 4 + 4 do not cover a count of 8. Requests of one pod share an entry's devices.
+
+Claimability is a constraint inside the search: where some assignment claims a device through DRA, the first
+of those is taken, so a Synthetic entry listed first never hides a DRA entry that would do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from function.api.reasons import Reason, Rejection, combined
+from function.scheduler.budget import Budget, OutOfSteps
+from function.scheduler.matching.constraints import Constraints
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from function.api import Device, DeviceRequest, Member
+    from function.api.deployment import SubRequest
+    from function.scheduler.capacity.device_accounting import Claims
+    from function.scheduler.matching.selectors import Selectors
+
+    Allowed = Callable[[DeviceRequest, SubRequest, Device], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """One request with the device entry that covers it."""
+
+    request: str
+    rank: int
+    count: int
+    selectors: tuple[str, ...]
+    device: Device
+
+    @property
+    def claimed(self) -> bool:
+        """Whether it becomes part of the pod's DRA claim."""
+        return self.device.claimable
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A member that fits a pool's devices."""
+
+    resolved: tuple[Resolved, ...] = ()
+
+    @property
+    def claims(self) -> bool:
+        """Whether the member's pods bind a device."""
+        return any(each.claimed for each in self.resolved)
+
+    @property
+    def claimed(self) -> tuple[Resolved, ...]:
+        """What becomes the pods' DRA claim, in the order of the requests."""
+        return tuple(each for each in self.resolved if each.claimed)
+
+    @property
+    def claims_of_pod(self) -> Claims:
+        """Device class and count of each claimed request, sorted: what one pod is charged."""
+        return tuple(sorted((each.device.device_class_name, each.count) for each in self.claimed))
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The rank chosen for each request: all zero without firstAvailable."""
+        return tuple(each.rank for each in self.resolved)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One way to satisfy one request: a rank and a device entry."""
+
+    rank: int
+    count: int
+    entry: int
+    selectors: tuple[str, ...]
+
+
+class Probe(NamedTuple):
+    """What the selectors of a request said to one device entry."""
+
+    kind: str
+    """match, nomatch, error or cost."""
+    selector: int = -1
+    message: str = ""
+
+
+def probe(selectors: Selectors, sub: SubRequest, device: Device) -> Probe:
+    """Ask the selectors of a request about a device entry; each request asks about each entry once."""
+    key = (id(sub), id(device))
+    known = selectors.probes.get(key)
+    if known is None:
+        known = selectors.probes[key] = (sub, device, _probe(selectors, sub, device))
+    return known[2]
+
+
+def _probe(selectors: Selectors, sub: SubRequest, device: Device) -> Probe:
+    """Ask the selectors in order; the first that does not match decides, as in Kubernetes."""
+    for index, selector in enumerate(sub.selectors):
+        outcome = selectors.evaluations.outcome(selectors.device[selector.cel], device.subject)
+        if outcome.kind != "match":
+            return Probe(outcome.kind, index, outcome.message)
+    return Probe("match")
+
+
+def _options(
+    selectors: Selectors, request: DeviceRequest, devices: Sequence[Device], allowed: Allowed | None
+) -> list[Option]:
+    return [
+        Option(rank, sub.count, entry, tuple(each.cel for each in sub.selectors))
+        for rank, sub in enumerate(request.ranked)
+        for entry, device in enumerate(devices)
+        if sub.count <= device.count
+        and (allowed is None or allowed(request, sub, device))
+        and probe(selectors, sub, device).kind == "match"
+    ]
+
+
+class _Assignment:
+    """The search for the first complete assignment of requests to device entries."""
+
+    def __init__(
+        self, devices: Sequence[Device], options: list[list[Option]], constraints: Constraints, budget: Budget
+    ) -> None:
+        self._devices, self._options, self._constraints, self._budget = devices, options, constraints, budget
+        self._dead: set[tuple[object, ...]] = set()
+        self._hope = [any(devices[each.entry].claimable for each in found) for found in options]
+
+    def first(self, *, claiming: bool) -> list[Option] | None:
+        """Find the first assignment, or the first that claims a device. Raises OutOfSteps."""
+        self._dead.clear()
+        chosen: list[Option] = []
+        free = tuple(device.count for device in self._devices)
+        return chosen if self._extend(chosen, free, self._constraints.start(), need=claiming) else None
+
+    def _extend(
+        self, chosen: list[Option], free: tuple[int, ...], values: tuple[object, ...], *, need: bool
+    ) -> bool:
+        at = len(chosen)
+        if at == len(self._options):
+            return not need
+        state = (at, free, values, need)
+        if state in self._dead or (need and not any(self._hope[at:])):
+            return False
+        for option in self._options[at]:
+            self._budget.step()
+            left = free[option.entry] - option.count
+            narrowed = self._constraints.narrow(values, at, self._devices[option.entry])
+            if left < 0 or narrowed is None:
+                continue
+            chosen.append(option)
+            rest = (*free[: option.entry], left, *free[option.entry + 1 :])
+            if self._extend(chosen, rest, narrowed, need=need and not self._devices[option.entry].claimable):
+                return True
+            chosen.pop()
+        self._dead.add(state)
+        return False
+
+    def every(self) -> Iterator[list[Option]]:
+        """Find the assignments in order, leaving out those that only repeat claims. Raises OutOfSteps."""
+        free = tuple(device.count for device in self._devices)
+        return self._walk([], free, self._constraints.start(), set())
+
+    def _walk(
+        self, chosen: list[Option], free: tuple[int, ...], values: tuple[object, ...], seen: set[object]
+    ) -> Iterator[list[Option]]:
+        at = len(chosen)
+        state = (at, free, values, tuple(self._claim(each) for each in chosen))
+        if state in seen:
+            return
+        seen.add(state)
+        if at == len(self._options):
+            yield list(chosen)
+            return
+        for option in self._options[at]:
+            self._budget.step()
+            left = free[option.entry] - option.count
+            narrowed = self._constraints.narrow(values, at, self._devices[option.entry])
+            if left >= 0 and narrowed is not None:
+                rest = (*free[: option.entry], left, *free[option.entry + 1 :])
+                yield from self._walk([*chosen, option], rest, narrowed, seen)
+
+    def _claim(self, option: Option) -> tuple[str, int] | None:
+        device = self._devices[option.entry]
+        return (device.device_class_name, option.count) if device.claimable else None
+
+
+def resolve(
+    selectors: Selectors,
+    member: Member,
+    devices: Sequence[Device],
+    *,
+    steps: int,
+    allowed: Allowed | None = None,
+) -> Match | Rejection:
+    """Resolve a member's requests on a pool's devices, or say why it cannot be done.
+
+    `allowed` narrows the entries a request may use (to those a claim was stamped with).
+    """
+    requests = member.requests
+    options = [_options(selectors, request, devices, allowed) for request in requests]
+    barred = [
+        _why_none(selectors, request, devices)
+        for request, found in zip(requests, options, strict=True)
+        if not found
+    ]
+    if barred:
+        return combined(barred)
+    search = _Assignment(devices, options, Constraints.of(member), Budget(steps))
+    try:
+        chosen = search.first(claiming=True) or search.first(claiming=False)
+        if chosen is None:
+            return _why_not_together(devices, options, member, steps)
+    except OutOfSteps:
+        return Rejection(Reason.SearchBudgetExceeded, detail=f"{steps} steps")
+    return _match(requests, chosen, devices)
+
+
+def _match(requests: Sequence[DeviceRequest], chosen: Sequence[Option], devices: Sequence[Device]) -> Match:
+    return Match(
+        tuple(
+            Resolved(request.name, each.rank, each.count, each.selectors, devices[each.entry])
+            for request, each in zip(requests, chosen, strict=True)
+        )
+    )
+
+
+def resolve_every(
+    selectors: Selectors, member: Member, devices: Sequence[Device], *, steps: int
+) -> tuple[tuple[Match, ...], bool]:
+    """Resolve in every way that claims a device and claims differently, in order of preference.
+
+    The flag says that the budget ran out, so that some may be missing.
+    """
+    options = [_options(selectors, request, devices, None) for request in member.requests]
+    search = _Assignment(devices, options, Constraints.of(member), Budget(steps))
+    found: dict[Claims, Match] = {}
+    try:
+        for chosen in search.every():
+            match = _match(member.requests, chosen, devices)
+            if match.claims:
+                found.setdefault(match.claims_of_pod, match)
+    except OutOfSteps:
+        return tuple(found.values()), True
+    return tuple(found.values()), False
+
+
+def _why_not_together(
+    devices: Sequence[Device], options: list[list[Option]], member: Member, steps: int
+) -> Rejection:
+    """Each request fits alone, not together: for want of devices, or because of a constraint."""
+    together = "+".join(each.name for each in member.requests)
+    unconstrained = _Assignment(devices, options, Constraints(()), Budget(steps)).first(claiming=False)
+    if unconstrained is None:
+        counts = ", ".join(f"{each.name} takes {each.ranked[0].count}" for each in member.requests)
+        return Rejection(Reason.DeviceContention, request=together, detail=counts)
+    stated = member.node_selector.constraints if member.node_selector else ()
+    detail = f"no common {', '.join(each.match_attribute for each in stated)}"
+    return Rejection(Reason.ConstraintUnsatisfied, request=together, detail=detail)
+
+
+_DEEPEST_LAST = ("nomatch", "error", "cost", "match")
+_REASONS = {
+    "nomatch": Reason.NoMatchingDevice,
+    "error": Reason.DeviceSelectorError,
+    "cost": Reason.SelectorCostExceeded,
+    "match": Reason.DeviceCountShort,
+}
+
+
+def meant(selectors: Selectors, sub: SubRequest, devices: Sequence[Device]) -> Sequence[Device]:
+    """The entries a request is about: those that publish in a domain its selectors read.
+
+    A selector on a GPU errs on a network card, which means nothing. Where no entry publishes in any of
+    the domains (a misspelt one, say), all of them are meant.
+    """
+    domains = {
+        read.domain for each in sub.selectors for read in selectors.device[each.cel].reads if read.domain
+    }
+    about = [device for device in devices if not domains.isdisjoint(device.domains)]
+    return about or devices
+
+
+def errs(selectors: Selectors, member: Member, devices: Sequence[Device]) -> bool:
+    """Whether some selector of the member gave no answer about some device it is about."""
+    subs = (sub for request in member.requests for sub in request.ranked)
+    return any(
+        probe(selectors, sub, device).kind in ("error", "cost")
+        for sub in subs
+        for device in meant(selectors, sub, devices)
+    )
+
+
+def _why_none(selectors: Selectors, request: DeviceRequest, devices: Sequence[Device]) -> Rejection:
+    """Say why no device entry covers a request, by the entry that came closest."""
+    closest: tuple[int, SubRequest, Device, Probe] | None = None
+    deepest: tuple[int, int, bool] | None = None
+    for rank, sub in enumerate(request.ranked):
+        for device in meant(selectors, sub, devices):
+            said = probe(selectors, sub, device)
+            depth = (_DEEPEST_LAST.index(said.kind), said.selector, device.name == request.name)
+            if deepest is None or depth > deepest:
+                deepest, closest = depth, (rank, sub, device, said)
+    if closest is None:
+        return Rejection(Reason.NoMatchingDevice, request=request.name)
+    return _one_entry(selectors, request, *closest)
+
+
+def _one_entry(
+    selectors: Selectors, request: DeviceRequest, rank: int, sub: SubRequest, device: Device, said: Probe
+) -> Rejection:
+    short = said.kind == "match"
+    detail = said.message
+    if not short and not detail:
+        detail = selectors.actual(selectors.device[sub.selectors[said.selector].cel], device.subject)
+    return Rejection(
+        _REASONS[said.kind],
+        detail=detail,
+        request=request.name,
+        rank=rank,
+        selector=None if short else said.selector,
+        device=device.name or device.driver,
+        needs=sub.count if short else None,
+        free=device.count if short else None,
+    )

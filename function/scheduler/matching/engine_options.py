@@ -1,0 +1,142 @@
+"""Options: the ways to put one engine on the pools of a cluster, capacity aside.
+
+Every member of an engine goes on one pool (a gang talks over its pool's fabric), unless the engine allows
+pools whose fabric is proven to be the same. An engine none of whose members claims a device does not fit (its
+pods would bind no GPU), and a pool must not strand a member on Synthetic matches that could claim a device on
+another pool of the cluster.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, TypeAlias
+
+from function.api.reasons import Reason, Rejection, combined
+from function.scheduler.capacity.device_accounting import gang, total
+from function.scheduler.matching.devices import Match
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from function.api import Engine, Pool
+    from function.scheduler.capacity.device_accounting import Claims, Gangs
+
+Verdict: TypeAlias = "Match | Rejection"
+Verdicts: TypeAlias = "Sequence[Sequence[Verdict]]"
+"""What was found about every member (inner) on every pool (outer)."""
+
+
+@dataclass(frozen=True)
+class EngineOption:
+    """One way to put an engine on a cluster, pools by their position."""
+
+    engine: Engine
+    pools: tuple[int, ...]
+    """The pool of each member."""
+    matches: tuple[Match, ...]
+    """What each member claims there."""
+    nodes: tuple[tuple[int, int], ...]
+    """Nodes it takes, by pool."""
+
+    @cached_property
+    def gangs(self) -> tuple[tuple[int, Gangs], ...]:
+        """The pods that take them, by pool, where pools charge devices: one gang for each copy and pool."""
+        pods: dict[int, list[tuple[Claims, int]]] = defaultdict(list)
+        for member, pool, match in zip(self.engine.members, self.pools, self.matches, strict=True):
+            pods[pool].append((match.claims_of_pod, member.pods))
+        copies = self.engine.copies
+        return tuple((pool, total([((gang(each), copies),)])) for pool, each in sorted(pods.items()))
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Ranks chosen by firstAvailable, over all members."""
+        return tuple(rank for match in self.matches for rank in match.ranks)
+
+    @property
+    def preference(self) -> tuple[object, ...]:
+        """What comes before declaration order: one pool before several, then lower ranks."""
+        return (len(set(self.pools)) > 1, self.ranks)
+
+    def gangs_on(self, pool: int) -> Gangs:
+        """The pods it puts on one pool."""
+        return next((gangs for at, gangs in self.gangs if at == pool), ())
+
+
+def option(engine: Engine, verdicts: Verdicts, pools: tuple[int, ...]) -> EngineOption | Rejection:
+    """Put the engine's members on these pools, or say what stands against it."""
+    found = alone(engine, [verdicts[pool][at] for at, pool in enumerate(pools)], pools)
+    return found if isinstance(found, Rejection) else stranding(engine, verdicts, found)
+
+
+def alone(engine: Engine, found: Sequence[Verdict], pools: tuple[int, ...]) -> EngineOption | Rejection:
+    """The same, looking at these pools only: found is what was found about each member there."""
+    barred = [each for each in found if isinstance(each, Rejection)]
+    if barred:
+        return combined(barred)
+    matches = [each for each in found if isinstance(each, Match)]
+    if not any(match.claims for match in matches):
+        return Rejection(Reason.NothingClaimable, detail="no member would bind a device")
+    return _put(engine, pools, matches)
+
+
+def may_strand(engine: Engine, found: EngineOption) -> bool:
+    """Whether some member asks for devices and binds none: it is stranded if it could on another pool."""
+    return any(
+        member.requests and not match.claims
+        for member, match in zip(engine.members, found.matches, strict=True)
+    )
+
+
+def stranding(engine: Engine, verdicts: Verdicts, found: EngineOption) -> EngineOption | Rejection:
+    """Refuse an option that strands a member which could bind a device on another pool of the cluster."""
+    for at, member in enumerate(engine.members):
+        if member.requests and not found.matches[at].claims and _claims_elsewhere(verdicts, at):
+            return Rejection(
+                Reason.NothingClaimable, detail="could bind a device on another pool", member=member.role
+            )
+    return found
+
+
+def _put(engine: Engine, pools: tuple[int, ...], matches: Sequence[Match]) -> EngineOption:
+    return EngineOption(engine, pools, tuple(matches), _nodes(engine, pools, matches))
+
+
+def _claims_elsewhere(verdicts: Verdicts, at: int) -> bool:
+    return any(isinstance(row[at], Match) and row[at].claims for row in verdicts)  # type: ignore[union-attr]
+
+
+def _nodes(engine: Engine, pools: tuple[int, ...], matches: Sequence[Match]) -> tuple[tuple[int, int], ...]:
+    """Count nodes: pods x copies of every member that claims a device."""
+    taken: dict[int, int] = defaultdict(int)
+    for member, pool, match in zip(engine.members, pools, matches, strict=True):
+        if match.claims:
+            taken[pool] += member.pods * engine.copies
+    return tuple(sorted(taken.items()))
+
+
+def across(engine: Engine, pools: Sequence[Pool], verdicts: Verdicts) -> Iterator[EngineOption]:
+    """Spread an engine's members over several pools of one proven fabric, in declaration order."""
+    for chosen in product(range(len(pools)), repeat=len(engine.members)):
+        if len(set(chosen)) > 1 and proven_same(pools, chosen):
+            found = option(engine, verdicts, chosen)
+            if isinstance(found, EngineOption):
+                yield found
+
+
+def proven_same(pools: Sequence[Pool], chosen: Sequence[int]) -> bool:
+    """Whether every two of the chosen pools are proven to have the same fabric. No id proves nothing."""
+    used = [pools[at] for at in dict.fromkeys(chosen)]
+    return all(one.shares_fabric(other) for one in used for other in used)
+
+
+def variants(
+    engine: Engine, found: EngineOption, others: Sequence[Sequence[Match]]
+) -> Iterator[EngineOption]:
+    """The same pools with every other combination of claims: they matter where devices are charged."""
+    claims = [each.claims_of_pod for each in found.matches]
+    for matches in product(*others):
+        if [each.claims_of_pod for each in matches] != claims and any(each.claims for each in matches):
+            yield _put(engine, found.pools, matches)

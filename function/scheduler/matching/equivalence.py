@@ -1,0 +1,69 @@
+"""Alike: what tells two device lists apart for one deployment.
+
+A match depends on what the deployment's selectors and constraints read of a device, and on what every claim
+takes (its name, driver, class, count). Nodes that differ in a driver version nobody asks for match alike.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.scheduler.matching.constraints import values_of
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from function.api import Device
+    from function.scheduler.scheduling_input import SchedulingInput
+
+
+WORTH = 32
+"""Devices x selectors up to which a list is looked at: a node has a few entries, a member a few selectors."""
+
+
+class Alike:
+    """Tells device lists apart as far as a deployment can. Matches on lists that are alike are equal.
+
+    They may hold the devices of the other list, which differ in what the deployment does not read.
+    """
+
+    def __init__(self, inputs: SchedulingInput) -> None:
+        """Note what the deployment reads of a device."""
+        self._selectors = tuple(inputs.selectors.device.values())
+        self._attributes = tuple(
+            sorted(
+                {
+                    constraint.match_attribute
+                    for shape in inputs.deployment.shapes
+                    for engine in shape.engines
+                    for member in engine.members
+                    if member.node_selector
+                    for constraint in member.node_selector.constraints
+                }
+            )
+        )
+
+    def of(self, devices: Sequence[Device] | None) -> Hashable:
+        """Return what decides every match on a device list; None where it is not told which devices.
+
+        A long list, or many selectors, would take longer than is saved: then nothing but the list itself is
+        like it.
+        """
+        if devices is None:
+            return None
+        if len(devices) * len(self._selectors) > WORTH:
+            return tuple(map(id, devices))
+        return tuple(self._device(each) for each in devices)
+
+    def _device(self, device: Device) -> Hashable:
+        subject = device.subject
+        return (
+            device.name,
+            device.driver,
+            device.claim,
+            device.device_class_name,
+            device.count,
+            device.domains,
+            *(selector.projection(subject) for selector in self._selectors),
+            *(values_of(device, name) for name in self._attributes),
+        )

@@ -1,0 +1,49 @@
+"""The input of one pass: the deployment, its policy and selectors, and the fleet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from function.api.placement import PlacementPolicy
+from function.scheduler.fleet import Peers
+from function.scheduler.matching.selectors import Selectors, compile_selectors
+
+if TYPE_CHECKING:
+    from function.api import ModelDeployment, SchedulerConfig
+    from function.scheduler.fleet import Fleet
+
+NO_PEERS = Peers()
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulingInput:
+    """Everything a decision depends on."""
+
+    deployment: ModelDeployment
+    policy: PlacementPolicy
+    selectors: Selectors
+    config: SchedulerConfig
+    fleet: Fleet
+    config_fault: str = ""
+    """What is wrong with the function's input; then the defaults apply and nothing new is placed."""
+    peers: Peers = NO_PEERS
+    """The deployments that place before this one, where placing is coordinated."""
+
+    @property
+    def reads_nodes(self) -> bool:
+        """Whether some selector reads the pool itself, so that its name and attributes decide a match."""
+        return bool(self.selectors.node)
+
+
+def scheduling_input(
+    deployment: ModelDeployment,
+    fleet: Fleet,
+    config: SchedulerConfig,
+    config_fault: str = "",
+    peers: Peers = NO_PEERS,
+) -> SchedulingInput:
+    """Put the input of one pass together; selectors are compiled here."""
+    policy = (deployment.spec.placement or PlacementPolicy()).over(config.defaults.placement)
+    selectors = compile_selectors(deployment, policy)
+    return SchedulingInput(deployment, policy, selectors, config, fleet, config_fault, peers)

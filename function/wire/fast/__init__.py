@@ -1,0 +1,1 @@
+"""Read protobuf bytes without decoding them. Each file says what it buys."""

@@ -1,0 +1,253 @@
+"""Read a `google.protobuf.Struct` from its bytes, only where somebody looks.
+
+A level of a Struct is parsed in C into a map from key to the bytes of a value; a value is decoded when it
+is wanted. Nothing here recurses deeper than `MAX_DEPTH`, so no input can exhaust the stack.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import Struct as Layout
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.message import DecodeError
+
+from function.boundary import PACKED, Plain, Unreadable
+from function.wire import messages
+
+if TYPE_CHECKING:
+    from function.boundary import Shape
+
+MAX_DEPTH = 100
+"""Levels of nesting an object may have. Kubernetes objects stay below 30."""
+
+_EXACT = 1 << 53  # From here on a double no longer holds every integer.
+_SHORT = 0x80  # A length below this is one byte on the wire.
+_HEAD = 3  # Bytes of a tag and of a length that takes two.
+
+# First byte of a google.protobuf.Value with one field: field number and wire type.
+_NUMBER, _STRING, _BOOLEAN, _STRUCT, _LIST = 0x11, 0x1A, 0x20, 0x2A, 0x32
+
+_STRUCT_BYTE = bytes([_STRUCT])
+_double = Layout("<d").unpack_from
+_parse_struct = messages.Struct.FromString
+_parse_list = messages.List.FromString
+_parse_holder = messages.Holder.FromString
+_parse_holders = messages.Holders.FromString
+
+
+def plain(content: bytes | memoryview) -> dict[str, Plain]:
+    """Return the whole Struct. Raises `Unreadable` for what is no Struct, or nests too deep."""
+    try:
+        return _whole_struct(content, MAX_DEPTH)
+    except (DecodeError, UnicodeDecodeError):
+        raise Unreadable("not a readable object") from None
+
+
+def project(content: bytes | memoryview, shape: Shape) -> dict[str, Plain]:
+    """Return the Struct cut down to `shape`. Raises `Unreadable` as `plain` does, where it looked."""
+    return project_level(level(content), shape)
+
+
+def project_level(fields: Any, shape: Shape) -> dict[str, Plain]:
+    """Do the same from a level that was read already (see `level`)."""
+    try:
+        return _cut_fields(fields, shape, MAX_DEPTH)
+    except (DecodeError, UnicodeDecodeError):
+        raise Unreadable("not a readable object") from None
+
+
+def value(content: bytes) -> Plain:
+    """Return the plain form of one value. Raises `Unreadable` as `plain` does."""
+    try:
+        return _whole(content, MAX_DEPTH)
+    except (DecodeError, UnicodeDecodeError):
+        raise Unreadable("not a readable value") from None
+
+
+def level(content: bytes | memoryview) -> Any:
+    """Return one level of a Struct as a map from key to the bytes of its value."""
+    try:
+        return _parse_struct(content).fields
+    except DecodeError:
+        raise Unreadable("not a readable object") from None
+
+
+def inner_level(content: bytes) -> Any:
+    """Return one level of the Struct inside the bytes of a value, or None when it is something else."""
+    size = len(content)
+    if (
+        size > _HEAD
+        and content[0] == _STRUCT
+        and content[1] >= _SHORT > content[2]  # Two bytes of length.
+        and content[1] & 0x7F | content[2] << 7 == size - _HEAD
+    ):
+        return level(content[_HEAD:])
+    payload = inner(content)
+    return None if payload is None else level(payload)
+
+
+def inner(content: bytes) -> bytes | None:
+    """Return the Struct inside the bytes of a value, or None when the value is something else."""
+    try:
+        kind, payload = _open(content)
+    except DecodeError:
+        raise Unreadable("not a readable value") from None
+    return payload if kind == _STRUCT else None
+
+
+def _open(content: bytes) -> tuple[int, Any]:
+    """Return the kind of a value and its payload: the fast way when it is written in the usual way.
+
+    Usual: exactly one field, its length in one to three bytes. Anything else goes through the parser,
+    which knows what repeated, unknown and over-long fields mean.
+    """
+    size = len(content)
+    if size > 1 and content[0] in (_STRING, _STRUCT, _LIST):
+        if content[1] == size - 2 < _SHORT:
+            return content[0], content[2:]
+        if content[1] >= _SHORT and size > 3:  # noqa: PLR2004 - two length bytes and something after them
+            if content[2] < _SHORT:
+                length, start = content[1] & 0x7F | content[2] << 7, 3
+            else:
+                length, start = content[1] & 0x7F | (content[2] & 0x7F) << 7 | content[3] << 14, 4
+            if length == size - start and content[start - 1] < _SHORT:
+                return content[0], content[start:]
+    return _open_slowly(content)
+
+
+def _open_slowly(content: bytes) -> tuple[int, Any]:
+    """Return the kind of a value and its payload, whatever way it is written. 0 is null."""
+    parsed = _parse_holder(content)
+    match parsed.WhichOneof("choice"):
+        case "string":
+            return _STRING, parsed.string
+        case "struct":
+            return _STRUCT, parsed.struct.SerializeToString()
+        case "list":
+            return _LIST, parsed.list.SerializeToString()
+        case "number":
+            return _NUMBER, parsed.number
+        case "boolean":
+            return _BOOLEAN, parsed.boolean
+    return 0, None
+
+
+def _whole(content: bytes, depth: int) -> Plain:
+    """Return the plain form of a value."""
+    size = len(content)
+    if size > 1 and content[0] == _STRING and content[1] == size - 2 < _SHORT:
+        return content[2:].decode()
+    if size == 9 and content[0] == _NUMBER:  # noqa: PLR2004 - a tag and eight bytes
+        return _number(_double(content, 1)[0])
+    kind, payload = _open(content)
+    if kind == _STRUCT:
+        return _whole_struct(payload, depth)
+    if kind == _LIST:
+        _descend(depth)
+        return [_whole(item, depth - 1) for item in _parse_list(payload).values]
+    if kind == _STRING:
+        return payload.decode()
+    return _number(payload) if kind == _NUMBER else payload
+
+
+def _whole_struct(content: bytes | memoryview, depth: int) -> dict[str, Plain]:
+    """Return a Struct with everything below it."""
+    _descend(depth)
+    fields = _parse_struct(content).fields
+    return {key: _whole(fields[key], depth - 1) for key in fields}
+
+
+def _cut_struct(content: bytes, shape: Shape, depth: int) -> dict[str, Plain]:
+    """Return the keys of a Struct that `shape` names, cut down in turn."""
+    if depth <= 0:
+        _descend(depth)
+    return _cut_fields(_parse_struct(content).fields, shape, depth)
+
+
+def _cut_fields(fields: Any, shape: Shape, depth: int) -> dict[str, Plain]:
+    """Return the keys of one level that `shape` names, cut down in turn."""
+    if "*" in shape:
+        shape = {key: shape[key] if key in shape else shape["*"] for key in fields}
+    found = {}
+    for key, below in shape.items():
+        if key in fields:
+            held: bytes = fields[key]
+            if len(held) > 1 and held[0] == _STRING and held[1] == len(held) - 2 < _SHORT:
+                found[key] = held[2:].decode()
+            elif below is None:
+                found[key] = _whole(held, depth - 1)
+            else:
+                found[key] = _cut(held, below, depth - 1)
+    return found
+
+
+def _cut(content: bytes, shape: Shape, depth: int) -> Plain:
+    """Return a value cut down to `shape`; a list element by element, a scalar as it is."""
+    if shape is PACKED:
+        return Parcel.of(content)
+    kind, payload = _open(content)
+    if kind == _STRUCT:
+        return _cut_struct(payload, shape, depth) if shape else {}
+    if kind == _LIST:
+        if depth <= 0:
+            _descend(depth)
+        if shape:
+            return _cut_items(payload, shape, depth - 1)
+        items = _parse_list(payload).values
+        return [{} if item[:1] == _STRUCT_BYTE else _cut(item, shape, depth - 1) for item in items]
+    return _whole(content, depth)
+
+
+def _cut_items(content: bytes, shape: Shape, depth: int) -> list[Plain]:
+    """Return a list whose items, most of them objects, are cut down: the list and their keys in one parse."""
+    try:
+        items = _parse_holders(content).values
+    except DecodeError:  # One item is to blame, or lists in lists are nested deeper than one parse goes.
+        return [_cut(item, shape, depth) for item in _parse_list(content).values]
+    return [
+        _cut_fields(fields, shape, depth)
+        if depth > 0 and (fields := item.struct.fields)
+        else _cut(item.SerializeToString(), shape, depth)
+        for item in items
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A subtree in its canonical bytes: the entries of every map in one order, so that equal is equal."""
+
+    content: bytes
+
+    @classmethod
+    def of(cls, content: bytes) -> Parcel:
+        """Bring the bytes of a value into their canonical order. Raises `Unreadable`."""
+        try:
+            return cls(messages.Deep.FromString(content).SerializeToString(deterministic=True))
+        except DecodeError:
+            raise Unreadable("not a readable value, or nested too deeply") from None
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return len(self.content)
+
+    def items(self) -> list[Parcel] | None:
+        """Return the items of a list; None for what is none."""
+        kind, payload = _open(self.content)
+        return [Parcel(item) for item in _parse_list(payload).values] if kind == _LIST else None
+
+    def plain(self) -> Plain:
+        """Decode it."""
+        return value(self.content)
+
+
+def _descend(depth: int) -> None:
+    """Refuse to go below the last level."""
+    if depth <= 0:
+        raise Unreadable(f"nested deeper than {MAX_DEPTH} levels")
+
+
+def _number(number: float) -> int | float:
+    """Return an int where the double is one exactly; NaN, infinity and fractions stay float."""
+    return int(number) if number.is_integer() and -_EXACT <= number <= _EXACT else number
