@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest.runner import runtestprotocol
 
-from function.cel.grammar import parser
+from function.cel.syntax.grammar import table
 from hack.mutants import broken, mutants, running, same
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Reach:
 def _reached(items: list[pytest.Item], keys: set[Key], limit: float) -> Reach:
     """Run every test once, in a process of its own, and watch."""
     if "cel.grammar" not in repr(keys):
-        parser()  # Built once for all processes: it takes longer than most tests.
+        table()  # Built once for all processes: it takes longer than most tests.
     tests, seconds, failed = pickle.loads(_in_child(lambda: pickle.dumps(_watched(items, keys))))  # noqa: S301
     for name in failed:
         _say(f"left out, because it fails by itself: {name}")
@@ -171,7 +171,7 @@ def _memories() -> Iterator[Any]:
     for name, module in list(sys.modules.items()):
         if name.startswith("function."):
             found = [each for each in vars(module).values() if hasattr(each, "cache_clear")]
-            yield from (each for each in found if each is not parser)
+            yield from (each for each in found if each is not table)
 
 
 def _in_child(work: Callable[[], bytes]) -> bytes:

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from function.cel.code import Code, CodeSteps, Frame, Run, is_path, relative
 from function.cel.cost import AFTER, absorbed, dispatched, looked, spend
-from function.cel.descent import each
 from function.cel.errors import EvaluationError, Mistake, no_overload
 from function.cel.folding import PATTERNS, folded
 from function.cel.library import operators
-from function.cel.nodes import Call, Name, Node, Select, operands, written
 from function.cel.operators import equal
 from function.cel.passing import passing
 from function.cel.paths import optional_selected, path_code
 from function.cel.runtime import admission, direct
 from function.cel.scope import BUDGET
+from function.cel.syntax.descent import each
+from function.cel.syntax.nodes import Call, Name, Node, Select, operands, written
 from function.cel.types import accepts_null
 from function.cel.values import Optional, UInt, Value, type_name
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from function.cel.check_calls import call_type, mismatch
 from function.cel.check_loops import loop_type
-from function.cel.descent import descend
 from function.cel.environment import TYPE_IDENTIFIERS
 from function.cel.errors import Mistake
 from function.cel.messages import MESSAGES
-from function.cel.nodes import (
+from function.cel.scope import FIRST_SLOT, SUBJECT, Place, Scope, TypeSteps, Variable
+from function.cel.syntax.descent import descend
+from function.cel.syntax.nodes import (
     Bind,
     Call,
     ListLiteral,
@@ -30,7 +31,6 @@ from function.cel.nodes import (
     Select,
     dotted,
 )
-from function.cel.scope import FIRST_SLOT, SUBJECT, Place, Scope, TypeSteps, Variable
 from function.cel.types import BOOL, DYN, Substitution, Type, list_of, map_of, optional_of, type_of
 
 if TYPE_CHECKING:
@@ -113,11 +113,11 @@ class Checker:
 
     def name(self, node: Name, scope: Scope) -> Type:
         """Return the type of a name: a variable's, or of a type's name."""
-        variable = scope.get(node.name)
+        variable = scope.get(node.name.removeprefix("."))
         if variable is not None:
             self.checked.variables[node] = variable
             return variable.type
-        return self.type_value(node, node.name)
+        return self.type_value(node, node.name.removeprefix("."))
 
     def type_value(self, node: Name | Select, name: str) -> Type:
         """Return the type of a name that stands for a type."""
@@ -137,7 +137,10 @@ class Checker:
     def qualified(self, node: Node, scope: Scope) -> str | None:
         """Return the dotted name of a node that no variable in scope begins."""
         name = dotted(node)
-        return None if name is None or name.split(".", 1)[0] in scope else name
+        if name is None:
+            return None
+        name = name.removeprefix(".")
+        return None if name.split(".", 1)[0] in scope else name
 
     def field(self, operand: Type, field: str, at: int, *, optional: bool = False) -> Type:
         """Return the type of a field of something of this type."""
@@ -218,7 +221,7 @@ class Checker:
         known = MESSAGES.get(node.name)
         if known is None:
             raise Mistake(f"undeclared reference to '{node.name}' (in container '')", node.span.at)
-        for field, value in node.fields:
+        for field, value, _ in node.fields:
             kind = yield value, scope
             if field not in known.fields:
                 raise Mistake(f"undefined field '{field}'", value.span.at)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.cel.descent import each
 from function.cel.errors import Mistake
 from function.cel.library import FUNCTIONS
-from function.cel.nodes import written
+from function.cel.syntax.descent import each
+from function.cel.syntax.nodes import written
 from function.cel.types import BOOL, DYN, Type
 
 if TYPE_CHECKING:
     from function.cel.check import Checker
     from function.cel.declarations import Overload
-    from function.cel.nodes import Call, Node
     from function.cel.scope import Scope, TypeSteps
+    from function.cel.syntax.nodes import Call, Node
 
 
 def call_type(checker: Checker, node: Call, scope: Scope) -> TypeSteps:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.cel.descent import each
 from function.cel.errors import Mistake
 from function.cel.scope import Variable
+from function.cel.syntax.descent import each
 from function.cel.types import BOOL, DYN, INT, Type, list_of, map_of
 
 if TYPE_CHECKING:
     from function.cel.check import Checker
-    from function.cel.nodes import Loop
     from function.cel.scope import Scope, TypeSteps
+    from function.cel.syntax.nodes import Loop
 
 PREDICATES = frozenset({"all", "exists", "exists_one"})
 SORTABLE = frozenset({"int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes", "dyn"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, TypeAlias
 
-from function.cel.nodes import Call, Name, Node, Select
+from function.cel.syntax.nodes import Call, Name, Node, Select
 from function.cel.values import Value
 
 Frame: TypeAlias = list[Value]

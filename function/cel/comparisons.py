@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function.cel.nodes import Call, Literal, Node, operands
 from function.cel.paths import literal_path
 from function.cel.references import Reference, references
+from function.cel.syntax.nodes import Call, Literal, Node, operands
 
 if TYPE_CHECKING:
     from function.cel.check import Checked

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from function.cel import estimate_calls as calls
 from function.cel.cost import CREATE_LIST, CREATE_MAP, CREATE_MESSAGE
-from function.cel.descent import descend, each
 from function.cel.estimate_calls import MOST, UNKNOWN, Estimate
-from function.cel.nodes import (
+from function.cel.syntax.descent import descend, each
+from function.cel.syntax.nodes import (
     Bind,
     Call,
     ListLiteral,
@@ -117,7 +117,7 @@ class _Estimator:
         return made._replace(items=items)
 
     def message(self, node: Message, names: dict[str, Estimate]) -> Generator[Wanted, Estimate, Estimate]:
-        given = yield from each(Wanted(value, names) for _, value in node.fields)
+        given = yield from each(Wanted(value, names) for _, value, _ in node.fields)
         return self.sized(node, CREATE_MESSAGE + sum(one.cost for one in given))
 
     def bind(self, node: Bind, names: dict[str, Estimate]) -> Generator[Wanted, Estimate, Estimate]:

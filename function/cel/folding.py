@@ -8,15 +8,15 @@ from function.cel.code import Code, Frame, Run, constant
 from function.cel.errors import EvaluationError, Mistake
 from function.cel.library.regex import compiled
 from function.cel.library.text_format import check_template
-from function.cel.nodes import ListLiteral
 from function.cel.operators import contains
 from function.cel.runtime import admission
+from function.cel.syntax.nodes import ListLiteral
 from function.cel.values import UInt, Value, type_name
 
 if TYPE_CHECKING:
     from function.cel.declarations import Overload
     from function.cel.generate import Generator
-    from function.cel.nodes import Call
+    from function.cel.syntax.nodes import Call
 
 CONVERSIONS = frozenset(
     ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"]

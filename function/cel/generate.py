@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 from function.cel.calls import call_code
 from function.cel.code import Code, CodeSteps, Frame, Run, constant, relative
 from function.cel.cost import CREATE_LIST, CREATE_MAP, CREATE_MESSAGE
-from function.cel.descent import descend, each
 from function.cel.errors import EvaluationError, no_overload
 from function.cel.generate_loops import loop_code, optional_map_code
 from function.cel.messages import MESSAGES
-from function.cel.nodes import (
+from function.cel.passing import passing
+from function.cel.paths import path_code, present, selected
+from function.cel.scope import BUDGET
+from function.cel.syntax.descent import descend, each
+from function.cel.syntax.nodes import (
     Bind,
     Call,
     ListLiteral,
@@ -30,9 +33,6 @@ from function.cel.nodes import (
     OptionalMap,
     Select,
 )
-from function.cel.passing import passing
-from function.cel.paths import path_code, present, selected
-from function.cel.scope import BUDGET
 from function.cel.values import Map, Optional, TypeValue, Value, normal_key
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Generator:
         if not node.fields:
             zero = MESSAGES[node.name].zero
             return Code(lambda _frame: zero, CREATE_MESSAGE)
-        codes = yield from each(value for _, value in node.fields)
+        codes = yield from each(value for _, value, _ in node.fields)
         return Code(codes[-1].run, CREATE_MESSAGE + sum(code.cost for code in codes))
 
     def bind(self, node: Bind) -> CodeSteps:

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from function.cel.code import Code, CodeSteps, Frame, Run
 from function.cel.cost import CREATE_LIST, absorbed, sorting, spend
-from function.cel.descent import each
 from function.cel.errors import CostExceeded, EvaluationError, no_overload
 from function.cel.library.lists import sorted_by
 from function.cel.passing import passed
 from function.cel.scope import BUDGET, WORK
+from function.cel.syntax.descent import each
 from function.cel.values import NONE, Map, Optional, Value, normal_key, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from function.cel.generate import Generator
-    from function.cel.nodes import Loop, OptionalMap
+    from function.cel.syntax.nodes import Loop, OptionalMap
 
 Walker: TypeAlias = "Callable[[Frame], Iterable[Value]]"
 

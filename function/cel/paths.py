@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.cel.errors import EvaluationError, no_overload
-from function.cel.nodes import Call, Literal, Name, Node, Select
 from function.cel.scope import SUBJECT
 from function.cel.subject import Subject
+from function.cel.syntax.nodes import Call, Literal, Name, Node, Select
 from function.cel.values import NONE, Map, Optional, Value, type_name
 
 if TYPE_CHECKING:

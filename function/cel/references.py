@@ -5,20 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function.cel.nodes import (
-    Bind,
-    Call,
-    ListLiteral,
-    Literal,
-    Loop,
-    MapLiteral,
-    Message,
-    Name,
-    Node,
-    OptionalMap,
-    Select,
-)
 from function.cel.scope import SUBJECT
+from function.cel.syntax.nodes import Call, Literal, Name, Node, Select, children
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
@@ -89,27 +77,6 @@ def _step(node: Node) -> tuple[Node, str | None, list[Node]] | None:
             return operand, key.value, []
         return operand, None, [key]
     return None
-
-
-def children(node: Node) -> list[Node]:  # noqa: PLR0911 - one for each kind of node
-    """Return the nodes directly below a node."""
-    if isinstance(node, Select):
-        return [node.operand]
-    if isinstance(node, Call):
-        return [*node.args] if node.target is None else [node.target, *node.args]
-    if isinstance(node, ListLiteral):
-        return [item.value for item in node.items]
-    if isinstance(node, MapLiteral):
-        return [part for entry in node.entries for part in (entry.key, entry.value)]
-    if isinstance(node, Message):
-        return [value for _, value in node.fields]
-    if isinstance(node, Bind):
-        return [node.value, node.body]
-    if isinstance(node, Loop):
-        return [node.range, *node.steps]
-    if isinstance(node, OptionalMap):
-        return [node.optional, node.body]
-    return []
 
 
 def references(environment: Environment, found: Iterable[Path]) -> frozenset[Reference]:

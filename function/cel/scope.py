@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import NamedTuple, TypeAlias
 
-from function.cel.nodes import Node
+from function.cel.syntax.nodes import Node
 from function.cel.types import Type
 
 SUBJECT = 0

@@ -15,10 +15,10 @@ from function.cel.errors import CompileError, CostExceeded, EvaluationError, Mis
 from function.cel.estimate import estimate
 from function.cel.generate import Generator
 from function.cel.library.quantities import FORM_MATTERS
-from function.cel.nodes import Call, Node
-from function.cel.references import Projection, Reference, children, paths, references
+from function.cel.references import Projection, Reference, paths, references
 from function.cel.scope import BUDGET, FIRST_SLOT
-from function.cel.syntax import parse
+from function.cel.syntax.nodes import Call, Node, children
+from function.cel.syntax.parser import parse
 from function.cel.values import type_name
 from function.cel.versions import Requirement, requirements
 

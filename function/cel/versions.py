@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from function.cel.declarations import ALWAYS
-from function.cel.nodes import Call, Loop, Name, Node, Select
 from function.cel.paths import path_code
-from function.cel.references import children
 from function.cel.scope import SUBJECT
+from function.cel.syntax.nodes import Call, Loop, Name, Node, Select, children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -381,7 +381,7 @@ LOOPS = [
     ("unless one decides", "[dyn(1), dyn(true)].exists(x, x)", "match"),
     (
         "exists_one",
-        "[1, 2].exists_one(x, x == 1) && ![1, 1].exists_one(x, x == 1) && ![1].existsOne(x, x == 2)",
+        "[1, 2].exists_one(x, x == 1) && ![1, 1].exists_one(x, x == 1) && ![1].exists_one(x, x == 2)",
         "match",
     ),
     ("exists_one does not absorb", "[0, 1].exists_one(x, 1 / x == 1)", "error"),

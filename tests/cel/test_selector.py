@@ -23,8 +23,8 @@ from function.cel import (
     suggest,
 )
 from function.cel.errors import EvaluationError
-from function.cel.grammar import PATCHES, packaged_grammar, patched
 from function.cel.selector import COMPILED_LONG, compiled
+from function.cel.syntax.grammar import PATCHES, packaged_grammar, patched
 from tests.cel.devices import B200, H100, H200, L4, MIXED, bound, says
 
 GPU = "gpu.nvidia.com"

@@ -5,15 +5,23 @@ Nodes compare by identity: the checker hangs what it finds out about a node in t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from function.cel.types import Type
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Span:
+Class = TypeVar("Class", bound=type)
+
+
+def _by_identity(cls: Class) -> Class:
+    """Let each node be equal to itself only; a tuple is quick to make and cannot change."""
+    cls.__eq__ = object.__eq__  # type: ignore[assignment]
+    cls.__hash__ = object.__hash__  # type: ignore[assignment]
+    return cls
+
+
+class Span(NamedTuple):
     """Where a node stands in the source: [start, end), and where its errors point."""
 
     at: int
@@ -21,8 +29,8 @@ class Span:
     end: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Literal:
+@_by_identity
+class Literal(NamedTuple):
     """A constant as written."""
 
     span: Span
@@ -30,16 +38,16 @@ class Literal:
     type: Type
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Name:
-    """A bare identifier."""
+@_by_identity
+class Name(NamedTuple):
+    """A bare identifier; one that was written with a leading dot keeps it."""
 
     span: Span
     name: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Select:
+@_by_identity
+class Select(NamedTuple):
     """`operand.field`, or `has(operand.field)` when `test`."""
 
     span: Span
@@ -48,8 +56,8 @@ class Select:
     test: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Call:
+@_by_identity
+class Call(NamedTuple):
     """A function, method or operator; operators carry cel-go's names (`_==_`, `@in`, `_[?_]`)."""
 
     span: Span
@@ -58,16 +66,14 @@ class Call:
     args: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Item:
+class Item(NamedTuple):
     """An element of a list literal; `optional` is `?element`."""
 
     value: Node
     optional: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Entry:
+class Entry(NamedTuple):
     """An entry of a map literal; `optional` is `?key: value`."""
 
     key: Node
@@ -75,33 +81,33 @@ class Entry:
     optional: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ListLiteral:
+@_by_identity
+class ListLiteral(NamedTuple):
     """`[a, b]`."""
 
     span: Span
     items: tuple[Item, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MapLiteral:
+@_by_identity
+class MapLiteral(NamedTuple):
     """`{k: v}`."""
 
     span: Span
     entries: tuple[Entry, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Message:
-    """`Name{field: value}`, a protobuf message."""
+@_by_identity
+class Message(NamedTuple):
+    """`Name{field: value}`, a protobuf message. A field is its name, its value, whether it is `?field`."""
 
     span: Span
     name: str
-    fields: tuple[tuple[str, Node], ...]
+    fields: tuple[tuple[str, Node, bool], ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Bind:
+@_by_identity
+class Bind(NamedTuple):
     """`cel.bind(name, value, body)`; the value is computed when it is first needed."""
 
     span: Span
@@ -110,8 +116,8 @@ class Bind:
     body: Node
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Loop:
+@_by_identity
+class Loop(NamedTuple):
     """A comprehension: `range.kind(names..., steps...)`."""
 
     span: Span
@@ -121,8 +127,8 @@ class Loop:
     steps: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OptionalMap:
+@_by_identity
+class OptionalMap(NamedTuple):
     """`optional.optMap(name, body)`, or `optFlatMap` when `flat`."""
 
     span: Span
@@ -156,3 +162,24 @@ def written(node: Node) -> str:
 def operands(call: Call) -> tuple[Node, ...]:
     """Return the receiver, if there is one, and the arguments."""
     return call.args if call.target is None else (call.target, *call.args)
+
+
+def children(node: Node) -> list[Node]:  # noqa: PLR0911 - one for each kind of node
+    """Return the nodes directly below a node."""
+    if isinstance(node, Select):
+        return [node.operand]
+    if isinstance(node, Call):
+        return [*operands(node)]
+    if isinstance(node, ListLiteral):
+        return [item.value for item in node.items]
+    if isinstance(node, MapLiteral):
+        return [part for entry in node.entries for part in (entry.key, entry.value)]
+    if isinstance(node, Message):
+        return [value for _, value, _ in node.fields]
+    if isinstance(node, Bind):
+        return [node.value, node.body]
+    if isinstance(node, Loop):
+        return [node.range, *node.steps]
+    if isinstance(node, OptionalMap):
+        return [node.optional, node.body]
+    return []

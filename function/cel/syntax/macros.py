@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.cel.errors import Mistake
-from function.cel.nodes import Bind, Call, Loop, Name, OptionalMap, Select
+from function.cel.syntax.nodes import Bind, Call, Loop, Name, OptionalMap, Select
 
 if TYPE_CHECKING:
-    from function.cel.nodes import Node
+    from function.cel.syntax.nodes import Node
 
 ONE_NAME = {
     ("all", 2): "all",
     ("exists", 2): "exists",
     ("exists_one", 2): "exists_one",
-    ("existsOne", 2): "exists_one",
     ("map", 2): "map",
     ("map", 3): "map",
     ("filter", 2): "filter",
@@ -33,6 +32,8 @@ TWO_NAMES = {
     ("transformMapEntry", 4): "transformMapEntry",
 }
 OPTIONAL = {"optMap": False, "optFlatMap": True}
+READ = frozenset({"filter", "transformMap"})
+"""Loops that read their first name themselves, whatever their steps say."""
 ACCUMULATOR = "__result__"
 BIND_ARGS = 3
 OPTIONAL_ARGS = 2
@@ -46,11 +47,12 @@ def expand(call: Call) -> Node:
         return _bind(call)
     form = (call.function, len(call.args))
     if form in ONE_NAME:
-        return Loop(call.span, ONE_NAME[form], call.target, (_variable(call.args[0]),), call.args[1:])
+        names = (_variable(call.args[0], read=call.function in READ),)
+        return Loop(call.span, ONE_NAME[form], call.target, names, call.args[1:])
     if form in TWO_NAMES:
         return Loop(call.span, TWO_NAMES[form], call.target, _two_variables(call), call.args[2:])
     if call.function in OPTIONAL and len(call.args) == OPTIONAL_ARGS:
-        name = _variable(call.args[0])
+        name = _variable(call.args[0], read=True)
         return OptionalMap(call.span, call.target, name, call.args[1], OPTIONAL[call.function])
     return call
 
@@ -73,19 +75,27 @@ def _bind(call: Call) -> Bind:
     name, value, body = call.args
     if not isinstance(name, Name):
         raise Mistake("cel.bind() variable names must be simple identifiers", name.span.at)
-    return Bind(call.span, name.name, value, body)
+    return Bind(call.span, _readable(name), value, body)
 
 
-def _variable(node: Node) -> str:
+def _variable(node: Node, *, read: bool = False) -> str:
     if not isinstance(node, Name):
         raise Mistake("argument must be a simple name", node.span.at)
     if node.name == ACCUMULATOR:
         raise Mistake("iteration variable overwrites accumulator variable", node.span.at)
+    return _readable(node) if read else node.name
+
+
+def _readable(node: Name) -> str:
+    """Return a name that the macro itself reads: nobody can read one that begins with a dot."""
+    if node.name.startswith("."):
+        raise Mistake(f"undeclared reference to '{node.name}' (in container '')", node.span.at)
     return node.name
 
 
 def _two_variables(call: Call) -> tuple[str, str]:
-    one, other = _variable(call.args[0]), _variable(call.args[1])
+    one = _variable(call.args[0], read=call.function in READ)
+    other = _variable(call.args[1])
     if one == other:
         raise Mistake(f"duplicate variable name: {one}", call.args[1].span.at)
     return one, other

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from function.cel.errors import Mistake
-from function.cel.nodes import Literal, Span
+from function.cel.syntax.nodes import Literal, Span
 from function.cel.types import BOOL, BYTES, DOUBLE, INT, NULL, STRING, UINT
 from function.cel.values import UInt, is_int64, is_uint64
 
 if TYPE_CHECKING:
-    import lark
+    from collections.abc import Callable
+
+    from function.cel.syntax.lexer import Token
+    from function.cel.types import Type
 
 _ESCAPE = re.compile(
     r"\\(?:([abfnrtv\"'\\?`])|([0-3][0-7][0-7])|[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))"
@@ -23,25 +26,10 @@ _TRIPLE = 3
 _LONGEST = 40
 
 
-def literal(token: lark.Token, span: Span) -> Literal:
-    """Return the node of a number, string or bytes token."""
-    text = str(token)
-    if token.type == "INT_LIT":
-        return Literal(span, _int(text, span.at), INT)
-    if token.type == "UINT_LIT":
-        return Literal(span, _uint(text[:-1], span.at), UINT)
-    if token.type == "FLOAT_LIT":
-        return Literal(span, _double(text, span.at), DOUBLE)
-    if token.type == "BYTES_LIT":
-        return Literal(span, _bytes(text[1:], span.at), BYTES)
-    return Literal(span, _string(text, span.at), STRING)
-
-
-def word(name: str, span: Span) -> Literal | None:
-    """Return the literal that a name stands for: true, false, null; None for another name."""
-    if name in ("true", "false"):
-        return Literal(span, name == "true", BOOL)
-    return Literal(span, None, NULL) if name == "null" else None
+def literal(token: Token, span: Span) -> Literal:
+    """Return the node of a token. Raises Mistake."""
+    value, type_ = _READERS[token.kind]
+    return Literal(span, value(token.text, span.at), type_)
 
 
 def _number(text: str) -> int:
@@ -116,3 +104,14 @@ def _byte(match: re.Match[str], at: int) -> bytes:
     if simple:
         return _SIMPLE.get(simple, simple).encode()
     return bytes([int(octal, 8) if octal else int(hexadecimal, 16)])
+
+
+_READERS: dict[str, tuple[Callable[[str, int], Any], Type]] = {
+    "INT_LIT": (_int, INT),
+    "UINT_LIT": (lambda text, at: _uint(text[:-1], at), UINT),
+    "FLOAT_LIT": (_double, DOUBLE),
+    "STRING_LIT": (_string, STRING),
+    "BYTES_LIT": (lambda text, at: _bytes(text[1:], at), BYTES),
+    "BOOL_LIT": (lambda text, _at: text == "true", BOOL),
+    "NULL_LIT": (lambda _text, _at: None, NULL),
+}
