@@ -6,10 +6,10 @@ import json
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from function.api.fault import Malformed
-from function.api.model import Claim, Count, Model, Name
+from function.api.model import Claim, Model, Name, whole
 from function.api.typed import Attributes, Capacity
 from function.cel import Subject, bind_device
 
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from function.boundary import Packed
 
 
+Published = Annotated[int, BeforeValidator(whole), Field(ge=0, le=1_000_000)]
+"""How many devices an entry has. The platform may publish an entry that has none; no class declares one."""
+
+
 class Device(Model):
     """One device entry of a node: so many equal devices of one driver on every node of the pool."""
 
@@ -26,7 +30,7 @@ class Device(Model):
     claim: Claim = "DRA"
     driver: Name
     device_class_name: str = ""
-    count: Count = 1
+    count: Published = 1
     attributes: Attributes = {}
     capacity: Capacity = {}
     allow_multiple_allocations: bool = False

@@ -15,14 +15,16 @@ if TYPE_CHECKING:
 
     from function.cli.manifests import Manifest, Manifests
 
+NODE_COUNT = 1
+"""Nodes of a pool that states none: the default of `spec.nodePools[].nodeCount` in the XRD."""
 PLACEHOLDER_GATEWAY = "gateway.invalid"
 """A gateway address that reaches nothing (RFC 2606)."""
 
 
 def _nodes(pool: Mapping[str, Any]) -> int:
-    """Published nodes: maxNodeCount, else nodeCount."""
-    count = pool.get("maxNodeCount")
-    return whole(count if count is not None else pool.get("nodeCount", 0))
+    """Published nodes: maxNodeCount, else nodeCount, else 1, as the platform publishes them."""
+    stated = (pool.get(field) for field in ("maxNodeCount", "nodeCount"))
+    return whole(next((count for count in stated if count is not None), NODE_COUNT))
 
 
 def _class_devices(manifest: Manifest, at: int, name: object, classes: Mapping[str, Manifest]) -> Any:

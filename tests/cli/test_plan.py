@@ -219,7 +219,9 @@ def test_clusters_without_a_status_are_completed_from_their_classes(tmp_path: Pa
     [
         ({"nodeCount": 2, "maxNodeCount": 5}, 5, "nodes are maxNodeCount"),
         ({"nodeCount": 2}, 2, "else nodeCount"),
-        ({}, 0, "else none"),
+        ({}, 1, "else one, the default of the XRD"),
+        ({"nodeCount": None}, 1, "null is not set"),
+        ({"nodeCount": 0}, 0, "none is none"),
     ],
 )
 def test_published_nodes(pool: Plain, nodes: int, reason: str, tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ CLUSTERS = (
     Case(f"{POOL}.devices", [], "NoMatchingDevice", "told: there is no device"),
     Case(f"{POOL}.devices", "gpu", MALFORMED, "string for list"),
     Case(f"{DEVICE}.count", GONE, OPEN, "one is the default, and enough"),
-    Case(f"{DEVICE}.count", 0, "MalformedCluster", "a device entry of no devices"),
+    Case(f"{DEVICE}.count", 0, "DeviceCountShort", "an entry of no devices may be published"),
     Case(f"{DEVICE}.count", -1, "MalformedCluster", "fewer than none"),
     Case(f"{DEVICE}.count", 1.5, MALFORMED, "half a device"),
     Case(f"{DEVICE}.driver", GONE, MALFORMED, "a device without a driver"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import pytest
+
 from tests.part2.cases import Case, ask, first_available, one, single
 from tests.part2.packings import Gangs, Pod, strands
 from tests.support import build
@@ -63,3 +65,13 @@ def test_deployments_that_fill_a_pool_one_after_the_other_never_strand_a_pod() -
             for apart in (True, False):
                 assert not strands(nodes, devices, gangs, apart=apart), (seed, nodes, devices, gangs)
     assert shared, "no node was ever shared: the test would prove nothing"
+
+
+@pytest.mark.parametrize("accounting", ["Node", "Device"])
+def test_an_entry_that_has_no_devices_covers_nothing_and_is_no_fault(accounting: str) -> None:
+    """The platform may publish a count of 0; the entry beside it has what is asked for."""
+    empty = build.gpu(0, name="empty", device_class="empty.example.com")
+    both = one("a", pools=[build.pool("p0", 2, [empty, build.gpu(8)])], accounting=accounting)
+    only = one("b", pools=[build.pool("p0", 2, [empty])], accounting=accounting)
+    why = {"a": "InsufficientNodes" if accounting == "Node" else "InsufficientDevices"}
+    Case("as many as fit", [both, only], ask(3), ["a", "a"], why | {"b": "DeviceCountShort"}).check()

@@ -473,6 +473,35 @@ GOOD = [
     Case(
         "the platform's own fields", "ModelCache", made("ModelCache", ("spec.huggingFace", {"repo": "a/b"}))
     ),
+    Case(
+        "a pool of reserved capacity",
+        "InferenceCluster",
+        made("InferenceCluster", ("spec.nodePools.0.capacityBlock", {"reservation": {"id": "cr-1"}})),
+    ),
+    Case(
+        "a published entry without devices",
+        "InferenceCluster",
+        made(
+            "InferenceCluster",
+            ("status.gpuPools", [{"name": "h100", "nodes": 1, "devices": [{**DEVICE, "count": 0}]}]),
+        ),
+    ),
+    Case(
+        "what the router made of it",
+        "ModelEndpoint",
+        made("ModelEndpoint", ("status.routing", {"backendName": "my-service"})),
+    ),
+    *(
+        Case(f"how far it is: {summary!r}", "ModelCache", made("ModelCache", ("status.summary", summary)))
+        for summary in ("1 of 2 ready", {"ready": 1, "total": 2})
+    ),
+    Case(
+        "why a cluster has no weights yet",
+        "ModelCache",
+        made(
+            "ModelCache", ("status.clusters", [{"name": "a", "phase": "Failed", "message": "no such model"}])
+        ),
+    ),
     Case("input without anything", "SchedulerConfig", made("SchedulerConfig")),
     Case(
         "durations", "SchedulerConfig", made("SchedulerConfig", ("ttl", {"pending": "500ms", "settled": 120}))

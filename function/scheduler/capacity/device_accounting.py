@@ -93,7 +93,8 @@ def stamped_gangs(engines: Iterable[StampedEngine]) -> dict[str, Gangs]:
 
 def kinds_of(pool: Pool) -> tuple[Kind, ...]:
     """The kinds of devices that claims can bind on a node of the pool."""
-    return tuple(Kind(each.device_class_name, each.count) for each in pool.devices or () if each.claimable)
+    bindable = (each for each in pool.devices or () if each.claimable and each.count)
+    return tuple(Kind(each.device_class_name, each.count) for each in bindable)
 
 
 @lru_cache(maxsize=4096)
