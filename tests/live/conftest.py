@@ -28,7 +28,7 @@ def bare_plane() -> Iterator[plane.ControlPlane]:
     reason = plane.missing()
     if reason:
         pytest.skip(reason)
-    started = plane.ControlPlane.here(os.environ.get("CORE_FLAGS", ""))
+    started = plane.ControlPlane.here(os.environ.get("CORE_FLAGS", "--enable-operations"))
     try:
         started.up()
         yield started

@@ -38,7 +38,11 @@ class Day:
         """Time a step: do it and wait for what must be seen inside. One that fails is not recorded."""
         started = time.perf_counter()
         yield
-        self.steps.append(Step(action, seen, time.perf_counter() - started))
+        self.record(action, seen, time.perf_counter() - started)
+
+    def record(self, action: str, seen: str, seconds: float) -> None:
+        """Note a step that was timed elsewhere."""
+        self.steps.append(Step(action, seen, seconds))
 
     def write(self, path: Path = RESULTS) -> None:
         """Keep the steps for the documentation."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from example import caller
 from tests.live.plane import Plain, condition, name_of, until
@@ -11,6 +12,7 @@ from tests.live.plane import Plain, condition, name_of, until
 if TYPE_CHECKING:
     from tests.live.plane import ControlPlane
 
+GROUP = "example.com/group"
 SINCE = "2026-01-01T00:00:00Z"
 GIVEN = ("uid", "creationTimestamp", "ownerReferences", "resourceVersion", "generation")
 """What the API server gives an object: in a file it would be wrong."""
@@ -24,6 +26,36 @@ def example_fleet() -> list[Plain]:
 def example_deployment(folder: str) -> Plain:
     """The ModelDeployment of an example."""
     return applicable(caller.objects(caller.HERE / folder / "xr.yaml")[0])
+
+
+def small_cluster(name: str, group: str, nodes: int = 1) -> Plain:
+    """A cluster of one pool of L4 nodes, for the deployments of a group only (`small_deployment`)."""
+    plain = deepcopy(next(each for each in example_fleet() if name_of(each) == "eks-us-east-1"))
+    plain["metadata"] = {"name": name, "labels": {GROUP: group}}
+    for pools in (plain["spec"]["nodePools"], plain["status"]["gpuPools"]):
+        pools[:] = [each for each in pools if each["name"] == "l4"]
+    plain["spec"]["taints"] = [{"key": GROUP, "effect": "NoSchedule"}]
+    plain["spec"]["nodePools"][0] |= {"nodeCount": nodes, "minNodeCount": nodes, "maxNodeCount": nodes}
+    plain["status"]["gpuPools"][0]["nodes"] = nodes
+    return plain
+
+
+def small_deployment(name: str, group: str, replicas: int = 1, namespace: str = "day") -> Plain:
+    """The small example model under another name, on the clusters of a group; a replica takes a node."""
+    plain = example_deployment("small-model")
+    plain["metadata"] = {"name": name, "namespace": namespace}
+    plain["spec"]["replicas"] = replicas
+    plain["spec"]["template"]["spec"] |= {
+        "clusterSelector": {"matchLabels": {GROUP: group}},
+        "tolerations": [{"key": GROUP, "operator": "Exists"}],
+    }
+    return plain
+
+
+def taint(plane: ControlPlane, name: str, *taints: Plain) -> None:
+    """Set the taints of a cluster, as `kubectl edit` would."""
+    patch = json.dumps({"spec": {"taints": list(taints)}})
+    plane.kubectl("patch", "inferencecluster", name, "--type=merge", "-p", patch)
 
 
 def applicable(plain: Plain) -> Plain:
@@ -71,12 +103,6 @@ def make_ready(plane: ControlPlane, found: list[Plain], *, ready: bool = True) -
     """Say that replicas or endpoints became Ready, or ceased to be."""
     for each in found:
         plane.publish({**each, "status": {"conditions": [_ready(ready=ready)]}})
-
-
-def publish_cluster(plane: ControlPlane, name: str, **changes: Any) -> None:
-    """Publish the status of a cluster of the example fleet anew, with changes."""
-    plain = next(each for each in example_fleet() if name_of(each) == name)
-    plane.publish({**plain, "status": {**plain["status"], **changes}})
 
 
 def current(plane: ControlPlane, deployment: Plain) -> Plain:

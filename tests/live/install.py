@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from click.testing import CliRunner
@@ -15,7 +16,6 @@ from tests.live.plane import Plain, is_true, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.live.plane import ControlPlane
 
@@ -79,8 +79,10 @@ def start(plane: ControlPlane, *flags: str) -> None:
 
 
 def stop(plane: ControlPlane) -> None:
-    """Tell the function to stop, as the kubelet would: SIGTERM."""
+    """Tell the function to stop, as the kubelet would, and wait until it has."""
+    process = Path("/proc", (plane.state / "pids" / "function").read_text().strip())
     plane.script("down.sh", "function")
+    until(lambda: not process.exists(), "the function stopped")
 
 
 @contextmanager

@@ -207,6 +207,22 @@ def is_true(plain: Plain | None, kind: str) -> bool:
     return condition(plain, kind).get("status") == "True"
 
 
+def until_all(looks: Mapping[str, Callable[[], object]], seconds: float = PATIENCE) -> dict[str, float]:
+    """Look until all is seen; return the seconds each took. Fails after `seconds`, naming what is not."""
+    started = time.monotonic()
+    seen: dict[str, float] = {}
+    while len(seen) < len(looks):
+        for what, look in looks.items():
+            if what not in seen and look():
+                seen[what] = time.monotonic() - started
+        missing = sorted(looks.keys() - seen.keys())
+        assert time.monotonic() - started < seconds or not missing, (
+            f"not seen within {seconds:.0f} s: {missing}"
+        )
+        time.sleep(PAUSE)
+    return seen
+
+
 def until(look: Callable[[], T], what: str, seconds: float = PATIENCE) -> T:
     """Look until something is seen, and return it. Fails after `seconds`, saying `what` was not seen."""
     deadline = time.monotonic() + seconds

@@ -2,19 +2,56 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.live import fleet
+from tests.live.plane import Refused, is_true, name_of, path, until
+from tests.schema.bad import BAD, GOOD
 
 if TYPE_CHECKING:
     from tests.live.day import Day
-    from tests.live.plane import ControlPlane
+    from tests.live.plane import ControlPlane, Plain
 
 pytestmark = pytest.mark.live
 
 MODEL = fleet.example_deployment("small-model")
+NAMESPACE = MODEL["metadata"]["namespace"]
+UNSERVED = {"SchedulerConfig"}
+"""Kinds of which the API server knows nothing: Crossplane does not install what a Function package holds."""
+NEWER = "vllm/vllm-openai:v0.12.0"
+
+
+def uids(found: list[Plain]) -> set[str]:
+    return {each["metadata"]["uid"] for each in found}
+
+
+def images(found: list[Plain]) -> set[str]:
+    members = [member for each in found for engine in each["spec"]["engines"] for member in engine["members"]]
+    return {each["template"]["spec"]["containers"][0]["image"] for each in members}
+
+
+def edited(plain: Plain, image: str = NEWER, architecture: str = "Ada Lovelace") -> Plain:
+    """A deployment with another image, and perhaps another architecture asked for."""
+    changed: Plain = json.loads(json.dumps(plain).replace("Ada Lovelace", architecture))
+    member = changed["spec"]["template"]["spec"]["engines"][0]["members"][0]
+    member["template"]["spec"]["containers"][0]["image"] = image
+    return changed
+
+
+def serving(plane: ControlPlane, name: str, replicas: int = 2) -> Plain:
+    """Create a deployment and make it serve.
+
+    Each step has one of its own: the circuit breaker counts the events of each deployment, and a
+    person does not do all of this within seconds.
+    """
+    made = fleet.small_deployment(name, "day", replicas, NAMESPACE)
+    plane.apply(made)
+    fleet.until_placed(plane, made, replicas)
+    fleet.until_serving(plane, made)
+    return made
 
 
 def test_a_fleet_is_published(living: ControlPlane, day: Day) -> None:
@@ -23,10 +60,31 @@ def test_a_fleet_is_published(living: ControlPlane, day: Day) -> None:
     found = living.list("InferenceCluster")
     assert len(found) == 8
     assert all(each["status"]["gpuPools"] for each in found)
+    fleet.create_fleet(living, [fleet.small_cluster(f"day-{number}", "day", nodes=8) for number in (1, 2)])
+
+
+def test_bad_objects_are_refused(living: ControlPlane, day: Day) -> None:
+    fleet.create_namespace(living, NAMESPACE)
+    bad = [each for each in BAD if each.old is None and each.kind not in UNSERVED]
+    good = [each for each in GOOD if each.kind not in UNSERVED]
+    with day.step(f"{len(bad)} bad objects, {len(good)} good ones", "bad ones refused, good ones accepted"):
+        assert [each.reason for each in bad if accepted(living, each.plain)] == []
+        assert [each.reason for each in good if not accepted(living, each.plain)] == []
+
+
+def accepted(plane: ControlPlane, plain: Plain) -> bool:
+    """Whether the API server would take an object."""
+    namespace = "" if plain["kind"].startswith("Inference") else NAMESPACE
+    where = path(plain["kind"], namespace=namespace)
+    try:
+        taken = plane.request("POST", f"{where}?dryRun=All&fieldValidation=Strict", plain)
+    except Refused:
+        return False
+    assert taken is not None, f"no such kind: {where}"
+    return True
 
 
 def test_replicas_are_placed(living: ControlPlane, day: Day) -> None:
-    fleet.create_namespace(living, MODEL["metadata"]["namespace"])
     with day.step("create a deployment of 3 replicas", "3 ModelReplicas, ReplicasCreated"):
         living.apply(MODEL)
         found = fleet.until_placed(living, MODEL, 3)
@@ -35,5 +93,63 @@ def test_replicas_are_placed(living: ControlPlane, day: Day) -> None:
 
 
 def test_traffic_reaches_ready_replicas(living: ControlPlane, day: Day) -> None:
-    with day.step("replicas and endpoints turn Ready", "an endpoint each, AllReplicasReady"):
+    with day.step("replicas and endpoints turn Ready", "an endpoint each, AllReplicasReady, Ready"):
         fleet.until_serving(living, MODEL)
+        until(lambda: is_true(fleet.current(living, MODEL), "Ready"), "the deployment Ready")
+
+
+def test_scale_up_and_down(living: ControlPlane, day: Day) -> None:
+    model = serving(living, "scaled")
+    before = uids(fleet.replicas(living, model))
+    scale = ("scale", "modeldeployment", name_of(model), "-n", NAMESPACE)
+    with day.step("kubectl scale from 2 to 4", "2 more replicas"):
+        living.kubectl(*scale, "--replicas=4")
+        more = fleet.until_placed(living, model, 4)
+    assert before < uids(more)
+    with day.step("kubectl scale from 4 to 1", "3 replicas fewer"):
+        living.kubectl(*scale, "--replicas=1")
+        left = fleet.until_placed(living, model, 1)
+    assert uids(left) < uids(more)
+
+
+def test_an_image_is_edited(living: ControlPlane, day: Day) -> None:
+    model = serving(living, "edited")
+    before = uids(fleet.replicas(living, model))
+    with day.step("edit the image", "every replica has it, none is replaced"):
+        living.apply(edited(model))
+        until(lambda: images(fleet.replicas(living, model)) == {NEWER}, "the new image in every replica")
+    assert uids(fleet.replicas(living, model)) == before
+
+
+MISTAKES = [
+    ("compile", "a selector that does not compile", 'Ada\\" +', "InvalidNodeSelector"),
+    ("match", "a selector that nothing satisfies", "Ada Lovelaec", "ReplacementBlocked"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "mistake", "architecture", "reason"), MISTAKES, ids=[each[0] for each in MISTAKES]
+)
+def test_a_typo_keeps_what_runs_and_is_named(
+    living: ControlPlane, day: Day, name: str, mistake: str, architecture: str, reason: str
+) -> None:
+    model = serving(living, name)
+    before = uids(fleet.replicas(living, model))
+    with day.step(mistake, f"{reason}, all replicas kept"):
+        living.apply(edited(model, NEWER, architecture))
+        said = fleet.until_reason(living, model, reason)
+    assert said["status"] == "False"
+    assert said["message"]
+    assert uids(fleet.replicas(living, model)) == before
+    with day.step("correct it", "ReplicasCreated"):
+        living.apply(edited(model))
+        fleet.until_reason(living, model, "ReplicasCreated")
+    assert uids(fleet.replicas(living, model)) == before
+
+
+def test_the_namespace_is_deleted(living: ControlPlane, day: Day) -> None:
+    with day.step("delete the namespace", "no deployment, replica or endpoint is left"):
+        living.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+        until(lambda: living.get("Namespace", NAMESPACE) is None, "the namespace gone", 120)
+    for kind in ("ModelDeployment", "ModelReplica", "ModelEndpoint"):
+        assert [each for each in living.list(kind) if each["metadata"]["namespace"] == NAMESPACE] == []

@@ -1,0 +1,93 @@
+"""A function that stops: alone, and as one of two copies."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.live import fleet, install
+from tests.live.plane import condition, is_true, name_of, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.live.day import Day
+    from tests.live.plane import ControlPlane
+
+pytestmark = pytest.mark.live
+
+NAMESPACE = "function"
+MODEL = fleet.small_deployment("model", "function", 1, NAMESPACE)
+NEXT = fleet.small_deployment("next", "function", 1, NAMESPACE)
+RECONNECTED = 180.0
+"""Seconds until Crossplane's client, which doubles its pauses up to 120 s, has tried again."""
+
+
+def test_a_deployment_serves(living: ControlPlane) -> None:
+    fleet.create_namespace(living, NAMESPACE)
+    fleet.create_fleet(living, [fleet.small_cluster("function-1", "function", nodes=4)])
+    living.apply(MODEL)
+    fleet.until_placed(living, MODEL, 1)
+    fleet.until_serving(living, MODEL)
+
+
+def test_a_stopped_function_removes_nothing(living: ControlPlane, day: Day) -> None:
+    before = {each["metadata"]["uid"] for each in fleet.replicas(living, MODEL)}
+    install.stop(living)
+    scale = ("scale", "modeldeployment", name_of(MODEL), "-n", NAMESPACE)
+    with day.step("the only copy of the function stops, kubectl scale", "Synced=False, nothing is removed"):
+        living.kubectl(*scale, "--replicas=2")
+        until(lambda: synced(living) == "False", "Synced=False", 150)
+    assert {each["metadata"]["uid"] for each in fleet.replicas(living, MODEL)} == before
+    with day.step("it is back", "Synced=True, scaled"):
+        install.start(living)
+        fleet.until_placed(living, MODEL, 2, RECONNECTED)
+        until(lambda: synced(living) == "True", "Synced=True", RECONNECTED)
+
+
+def synced(plane: ControlPlane) -> str:
+    return str(condition(fleet.current(plane, MODEL), "Synced").get("status", ""))
+
+
+SECOND = "127.0.0.2"
+
+
+@contextmanager
+def second_copy(plane: ControlPlane) -> Iterator[subprocess.Popen[bytes]]:
+    """Another copy of the function on an address of its own, which the Service's name then has too."""
+    words = (f"{sys.prefix}/bin/function", "--address", f"{SECOND}:9443")
+    certificates = ("--tls-certs-dir", str(plane.state / "tls-server"))
+    log = (plane.state / "logs" / "function-2.log").open("wb")
+    with log, subprocess.Popen([*words, *certificates], stdout=log, stderr=log) as process:
+        hosts = plane.state / "hosts"
+        text = hosts.read_text()
+        hosts.write_text(f"{text}{text.replace('127.0.0.1 localhost', SECOND)}")
+        try:
+            yield process
+        finally:
+            hosts.write_text(text)
+            process.kill()
+
+
+def test_one_of_two_copies_stops(living: ControlPlane, day: Day) -> None:
+    """Crossplane's client balances over the addresses that the Service's name has."""
+    install.stop(living)
+    install.start(living, "--max-connection-age", "5")
+    with second_copy(living):
+        answered = living.state / "logs" / "function-2.log"
+        until(lambda: "answered" in answered.read_text(), "a call reaches the second copy", RECONNECTED)
+        install.stop(living)
+        with day.step("one of two copies stops, create a deployment", "placed as if nothing had happened"):
+            living.apply(NEXT)
+            fleet.until_placed(living, NEXT, 1)
+        assert is_true(fleet.current(living, NEXT), "Synced")
+        install.start(living)
+
+
+def test_the_namespace_is_deleted(living: ControlPlane) -> None:
+    living.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+    until(lambda: living.get("Namespace", NAMESPACE) is None, "the namespace gone", 120)
