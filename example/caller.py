@@ -57,21 +57,27 @@ def deployments() -> list[Path]:
     return sorted(file.parent for file in HERE.glob("*/xr.yaml"))
 
 
-def observed_by(deployment: Plain, fleet: list[Plain]) -> dict[str, Plain]:
-    """The composed resources of the deployment that exist already, by their key."""
-    uid = deployment["metadata"]["uid"]
-    owned = (each for each in fleet if any(owner["uid"] == uid for owner in _owners(each)))
-    return {each["metadata"]["annotations"][KEY]: each for each in owned}
+def observed_file(folder: Path) -> Path | None:
+    """The file with what is observed of the deployment in a folder; None where nothing of it exists yet."""
+    file = folder / "observed.yaml"
+    return file if file.exists() else None
 
 
-def _owners(plain: Plain) -> list[Plain]:
-    owners: list[Plain] = plain["metadata"].get("ownerReferences", [])
-    return owners
+def observed_in(folder: Path) -> dict[str, Plain]:
+    """The composed resources of the deployment in a folder that exist already, by their key."""
+    file = observed_file(folder)
+    composed = objects(file) if file else []
+    return {plain["metadata"]["annotations"][KEY]: plain for plain in composed}
 
 
-def call(stub: grpcv1.FunctionRunnerServiceStub, deployment: Plain, fleet: list[Plain]) -> Answer:
-    """Run the function as Crossplane does. Raises RuntimeError when its requirements do not settle."""
-    observed = observed_by(deployment, fleet)
+def call(
+    stub: grpcv1.FunctionRunnerServiceStub, deployment: Plain, observed: dict[str, Plain], fleet: list[Plain]
+) -> Answer:
+    """Run the function as Crossplane does. Raises RuntimeError when its requirements do not settle.
+
+    `fleet` is what the function may ask for; what is observed is part of it, as on a control plane.
+    """
+    fleet = [*fleet, *observed.values()]
     step = _step()
     meta = fnv1.RequestMeta(tag="example", capabilities=CAPABILITIES)
     request = fnv1.RunFunctionRequest(meta=meta, input=resource.dict_to_struct(step["input"]))

@@ -29,7 +29,8 @@ def main() -> int:
     with compare.serving() as address, grpc.insecure_channel(address) as channel:
         stub = grpcv1.FunctionRunnerServiceStub(channel)  # type: ignore[no-untyped-call] # generated
         for folder in caller.deployments():
-            answer = caller.call(stub, caller.objects(folder / "xr.yaml")[0], fleet)
+            deployment = caller.objects(folder / "xr.yaml")[0]
+            answer = caller.call(stub, deployment, caller.observed_in(folder), fleet)
             show(console, folder, answer)
             if not agrees(console, folder, answer):
                 differing.append(folder.name)

@@ -57,7 +57,8 @@ def test_what_is_rendered_is_accepted_by_the_schemas(cli: Cli, functions: Path, 
 def test_what_leaves_is_not_rendered(cli: Cli, functions: Path) -> None:
     folder = caller.HERE / "scale-drain"
     names = {each["metadata"]["name"] for each in cli.render(folder, functions, *observed(folder))[1:]}
-    left = [each for each in running(folder) if each["metadata"]["name"] not in names]
+    running = caller.observed_in(folder).values()
+    left = [each for each in running if each["metadata"]["name"] not in names]
     assert [each["spec"]["clusterName"] for each in left if each["kind"] == "ModelReplica"] == [
         "gke-us-central1"
     ]
@@ -67,11 +68,7 @@ def deployment(folder: Path) -> dict[str, Any]:
     return caller.objects(folder / "xr.yaml")[0]
 
 
-def running(folder: Path) -> list[dict[str, Any]]:
-    return list(caller.observed_by(deployment(folder), caller.objects(caller.FLEET)).values())
-
-
 def observed(folder: Path) -> list[str]:
-    """The file with what is observed of the example, if anything is."""
-    file = caller.FLEET / f"running-{deployment(folder)['metadata']['name']}.yaml"
-    return [f"--observed-resources={file}"] if file.exists() else []
+    """The flag for what is observed of the example, if anything is."""
+    file = caller.observed_file(folder)
+    return [f"--observed-resources={file}"] if file else []

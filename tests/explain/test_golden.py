@@ -24,6 +24,8 @@ Plain = dict[str, Any]
 HERE = Path(__file__).parent
 GOLDEN = HERE / "golden"
 EXAMPLE = HERE.parents[1] / "example"
+RUNNING = (EXAMPLE / "fleet", EXAMPLE / "scale-drain" / "observed.yaml")
+"""The fleet with everything that runs on it."""
 PLACED, SHORTFALL = 0, 2
 
 
@@ -84,7 +86,7 @@ def asked(name: str, where: Path, *more: str) -> tuple[int, str]:
     edit(made)
     file = where / "xr.yaml"
     file.write_text(yaml.safe_dump(made))
-    call = ["why", made["metadata"]["name"], str(EXAMPLE / "fleet"), str(file), *options, *more]
+    call = ["why", made["metadata"]["name"], *map(str, RUNNING), str(file), *options, *more]
     told = CliRunner().invoke(main, call)
     return told.exit_code, told.output
 

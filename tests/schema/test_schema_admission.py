@@ -24,7 +24,9 @@ KINDS = [
     "InferenceCluster",
     "InferenceClass",
 ]
-EXAMPLES = sorted(ROOT.glob("example/fleet/*.yaml")) + sorted(ROOT.glob("example/*/xr.yaml"))
+EXAMPLES = sorted(
+    path for name in ("fleet/*", "*/xr", "*/observed") for path in ROOT.glob(f"example/{name}.yaml")
+)
 SHORT_NAMES = {
     "ModelDeployment": "md",
     "ModelReplica": "mr",

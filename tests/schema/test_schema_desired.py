@@ -55,10 +55,11 @@ def decide(deployment: Plain, observed: Mapping[str, Plain], fleet: list[Plain])
 @pytest.mark.parametrize("name", [*EXAMPLES, *FROM_DOCS])
 def test_desired_resources_and_status_are_accepted(name: str) -> None:
     deployment = (EXAMPLES | FROM_DOCS)[name]
+    observed = caller.observed_in(caller.HERE / name) if name in EXAMPLES else {}
     if name in FROM_DOCS:
         deployment["metadata"] |= {"namespace": "docs", "uid": "d0c5"}
-    fleet = caller.objects(caller.FLEET)
-    response = decide(deployment, caller.observed_by(deployment, fleet), fleet)
+    fleet = [*caller.objects(caller.FLEET), *observed.values()]
+    response = decide(deployment, observed, fleet)
     assert response.desired or name in FROM_DOCS, "an example places something"
     for desired in response.desired.values():
         assert refusals(desired.resource, schema_of(desired.resource["kind"])) == []
