@@ -91,7 +91,7 @@ bench-serving: $(STAMP) ## requests a second, health under load, and how fast a 
 	$(BIN)/python -m bench.serving
 
 .PHONY: e2e
-e2e: $(STAMP) ## the examples through the real crossplane CLI (CROSSPLANE=/path/to/it, or on PATH)
+e2e: $(STAMP) ## examples and packages through the real crossplane CLI (CROSSPLANE=... and, if it starts a core, CROSSPLANE_CORE=...)
 	$(PYTEST) -m e2e -rs
 
 .PHONY: live

@@ -13,7 +13,6 @@ import yaml
 from click.testing import CliRunner
 
 from package import build, push
-from tests.e2e.real_cli import Cli
 from tests.e2e.registry import Registry, running
 from tests.e2e.standin import runtime
 from tests.schema.crds import DEFINITIONS, INPUT, objects
@@ -22,16 +21,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tests.e2e.real_cli import Cli
+
 pytestmark = pytest.mark.e2e
 ANNOTATION = "io.crossplane.xpkg"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def cli() -> Iterator[Cli]:
-    found = Cli.find()
+def crossplane(cli: Cli) -> Iterator[None]:
+    """What builds and pushes packages."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CROSSPLANE", found.binary)
-        yield found
+        patch.setenv("CROSSPLANE", cli.binary)
+        yield
 
 
 @pytest.fixture(scope="module")

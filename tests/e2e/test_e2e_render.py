@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from example import caller, compare
-from tests.e2e.real_cli import Cli
 from tests.schema.admission import refusals
 from tests.schema.crds import schema_of
 
@@ -15,12 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tests.e2e.real_cli import Cli
+
 pytestmark = pytest.mark.e2e
-
-
-@pytest.fixture(scope="module")
-def cli() -> Cli:
-    return Cli.find()
 
 
 @pytest.fixture(scope="module")
