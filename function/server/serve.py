@@ -13,6 +13,7 @@ import grpc
 
 from function.server.allocator import keep_memory
 from function.server.certificates import Certificates
+from function.server.rehearsal import Silence, rehearse
 from function.server.services import Runner, add_health, add_reflection
 from function.server.settings import MEBI, CannotStart, Settings, host_and_port
 
@@ -64,6 +65,7 @@ async def _serve(settings: Settings, build: Callable[[], Function], log: Any) ->
     if function.memory is not None:
         function.metrics.watch(function.memory)
     metrics_port = _serve_metrics(settings, function)
+    rehearse(type(function)(Silence()).answer)
     await server.start()
     gc.collect()
     gc.freeze()
