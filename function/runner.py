@@ -69,7 +69,7 @@ class Function:
             rejections=dict(response.rejections),
         )
         if self.recorder is not None:
-            self.recorder.record(content, answer, self.ttl)
+            self.recorder.record(content, response, self.ttl)
         return answer
 
     def _failed(self, call: wire.Call, error: Exception) -> bytes:

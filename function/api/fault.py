@@ -60,6 +60,14 @@ def shown(value: object) -> str:
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
 
+def shown_type(value: object) -> str:
+    """Render what stands where a map or a list is expected: its type tells enough, the rest may be secret."""
+    if isinstance(value, str) and value:
+        return "a string"
+    return "a number" if isinstance(value, int | float) and not isinstance(value, bool) else shown(value)
+
+
+_CONTAINERS = frozenset({"tuple_type", "list_type", "dict_type", "mapping_type", "model_type"})
 _EXPECTED = {
     "missing": "required, but missing",
     "string_type": "expected a string",
@@ -92,6 +100,8 @@ def _message(kind: str, text: str, context: dict[str, Any]) -> str:
 
 def _value(kind: str, found: object) -> str:
     """The offending value, where showing it helps: not what is missing, not the whole of an object."""
+    if kind in _CONTAINERS:
+        return shown_type(found)
     whole = kind in {"value_error", "too_short"} and isinstance(found, dict | list)
     return "" if whole or kind in {"missing", "extra_forbidden"} else shown(found)
 

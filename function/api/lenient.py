@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from function.api.fault import Fault, shown
+from function.api.fault import Fault, shown, shown_type
 from function.api.model import ConditionStatus, condition, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_CONTAINERS = frozenset({"expected a map", "expected a list", "expected a list of maps"})
 ROLES = ("Standalone", "Leader", "Worker")
 
 
@@ -33,8 +34,9 @@ class Reader:
         if self.fault:
             return
         missing = value in (None, "", [])
+        found = shown_type(value) if expected in _CONTAINERS else shown(value)
         self.fault = str(
-            Fault(key, "required, but missing or empty") if missing else Fault(key, expected, shown(value))
+            Fault(key, "required, but missing or empty") if missing else Fault(key, expected, found)
         )
 
     def text(self, holder: Mapping[str, Any], key: str) -> str:

@@ -9,7 +9,8 @@ import click
 from function.cli.common import Command
 from function.cli.manifests import KINDS, load
 from function.cli.text import as_yaml_stream
-from function.redact import redacted
+from function.redact import KINDS as ALLOWED
+from function.redact import redacted_object
 
 RESOURCES = (
     "inferenceclasses",
@@ -41,9 +42,9 @@ def snapshot(files: tuple[str, ...], context: str, file: str) -> None:
     look at and run where you have access. It pipes into this command again.
 
     With FILEs ("-" for standard input), every object the tools read is written as YAML to standard output,
-    without what may be secret: values of environment variables, arguments, commands, annotations that no
-    decision reads, managed fields, and values whose key speaks of a token, password or key. What decides a
-    placement stays as it is, so every tool answers the same on the snapshot.
+    cut down to the fields that a decision reads. Pod templates are replaced by stand-ins of the same size;
+    annotations, managed fields and values of labels of deployments and replicas are left out. Every tool
+    answers the same on the snapshot.
 
     \b
     Exit codes: 0 done, 1 bad input.
@@ -57,5 +58,7 @@ def snapshot(files: tuple[str, ...], context: str, file: str) -> None:
         click.echo(command_line(context, file))
         return
     manifests = load(files)
-    objects = (redacted(each.content) for kind in KINDS for each in manifests[kind])
+    objects = (
+        redacted_object(manifest.content, ALLOWED[kind]) for kind in KINDS for manifest in manifests[kind]
+    )
     click.echo(as_yaml_stream(objects), nl=False)

@@ -117,7 +117,7 @@ def require(message: Any, call: Call, requirements: tuple[Requirement, ...]) -> 
     the key put there tells a later call from the first. It stays in the context, whoever reads that next:
     the same function in a later step states its requirements once too often then, and nothing else.
     """
-    if not call.requirements_stated and _came_unasked(call.request, requirements):
+    if not requirements or (not call.requirements_stated and _came_unasked(call.request, requirements)):
         return
     for requirement in requirements:
         _select(message.requirements.resources[requirement.name], requirement)

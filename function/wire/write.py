@@ -5,6 +5,7 @@ Keys are sorted at every level, so equal values are equal bytes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from struct import Struct as Packed
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from function.boundary import Plain
 
 _double = Packed("<cd").pack
-_NULL, _TRUE, _FALSE = b"\x08\x00", b"\x20\x01", b"\x20\x00"
+_LITERALS = {None: b"\x08\x00", True: b"\x20\x01", False: b"\x20\x00"}
 
 _FIRST, _SECOND, _TEXT, _OBJECT, _LIST = 0x0A, 0x12, 0x1A, 0x2A, 0x32
 """Tags: the first field of a message and the second, then what a value holds."""
@@ -35,6 +36,13 @@ Written = dict[int, bytes]
 """Bytes of maps written before, by identity: the replicas of a deployment share their templates.
 
 Only for as long as the maps live and do not change: for one answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verbatim:
+    """The bytes of a value, to be written as they are."""
+
+    content: bytes
 
 
 def struct(content: Mapping[str, Plain], written: Written | None = None) -> bytes:
@@ -89,12 +97,12 @@ def value(content: Plain, written: Written | None = None) -> bytes:
             return _delimited(_TEXT, content.encode())
         case list() | tuple():
             return _delimited(_LIST, b"".join([_item(each, written) for each in content]))
-        case bool():
-            return _TRUE if content else _FALSE
+        case bool() | None:
+            return _LITERALS[content]
         case int() | float():
             return _double(b"\x11", content)
-        case None:
-            return _NULL
+        case Verbatim():
+            return content.content
     raise TypeError(f"{type(content).__name__} is not a JSON value")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +83,7 @@ def test_no_secret_is_recorded(tmp_path: Path) -> None:
 
 def test_redacting_twice_changes_nothing() -> None:
     once = redacted_request(_request())
+    assert once is not None
     assert redacted_request(once) == once
 
 
@@ -129,6 +131,24 @@ def test_a_folder_that_is_gone_fails_no_call(tmp_path: Path) -> None:
     (tmp_path / "calls").rmdir()
     assert Function(Log(), recorder=recorder).answer(_request())
     assert [event for event, _ in log.said] == ["not recorded"]
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_bytes = type(tmp_path).write_bytes
+
+    def full(path: Path, content: bytes) -> int:
+        write_bytes(path, content[:0])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    log = Log()
+    recorder = Recorder(tmp_path / "calls", log, "tested")
+    with monkeypatch.context() as patched:
+        patched.setattr(type(tmp_path), "write_bytes", full)
+        assert Function(Log(), recorder=recorder).answer(_request())
+    assert list((tmp_path / "calls").iterdir()) == []
+    assert [event for event, _ in log.said] == ["not recorded"]
+    Function(Log(), recorder=recorder).answer(_request())
+    assert [file.name for file in (tmp_path / "calls").iterdir()] == ["call-0001.json"]
 
 
 @pytest.mark.parametrize(

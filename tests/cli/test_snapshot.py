@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from function.redact import redacted
+from function.redact import KINDS, redacted_object
 from tests.cli.command import run, write
 from tests.cli.fleets import SEEDS, fleet
 from tests.support import build
@@ -30,11 +30,17 @@ def _with_secrets() -> list[dict[str, Any]]:
     ]
     container["args"] = [f"--api-key={CANARY}"]
     container["command"] = ["sh", "-c", f"serve {CANARY}"]
+    container["readinessProbe"] = {"httpGet": {"httpHeaders": [{"name": "Authorization", "value": CANARY}]}}
+    parent["spec"]["template"]["metadata"] = {"labels": {"team": CANARY}}
+    parent["spec"]["template"]["spec"]["serving"] = {"key": CANARY}
+    parent["data"] = {"password": CANARY}
     parent["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": CANARY}
     parent["metadata"]["managedFields"] = [{"manager": CANARY}]
     cluster = build.cluster("east", [build.pool("h100", 3)])
     cluster["spec"]["cluster"]["credentials"] = {"secret": CANARY}
     cluster["spec"]["cluster"]["apiToken"] = CANARY
+    cluster["spec"]["cluster"]["kubeconfig"] = CANARY
+    cluster["status"]["gpuPools"][0]["later"] = [CANARY]
     return [cluster, parent, build.replica(parent, "east", 0, ready=True)]
 
 
@@ -56,22 +62,23 @@ def test_the_decision_on_a_snapshot_is_the_same(seed: int, tmp_path: Path) -> No
     path = write(tmp_path / "f.yaml", fleet(seed))
     stripped = tmp_path / "stripped.yaml"
     stripped.write_text(run("snapshot", path).out)
-    before, after = run("plan", path), run("plan", stripped)
-    assert (before.code, before.out) == (after.code, after.out)
+    for output in ("table", "json"):  # The second with the digest of the input.
+        before, after = (run("plan", each, "-o", output) for each in (path, stripped))
+        assert (before.code, before.out) == (after.code, after.out)
 
 
 def test_redacting_twice_changes_nothing_and_leaves_the_original_alone() -> None:
     for each in _with_secrets():
         original = copy.deepcopy(each)
-        once = redacted(each)
-        assert redacted(once) == once
+        once = redacted_object(each, KINDS[each["kind"]])
+        assert redacted_object(once, KINDS[each["kind"]]) == once
         assert each == original
 
 
 def test_annotations_that_decide_stay() -> None:
     kept = {"crossplane.io/composition-resource-name": "replica-a-0", "modelplane.ai/was-ready": "true"}
     made = {"metadata": {"annotations": {**kept, "note": CANARY}}}
-    assert redacted(made) == {"metadata": {"annotations": kept}}
+    assert redacted_object(made, KINDS["ModelReplica"]) == {"metadata": {"annotations": kept}}
 
 
 def test_without_files_it_prints_the_command_line_and_reads_nothing() -> None:

@@ -257,7 +257,9 @@ class TestAnErrorOfOurOwn:
         )
 
     def test_is_fatal_when_everything_was_delivered(self) -> None:
-        response = self.answer(self.asked("clusters", "cache"))
+        asked = self.asked("clusters", "cache")
+        asked.required_resources["clusters"].items.add().resource.update({"kind": "InferenceCluster"})
+        response = self.answer(asked)
         assert [(each.severity, each.message) for each in response.results] == [(pb.SEVERITY_FATAL, "sorry")]
         assert not response.HasField("requirements"), "nothing is missing, and a fatal answer is the last one"
 

@@ -36,10 +36,10 @@ def input_digest(inputs: SchedulingInput) -> str:
     return digest(
         (
             _deployment(inputs.deployment),
-            _text(inputs.config.model_dump(mode="json", by_alias=True)),
+            _text(inputs.config.model_dump(mode="json", by_alias=True, exclude={"metadata"})),
             inputs.config_fault,
             f"{fleet.clusters_resolution} {fleet.replicas_resolution} {fleet.cache_resolution}",
-            _text(fleet.cache.model_dump(mode="json", by_alias=True)) if fleet.cache else "",
+            _text([fleet.cache.metadata.name, fleet.cache.footprint]) if fleet.cache else "",
             *(fleet.clusters[name].canonical for name in sorted(fleet.clusters)),
             *(f"{each.name}: {each.fault}" for _, each in sorted(fleet.unreadable.items())),
             *sorted(_charge(each) for each in fleet.other_replicas),
@@ -53,9 +53,26 @@ def _text(plain: Any) -> str:
     return json.dumps(plain, sort_keys=True)
 
 
+_ENGINES: Any = {"__all__": {"members": {"__all__": {"template"}}}}
+_UNREAD: Any = {
+    "metadata": {"labels"},
+    "spec": {
+        "template": {
+            "metadata": True,
+            "spec": {
+                "serving": True,
+                "engines": _ENGINES,
+                "alternatives": {"__all__": {"engines": _ENGINES}},
+            },
+        }
+    },
+}
+"""What is passed on without being read: recordings and snapshots do not have it, so no digest may."""
+
+
 def _deployment(deployment: ModelDeployment) -> str:
     """What is read of a deployment. The order of its tolerations means nothing."""
-    plain = deployment.model_dump(mode="json", by_alias=True)
+    plain = deployment.model_dump(mode="json", by_alias=True, exclude=_UNREAD)
     plain["spec"]["template"]["spec"]["tolerations"].sort(key=_text)
     return _text(plain)
 

@@ -16,6 +16,8 @@ from function.boundary import PACKED, Plain, Unreadable
 from function.wire import messages
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from function.boundary import Shape
 
 MAX_DEPTH = 100
@@ -94,6 +96,39 @@ def inner(content: bytes) -> bytes | None:
     except DecodeError:
         raise Unreadable("not a readable value") from None
     return payload if kind == _STRUCT else None
+
+
+def salvage(content: bytes | memoryview, shape: Shape, damaged: Callable[[bool], Plain]) -> dict[str, Plain]:
+    """Return the Struct cut down to `shape`, with `damaged(too_deep)` for each value that cannot be read.
+
+    Raises `Unreadable` when the bytes are no Struct at all.
+    """
+    return _salvage_fields(level(content), shape, damaged, MAX_DEPTH)
+
+
+def _salvage_fields(
+    fields: Any, shape: Shape, damaged: Callable[[bool], Plain], depth: int
+) -> dict[str, Plain]:
+    """Return the keys of one level that `shape` names, each as far as it can be read."""
+    rest = shape.get("*")
+    names = fields if "*" in shape else [key for key in shape if key in fields]
+    return {key: _salvage(fields[key], shape.get(key, rest), damaged, depth - 1) for key in sorted(names)}
+
+
+def _salvage(content: bytes, shape: Shape | None, damaged: Callable[[bool], Plain], depth: int) -> Plain:
+    """Return one value as far as it can be read."""
+    try:
+        kind, payload = _open(content)
+        if shape is None or kind not in (_STRUCT, _LIST):
+            return _whole(content, depth)
+        _descend(depth)
+        if kind == _STRUCT:
+            return _salvage_fields(_parse_struct(payload).fields, shape, damaged, depth)
+        return [_salvage(item, shape, damaged, depth - 1) for item in _parse_list(payload).values]
+    except (DecodeError, UnicodeDecodeError):
+        return damaged(False)  # noqa: FBT003 - see `salvage`
+    except Unreadable:
+        return damaged(True)  # noqa: FBT003 - as above
 
 
 def _open(content: bytes) -> tuple[int, Any]:

@@ -1,0 +1,259 @@
+"""A recording holds what a decision reads: a canary in any other field of the request never gets there."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from crossplane.function.proto.v1 import run_function_pb2 as pb
+from google.protobuf import struct_pb2
+from google.protobuf.descriptor import FieldDescriptor
+
+from function import wire
+from function.cli.replay import answer
+from function.operations.state import WATCHED
+from function.record import Recorder, loaded
+from function.runner import Function
+from function.wire.request import REQUIREMENTS_STATED
+from tests.fuzz.mutate import mutated_bytes, mutated_world
+from tests.support import build, generate, scale
+from tests.support.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+CANARY = "canary-4e1d07"
+READ = ("observed", "desired", "input", "required_resources")
+"""Fields of a request that a decision reads something of. Of the others it reads nothing."""
+EXPLAINED = {
+    "apiVersion": "fleet-scheduler.fn.modelplane.ai/v1alpha1",
+    "kind": "SchedulerConfig",
+    "explain": "Status",
+}
+
+
+class Log:
+    """Keeps what is logged."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, dict[str, Any]]] = []
+
+    def _say(self, event: str, **more: Any) -> None:
+        self.said.append((event, more))
+
+    info = warning = error = _say
+
+
+def recorded(folder: Path, request: bytes) -> tuple[bytes, bytes]:
+    """Answer a request with a recorder; return the request and the response of its one recording."""
+    log = Log()
+    Function(Log(), recorder=Recorder(folder, log, "tested")).answer(request)
+    assert log.said == []
+    (file,) = folder.glob("*.json")
+    assert CANARY.encode() not in file.read_bytes()
+    found = loaded(file.read_bytes())
+    assert answer(found) == found.response, "the replay says the same"
+    return found.request, found.response
+
+
+def secret_template() -> dict[str, Any]:
+    header = {"name": "Authorization", "value": CANARY}
+    return {
+        "metadata": {"annotations": {"note": CANARY}},
+        "spec": {
+            "containers": [
+                {
+                    "name": "engine",
+                    "args": CANARY,
+                    "command": {"run": CANARY},
+                    "env": {"HF_TOKEN": CANARY},
+                    "readinessProbe": {"httpGet": {"httpHeaders": [header]}},
+                },
+                {"name": "side", "args": [CANARY], "env": [{"name": "T", "value": CANARY}]},
+            ],
+            "imagePullSecrets": [{"name": CANARY}],
+            CANARY: CANARY,
+        },
+    }
+
+
+def engines_of(parent: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(parent["spec"]["template"]["spec"]["engines"])
+
+
+def secret_world() -> World:
+    """A world with a canary in everything that is passed on, added by others, or of a later version."""
+    parent = build.deployment("chat", 3)
+    for engine in engines_of(parent):
+        engine["members"][0]["template"] = secret_template()
+    parent["metadata"] |= {"labels": {"team": CANARY}, "managedFields": [{"manager": CANARY}]}
+    running = build.replica(parent, "east", 0, ready=True)
+    running["metadata"]["labels"]["team"] = CANARY
+    pinned = build.replica(build.deployment("other", 1, namespace="them"), "east", 0)
+    parent["spec"]["template"]["spec"]["serving"] = {"key": CANARY}
+    parent["spec"]["template"]["metadata"] = {"labels": {"team": CANARY}}
+    east, cache = build.cluster("east", [build.pool("h100", 9)]), build.cache("weights")
+    for made in (parent, running, pinned, east, cache):
+        made["metadata"]["annotations"] = {"note": CANARY}
+        made["data"] = {"password": CANARY}
+        made["spec"]["later"] = {"field": [CANARY]}
+        made.setdefault("status", {})["later"] = CANARY
+    odd = build.cluster("odd", [build.pool("h100", 1)])
+    odd["status"]["gpuPools"] = CANARY
+    return World(
+        parent,
+        [east, odd],
+        [running, pinned, {"metadata": {"name": "x"}, "spec": CANARY}],
+        {**build.observed(running), "secret": {"kind": "Secret", "data": {"password": CANARY}}},
+        [cache],
+        input=EXPLAINED | {"metadata": {"annotations": {"note": CANARY}}},
+        more={"others": [{"kind": "Secret", "data": {"password": CANARY}}]},
+    )
+
+
+def fill(message: Any, depth: int = 0) -> None:
+    """Put the canary into every text, byte string and key of a message, whatever fields it has."""
+    if isinstance(message, struct_pb2.Struct):
+        message.update({CANARY: {"deep": [CANARY]}})
+        return
+    for field in message.DESCRIPTOR.fields if depth < 8 else ():
+        held = getattr(message, field.name)
+        if field.message_type is not None and field.message_type.GetOptions().map_entry:
+            value = field.message_type.fields_by_name["value"]
+            if value.message_type is not None:
+                fill(held[CANARY], depth + 1)
+            else:
+                held[CANARY] = CANARY.encode() if value.type == FieldDescriptor.TYPE_BYTES else CANARY
+        elif field.is_repeated:
+            fill(held.add(), depth + 1) if field.message_type else None
+        elif field.message_type is not None:
+            held.SetInParent()
+            fill(held, depth + 1)
+        elif field.type == FieldDescriptor.TYPE_STRING:
+            setattr(message, field.name, CANARY)
+        elif field.type == FieldDescriptor.TYPE_BYTES:
+            setattr(message, field.name, CANARY.encode())
+
+
+def secret_request() -> pb.RunFunctionRequest:
+    """A request with a canary in every field of the message of the SDK."""
+    message = secret_world().message()
+    for field in message.DESCRIPTOR.fields:
+        if field.name not in READ:
+            empty = pb.RunFunctionRequest()
+            fill(empty)
+            message.ClearField(field.name)
+            message.MergeFrom(pb.RunFunctionRequest(**{field.name: getattr(empty, field.name)}))
+    filled = pb.RunFunctionRequest()
+    fill(filled)
+    message.desired.MergeFrom(filled.desired)
+    message.observed.resources[CANARY].MergeFrom(filled.observed.resources[CANARY])
+    message.required_resources[CANARY].MergeFrom(filled.required_resources[CANARY])
+    resources = [message.observed.composite, message.desired.resources["replica-west-0"]]
+    resources += message.observed.resources.values()
+    resources += [item for listed in message.required_resources.values() for item in listed.items]
+    for resource in resources:
+        resource.connection_details[CANARY] = CANARY.encode()
+    message.desired.resources["replica-west-0"].resource.update({"kind": "Secret", "data": {"p": CANARY}})
+    return message
+
+
+def test_the_canary_is_in_every_field_of_the_request() -> None:
+    """A field that a later version of the SDK adds is in this test by itself."""
+    message = secret_request()
+    assert [f.name for f in message.DESCRIPTOR.fields if CANARY not in str(getattr(message, f.name))] == []
+
+
+def test_no_field_of_a_request_is_recorded_but_what_a_decision_reads(tmp_path: Path) -> None:
+    request, response = recorded(tmp_path, secret_request().SerializeToString())
+    assert CANARY.encode() not in request + response
+    assert {b"replica-east-0", b"replica-west-0", b"h100"} == {
+        text for text in (b"replica-east-0", b"replica-west-0", b"h100") if text in request
+    }
+
+
+@pytest.mark.parametrize("number", [6, 7, 9, 10, 2_000])
+def test_fields_that_the_message_does_not_declare_are_not_recorded(number: int, tmp_path: Path) -> None:
+    content = CANARY.encode()
+    tag = wire.write.varint(number << 3 | 2)
+    unknown = tag + wire.write.varint(len(content)) + content
+    request = secret_world().message()
+    nested = pb.Resource.FromString(request.observed.composite.SerializeToString() + unknown)
+    request.observed.composite.CopyFrom(nested)
+    recorded(tmp_path, request.SerializeToString() + unknown)
+
+
+@pytest.mark.parametrize("kind", ["ModelReplica", None])
+def test_what_asks_for_no_placement_is_not_recorded(kind: str | None, tmp_path: Path) -> None:
+    """A composite of another kind, or a step of an Operation, which has none."""
+    request = secret_world().message()
+    if kind:
+        request.observed.composite.resource["kind"] = kind
+    else:
+        request.ClearField("observed")
+        request.required_resources[WATCHED].SetInParent()
+    log = Log()
+    Function(Log(), recorder=Recorder(tmp_path, log, "tested")).answer(request.SerializeToString())
+    assert (list(tmp_path.iterdir()), log.said) == ([], [])
+
+
+@pytest.mark.parametrize("nested", [60, 120])
+@pytest.mark.parametrize("where", ["composite", "replica", "cluster", "field"])
+def test_an_object_that_nests_deep_is_recorded_as_one(nested: int, where: str, tmp_path: Path) -> None:
+    """Deep below a field that nobody reads costs nothing; where it does, the recording costs the same."""
+    deep: Any = {}
+    for _ in range(nested):
+        deep = {"a": deep}
+    made = secret_world()
+    holder: Any = {
+        "composite": made.deployment,
+        "replica": made.observed["replica-east-0"],
+        "cluster": (made.clusters or [])[0],
+        "field": (made.clusters or [])[0]["spec"],
+    }[where]
+    holder["taints" if where == "field" else "junk"] = [{"key": deep, "effect": "NoSchedule"}]
+    content = encoded(made)
+    recorded(tmp_path, content)
+
+
+def encoded(made: World) -> bytes:
+    """The request in our own bytes: protobuf's Struct does not take what nests too deep."""
+    from tests.support.encode import encoded as written
+
+    return written(random.Random(1), made)
+
+
+def requests(seed: int) -> Iterator[tuple[str, bytes]]:
+    """A world, explained; the same, mutated; and its bytes, mutated."""
+    made = generate.world(seed)
+    made = made.but(input={**(made.input or {}), **EXPLAINED})
+    draw = random.Random(seed)
+    content = made.message().SerializeToString(deterministic=True)
+    yield "world", content
+    later = pb.RunFunctionRequest.FromString(content)
+    later.context.update({REQUIREMENTS_STATED: True})
+    yield "a later call", later.SerializeToString(deterministic=True)
+    yield "bytes", mutated_bytes(draw, content)
+    yield "mutated", encoded(mutated_world(draw, made, draw.choice((1, 2, 3))))
+
+
+@pytest.mark.parametrize("number", range(scale.BATCHES))
+def test_a_recording_replays_to_the_same_bytes(number: int, tmp_path: Path) -> None:
+    log = Log()
+    function = Function(Log(), recorder=Recorder(tmp_path, log, "tested", max_files=1))
+    replayed = 0
+    for seed in scale.batch(number, quick=160, gate=5_000, soak=50_000):
+        for what, content in requests(seed):
+            try:
+                function.answer(content)
+            except wire.Malformed:
+                continue
+            for file in tmp_path.glob("*.json"):
+                found = loaded(file.read_bytes())
+                assert answer(found) == found.response, f"seed {seed}, {what}"
+                file.unlink()
+                replayed += 1
+    assert log.said == []
+    assert replayed
