@@ -59,7 +59,10 @@ _SECONDS = click.FloatRange(min=0)
 @click.option("--reuse-size", type=_AT_LEAST_ONE, default=256, help="MB of objects to remember parsed.")
 @click.option("--grace", type=_SECONDS, default=20, help="Seconds for calls in flight when told to stop.")
 def main(*, debug: bool, tls_certs_dir: str | None, no_reuse: bool, **flags: Any) -> None:
-    """Serve the fleet scheduler as a Crossplane composition function."""
+    """Serve the fleet scheduler as a Crossplane composition function.
+
+    Exit codes: 0 stopped by a signal, 1 could not start, or gave up calls that outlasted --grace.
+    """
     # gRPC's own core would add lines of its own to our one; who wants them says so.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR" if debug else "NONE")
     from function.server.settings import CannotStart, Settings  # noqa: PLC0415 - gRPC reads its environment
