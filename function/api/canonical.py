@@ -24,6 +24,11 @@ def canonical(cluster: InferenceCluster) -> str:
     return json.dumps(told, sort_keys=True, separators=(",", ":"))
 
 
+def canonical_pool(pool: Pool) -> str:
+    """Write a pool down, without how many nodes it has: what decides which engines it fits."""
+    return json.dumps([pool.name, *_pool(pool)[2:]], sort_keys=True, separators=(",", ":"))
+
+
 def _pool(pool: Pool) -> list[Any]:
     published = None if pool.devices is None else [_device(each) for each in pool.devices]
     return [pool.name, pool.nodes, pool.class_name, pool.attributes, pool.accounting, pool.fabrics, published]

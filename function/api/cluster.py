@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import model_validator
 
-from function.api.canonical import canonical
+from function.api.canonical import canonical, canonical_pool
 from function.api.devices import Device, Devices
 from function.api.model import ConditionStatus, Metadata, Model, Name, Nodes, condition
 from function.api.taints import Taint
@@ -89,6 +89,11 @@ class Pool:
         something only as long as the pools live: within one pass.
         """
         return None if self.devices is None else tuple(map(id, self.devices))
+
+    @cached_property
+    def canonical(self) -> str:
+        """What decides which engines it fits, as a text: equal texts fit alike."""
+        return canonical_pool(self)
 
 
 FABRIC_ATTRIBUTE = "modelplane.ai/fabric"

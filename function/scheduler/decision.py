@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from function.api.names import Identity
     from function.api.ownership import OwnReplica
     from function.api.reasons import Rejection
+    from function.scheduler.budget import CallBudget
     from function.scheduler.candidate import Candidate
     from function.scheduler.capacity.device_accounting import Gangs
     from function.scheduler.capacity.ledger import Ledger
@@ -107,6 +108,8 @@ class Decision:
     """Pools of its replicas that hold more than they have, as observed."""
     matched: int = 0
     """Work: (member, pool shape) pairs matched."""
+    budget: CallBudget | None = field(default=None, repr=False, compare=False)
+    """Work: the steps that searches took, and what is left of them."""
     places: Places | None = field(default=None, repr=False, compare=False)
     """The clusters as this pass left them; None when it could not look for places."""
 

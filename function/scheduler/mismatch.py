@@ -222,6 +222,7 @@ def examine(
 
     Growth in nodes is charged here, when the pool has the free nodes for it.
     """
+    fits.budget.turn(own.cluster)
     findings = list(_examine(inputs, fits, own, cluster))
     mismatch = next((each for each in findings if each.mismatch), None)
     if mismatch is not None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from function.scheduler.capacity.ledger import Ledger
     from function.scheduler.diagnosis import OnPools
     from function.scheduler.matching.engine_options import EngineOption
-    from function.scheduler.matching.matcher import Fits
+    from function.scheduler.matching.matcher import ClusterFit, Fits
     from function.scheduler.scheduling_input import SchedulingInput
     from function.scheduler.search import Free
     from function.scheduler.tally import Tally
@@ -50,7 +50,8 @@ class Places:
         self._keyed: dict[tuple[int, ...], dict[str, Scored | None]] = {}
         self._local = not self._counting and not any(each.elsewhere for each in self._scores)
         self._rejections: dict[str, Rejection] | None = None
-        self._results: dict[tuple[int, Free], tuple[EngineOption, ...] | Reason] = {}
+        self._results: dict[tuple[object, Free], tuple[EngineOption, ...] | Reason] = {}
+        self._hard: dict[tuple[object, Free], tuple[int, tuple[EngineOption, ...] | Reason]] = {}
 
     def _filtered(self) -> list[InferenceCluster]:
         filters = standing(self._inputs)
@@ -122,19 +123,32 @@ class Places:
 
     def _look(self, shape: Shape, cluster: InferenceCluster) -> Candidate | Reason:
         """Fit and search, the search once per distinct (fit, free nodes)."""
+        self._fits.budget.turn(cluster.name)
         fit = self._fits.cluster(shape.engines, cluster)
         if not fit.possible:
             return Reason.NoMatchingDevice
         free = self.free(cluster)
-        key = (id(fit), free)
-        if key not in self._results:
-            tightest = self._inputs.policy.strategy == "BinPack"
-            steps = self._inputs.config.search_budget
-            self._results[key] = search(fit, free, steps=steps, tightest=tightest)
-        found = self._results[key]
+        found = self._results.get((id(fit), free)) or self._chosen(shape, cluster, fit, free)
         if isinstance(found, Reason):
             return found
         return Candidate(cluster, shape, found, free_left(found, free))
+
+    def _chosen(
+        self, shape: Shape, cluster: InferenceCluster, fit: ClusterFit, free: Free
+    ) -> tuple[EngineOption, ...] | Reason:
+        """Search within the call's budget. A hard search is run once for all clusters with equal pools."""
+        equal = (shape.name, *(pool.canonical for pool in cluster.pools)) if self._hard else ()
+        budget = self._fits.budget.open()
+        steps, known = self._hard.get((equal, free), (0, None))
+        if known is not None and (known is not Reason.SearchBudgetExceeded or steps >= budget.steps):
+            return known
+        tightest = self._inputs.policy.strategy == "BinPack"
+        found = search(fit, free, budget=budget, tightest=tightest)
+        if not self._fits.budget.settle(budget):
+            self._results[id(fit), free] = found
+        else:
+            self._hard[(shape.name, *(pool.canonical for pool in cluster.pools)), free] = budget.steps, found
+        return found
 
     def rejections(self) -> dict[str, Rejection]:
         """Why each cluster takes no other replica now; a cluster that would take one is not in it."""

@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from function.boundary import Resolution
+from function.scheduler.budget import CallBudget
 from function.scheduler.capacity.ledger import Ledger
 from function.scheduler.capacity.overcommit import overcommitted_pools
 from function.scheduler.decision import Decision
@@ -53,18 +54,25 @@ def may_place(inputs: SchedulingInput) -> bool:
     return known and not inputs.selectors.invalid and not inputs.config_fault
 
 
-def schedule(inputs: SchedulingInput, *, room: int | None = None) -> Decision:
-    """Decide. `room` caps how many new replicas the answer can carry; None is no cap."""
-    ledger = open_ledger(inputs)
+def schedule(inputs: SchedulingInput, *, room: int | None = None, most: int | None = None) -> Decision:
+    """Decide. `room` caps how many new replicas the answer can carry; None is no cap.
+
+    `most` bounds the steps of all searches together; None leaves it to the question's budget.
+    """
+    ledger, budget = open_ledger(inputs), CallBudget.of(inputs, most=most)
     if may_place(inputs):
-        reserve(inputs, ledger, run_pass)
-    decision = run_pass(inputs, ledger, room=room)
-    return dataclasses.replace(decision, overcommitted=overcommitted_pools(inputs.fleet.own_replicas, ledger))
+        reserve(inputs, ledger, budget, run_pass)
+    ours = budget.portion() if inputs.config.coordination == "GlobalOrder" else budget
+    decision = run_pass(inputs, ledger, ours, room=room)
+    overcommitted = overcommitted_pools(inputs.fleet.own_replicas, ledger)
+    return dataclasses.replace(decision, overcommitted=overcommitted, budget=budget.with_portion(ours))
 
 
-def run_pass(inputs: SchedulingInput, ledger: Ledger, *, room: int | None = None) -> Decision:
+def run_pass(
+    inputs: SchedulingInput, ledger: Ledger, budget: CallBudget, *, room: int | None = None
+) -> Decision:
     """Take one deployment through its pass, on a ledger that may hold what others would take."""
-    fits = Fits(inputs)
+    fits = Fits(inputs, budget)
     retained = retain(inputs, fits, ledger)
     kept, scaled = scale_down(inputs, ledger, retained.kept)
     dropped = [*retained.dropped, *scaled]

@@ -1,22 +1,28 @@
 """Search: one option per engine, so that every pool has room for all of them together.
 
-Exact: engines and their options are tried in declaration order with backtracking, so the first complete
-choice in that order is taken, and a cluster is rejected only if there is none. Where options differ in what
-is preferred (one pool before several of a fabric, then the ranks of firstAvailable), the most preferred that
-can be completed is settled first, engine by engine.
+Exact: the first complete choice in declaration order of engines and options is taken, and a cluster is
+rejected only if there is none. Where options differ in what is preferred (one pool before several of a
+fabric, then the ranks of firstAvailable), the most preferred that can be completed is settled first, engine
+by engine.
+
+How it stays short: an engine takes an option only if the engines after it can still be completed. That is
+found out with the scarcest of them first, it ends where one has no option left (forward checking), and what
+could not be completed is not tried again. It decides how long the search takes, never what it finds.
 """
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from function.api.reasons import Reason
-from function.scheduler.budget import Budget, OutOfSteps
+from function.scheduler.budget import OutOfSteps
 from function.scheduler.capacity.device_accounting import free_nodes, taking
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from function.scheduler.budget import Budget
     from function.scheduler.capacity.device_accounting import Room
     from function.scheduler.matching.engine_options import EngineOption
     from function.scheduler.matching.matcher import ClusterFit
@@ -25,6 +31,8 @@ Free: TypeAlias = "tuple[Room, ...]"
 """What each pool has left, by its position."""
 Options: TypeAlias = "Sequence[Sequence[EngineOption]]"
 """The options of every engine."""
+Completion: TypeAlias = "dict[int, EngineOption]"
+"""An option for each of some engines, by their position, that have room together."""
 
 
 def _take(option: EngineOption, free: Free) -> Free | None:
@@ -48,31 +56,89 @@ def free_left(options: Sequence[EngineOption], free: Free) -> int:
     return sum(free_nodes(left[pool]) for pool in used) if left is not None else 0
 
 
+MANY = 3
+"""Options of an engine that are told apart when looking for the scarcest: none, one, two, more."""
+LOOKS = 8
+"""Options looked at in one step of that: as many as a cluster has pools."""
+
+
 class _Search:
-    """One search over one cluster."""
+    """One search over one cluster. A step is an engine looked at, or an option of the scarcest tried."""
 
     def __init__(self, options: Options, budget: Budget, *, tightest: bool) -> None:
         self._options, self._budget, self._tightest = options, budget, tightest
-        self._dead: set[tuple[int, Free]] = set()
+        self._dead: set[tuple[tuple[int, ...], Free]] = set()
 
-    def extend(self, chosen: list[EngineOption], free: Free) -> bool:
-        """Choose for the remaining engines. Raises OutOfSteps."""
-        at = len(chosen)
-        if at == len(self._options):
-            return True
-        if (at, free) in self._dead:
-            return False
+    def first(self, free: Free) -> list[EngineOption] | None:
+        """The first complete choice in declaration order. Raises OutOfSteps.
+
+        Engine after engine takes its first option with which the others can still be completed. Looking
+        ahead may go in any order, since it only tells whether there is some completion.
+        """
+        engines = tuple(range(len(self._options)))
+        ahead = self._completion(engines, free)
+        if ahead is None:
+            return None
+        for at in engines:
+            ahead = self._earliest(at, free, ahead)
+            free = self._taken(ahead[at], free)
+        return [ahead[at] for at in engines]
+
+    def _earliest(self, at: int, free: Free, ahead: Completion) -> Completion:
+        """The completion with the earliest option of one engine: the one at hand, or an earlier one."""
         for option in self._ordered(self._options[at], free):
-            self._budget.step()
+            if option is ahead[at]:
+                break
             left = _take(option, free)
-            if left is None:
-                continue
-            chosen.append(option)
-            if self.extend(chosen, left):
-                return True
-            chosen.pop()
-        self._dead.add((at, free))
-        return False
+            found = None if left is None else self._completion(tuple(range(at + 1, len(self._options))), left)
+            if found is not None:
+                return {**ahead, **found, at: option}
+        return ahead
+
+    def _completion(self, rest: tuple[int, ...], free: Free) -> Completion | None:
+        """Some choice for the remaining engines, the scarcest first; None when there is none."""
+        if not rest:
+            return {}
+        if (rest, free) in self._dead:
+            return None
+        scarcest = self._scarcest(rest, free)
+        if scarcest is not None:
+            others = tuple(at for at in rest if at != scarcest)
+            for option in self._options[scarcest]:
+                self._budget.step()
+                left = _take(option, free)
+                found = None if left is None else self._completion(others, left)
+                if found is not None:
+                    return {**found, scarcest: option}
+        self._dead.add((rest, free))
+        return None
+
+    def _scarcest(self, rest: tuple[int, ...], free: Free) -> int | None:
+        """The engine with the fewest options left, between equals the first; None: one has no option."""
+        if len(rest) == 1:
+            return rest[0]
+        fewest, scarcest = MANY + 1, None
+        for at in rest:
+            count = sum(1 for _ in islice(self._fitting(at, free), min(MANY, fewest)))
+            if not count:
+                return None
+            if count < fewest:
+                fewest, scarcest = count, at
+        return scarcest
+
+    def _fitting(self, at: int, free: Free) -> Iterator[EngineOption]:
+        """The options of an engine that there is room for."""
+        for number, option in enumerate(self._options[at]):
+            if number % LOOKS == 0:
+                self._budget.step()
+            if _take(option, free) is not None:
+                yield option
+
+    @staticmethod
+    def _taken(option: EngineOption, free: Free) -> Free:
+        left = _take(option, free)
+        assert left is not None  # noqa: S101 - it is part of a completion
+        return left
 
     def _ordered(self, options: Sequence[EngineOption], free: Free) -> Sequence[EngineOption]:
         """Order options as declared; for bin packing, those that leave the least free first."""
@@ -82,8 +148,7 @@ class _Search:
 
 
 def _first(options: Options, free: Free, budget: Budget, *, tightest: bool) -> list[EngineOption] | None:
-    chosen: list[EngineOption] = []
-    return chosen if _Search(options, budget, tightest=tightest).extend(chosen, free) else None
+    return _Search(options, budget, tightest=tightest).first(free)
 
 
 def _preferred(options: Options, free: Free, budget: Budget, *, tightest: bool) -> list[EngineOption] | None:
@@ -102,7 +167,7 @@ def _preferred(options: Options, free: Free, budget: Budget, *, tightest: bool) 
 
 
 def search(
-    fit: ClusterFit, free: Free, *, steps: int, tightest: bool = False
+    fit: ClusterFit, free: Free, *, budget: Budget, tightest: bool = False
 ) -> tuple[EngineOption, ...] | Reason:
     """Choose one option per engine, or say which kind of capacity is missing.
 
@@ -110,7 +175,7 @@ def search(
     """
     options = [each.options for each in fit.engines]
     try:
-        found = _preferred(options, free, Budget(steps), tightest=tightest)
+        found = _preferred(options, free, budget, tightest=tightest)
     except OutOfSteps:
         return Reason.SearchBudgetExceeded
     if found is not None:

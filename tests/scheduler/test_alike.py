@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from function.api.devices import Device
 from function.api.reasons import Rejection
+from function.scheduler.budget import Budget
 from function.scheduler.matching.devices import Match, resolve, resolve_every
 from function.scheduler.matching.equivalence import WORTH, Alike
 from tests.explain.scarce import decide
@@ -101,8 +102,9 @@ def test_lists_that_are_alike_match_alike(requests: list[Plain], constraints: li
     alike = Alike(inputs)
 
     def every(devices: list[Device]) -> list[object]:
-        ways, _ = resolve_every(inputs.selectors, member, devices, steps=1_000)
-        return [told(each) for each in (resolve(inputs.selectors, member, devices, steps=1_000), *ways)]
+        ways, _ = resolve_every(inputs.selectors, member, devices, budget=Budget(1_000))
+        first = resolve(inputs.selectors, member, devices, budget=Budget(1_000))
+        return [told(each) for each in (first, *ways)]
 
     shared = 0
     for _ in range(100):

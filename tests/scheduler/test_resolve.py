@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from function.api.reasons import Reason, Rejection, combined
+from function.scheduler.budget import Budget
 from function.scheduler.matching.devices import Match, resolve, resolve_every
 from tests.explain.scarce import decide
 from tests.part2.cases import ask, one, single
@@ -106,13 +107,13 @@ EVERY = [
 def test_every_way_to_claim(
     requests: list[Plain], devices: list[Plain], selector: Plain, found: list[str], reason: str
 ) -> None:
-    matches, cut_short = resolve_every(*asked(requests, devices, **selector), steps=STEPS)
+    matches, cut_short = resolve_every(*asked(requests, devices, **selector), budget=Budget(STEPS))
     assert ([names(each) for each in matches], cut_short) == (found, False), reason
 
 
 def test_the_preferred_way_is_the_first_of_every() -> None:
     for requests, devices, selector, found, reason in EVERY:
-        first = resolve(*asked(requests, devices, **selector), steps=STEPS)
+        first = resolve(*asked(requests, devices, **selector), budget=Budget(STEPS))
         assert isinstance(first, Match)
         assert not found or names(first) == found[0], reason
 
@@ -121,7 +122,7 @@ def test_what_only_repeats_is_not_tried_again() -> None:
     """Eight requests on eight equal entries: orders of the same are as good as one."""
     requests = [one_of(f"r{at}") for at in range(6)]
     devices = [build.gpu(1, name=f"g{at}") for at in range(6)]
-    matches, cut_short = resolve_every(*asked(requests, devices), steps=2_000)
+    matches, cut_short = resolve_every(*asked(requests, devices), budget=Budget(2_000))
     assert (len(matches), cut_short) == (1, False)
 
 
@@ -129,16 +130,16 @@ def test_a_dead_end_is_not_tried_from_every_side() -> None:
     """Eight requests on seven equal entries: which of them have one makes no difference to the eighth."""
     requests = [one_of(f"r{at}") for at in range(8)]
     devices = [build.gpu(1, name=f"g{at}") for at in range(7)]
-    found = resolve(*asked(requests, devices), steps=3_000)
+    found = resolve(*asked(requests, devices), budget=Budget(3_000))
     assert isinstance(found, Rejection)
     assert found.reason is Reason.DeviceContention
 
 
 def test_a_budget_that_runs_out_says_that_some_may_be_missing() -> None:
     devices = [entry(name, 1) for name in "abc"]
-    matches, cut_short = resolve_every(*asked([one_of("x")], devices), steps=2)
+    matches, cut_short = resolve_every(*asked([one_of("x")], devices), budget=Budget(2))
     assert ([names(each) for each in matches], cut_short) == (["A", "B"], True)
-    found = resolve(*asked([one_of("x", 1), one_of("y", 1)], [entry("a", 1)]), steps=1)
+    found = resolve(*asked([one_of("x", 1), one_of("y", 1)], [entry("a", 1)]), budget=Budget(1))
     assert found == Rejection(Reason.SearchBudgetExceeded, detail="1 steps")
 
 
@@ -243,11 +244,11 @@ WHY = [
 def test_why_there_is_none(
     requests: list[Plain], devices: list[Plain], selector: Plain, why: Rejection, reason: str
 ) -> None:
-    assert resolve(*asked(requests, devices, **selector), steps=STEPS) == why, reason
+    assert resolve(*asked(requests, devices, **selector), budget=Budget(STEPS)) == why, reason
 
 
 def test_several_requests_without_a_device_are_all_on_record() -> None:
-    found = resolve(*asked([one_of("x", 3), one_of("y", 4)], [entry("a", 2)]), steps=STEPS)
+    found = resolve(*asked([one_of("x", 3), one_of("y", 4)], [entry("a", 2)]), budget=Budget(STEPS))
     assert isinstance(found, Rejection)
     assert [(each.request, each.needs) for each in found.leaves] == [("x", 3), ("y", 4)]
     assert (found.request, len(found.parts)) == ("x", 2)

@@ -54,16 +54,19 @@ class _Trial:
         self._decision = decision
         clusters = max(1, len(decision.inputs.fleet.clusters))
         self.left = max(LEAST, min(TRIES, WORK // clusters))
+        self._steps = decision.budget.most if decision.budget else 0
+        """Steps that all tries may take together: as many as the decision, whatever each of them changes."""
 
     def gain(self, change: Change) -> int:
         """How many more replicas have a place with the change; 0 when it does not help or was not tried."""
-        if self.left <= 0:
+        if self.left <= 0 or self._steps <= 0:
             return 0
         self.left -= 1
         try:
-            outcome = schedule(change.apply(self._decision.inputs))
+            outcome = schedule(change.apply(self._decision.inputs), most=self._steps)
         except Malformed:
             return 0
+        self._steps -= outcome.budget.taken if outcome.budget else 0
         return max(_reach(outcome) - _reach(self._decision), outcome.total - self._decision.total)
 
     def least(self, change: Change, unlocks: int) -> Hint:

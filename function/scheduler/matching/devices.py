@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from function.api.reasons import Reason, Rejection, combined
-from function.scheduler.budget import Budget, OutOfSteps
+from function.scheduler.budget import OutOfSteps
 from function.scheduler.matching.constraints import Constraints
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from function.api import Device, DeviceRequest, Member
     from function.api.deployment import SubRequest
+    from function.scheduler.budget import Budget
     from function.scheduler.capacity.device_accounting import Claims
     from function.scheduler.matching.selectors import Selectors
 
@@ -195,7 +196,7 @@ def resolve(
     member: Member,
     devices: Sequence[Device],
     *,
-    steps: int,
+    budget: Budget,
     allowed: Allowed | None = None,
 ) -> Match | Rejection:
     """Resolve a member's requests on a pool's devices, or say why it cannot be done.
@@ -211,13 +212,13 @@ def resolve(
     ]
     if barred:
         return combined(barred)
-    search = _Assignment(devices, options, Constraints.of(member), Budget(steps))
+    search = _Assignment(devices, options, Constraints.of(member), budget)
     try:
         chosen = search.first(claiming=True) or search.first(claiming=False)
         if chosen is None:
-            return _why_not_together(devices, options, member, steps)
+            return _why_not_together(devices, options, member, budget)
     except OutOfSteps:
-        return Rejection(Reason.SearchBudgetExceeded, detail=f"{steps} steps")
+        return Rejection(Reason.SearchBudgetExceeded, detail=f"{budget.steps} steps")
     return _match(requests, chosen, devices)
 
 
@@ -231,14 +232,14 @@ def _match(requests: Sequence[DeviceRequest], chosen: Sequence[Option], devices:
 
 
 def resolve_every(
-    selectors: Selectors, member: Member, devices: Sequence[Device], *, steps: int
+    selectors: Selectors, member: Member, devices: Sequence[Device], *, budget: Budget
 ) -> tuple[tuple[Match, ...], bool]:
     """Resolve in every way that claims a device and claims differently, in order of preference.
 
     The flag says that the budget ran out, so that some may be missing.
     """
     options = [_options(selectors, request, devices, None) for request in member.requests]
-    search = _Assignment(devices, options, Constraints.of(member), Budget(steps))
+    search = _Assignment(devices, options, Constraints.of(member), budget)
     found: dict[Claims, Match] = {}
     try:
         for chosen in search.every():
@@ -251,11 +252,11 @@ def resolve_every(
 
 
 def _why_not_together(
-    devices: Sequence[Device], options: list[list[Option]], member: Member, steps: int
+    devices: Sequence[Device], options: list[list[Option]], member: Member, budget: Budget
 ) -> Rejection:
     """Each request fits alone, not together: for want of devices, or because of a constraint."""
     together = "+".join(each.name for each in member.requests)
-    unconstrained = _Assignment(devices, options, Constraints(()), Budget(steps)).first(claiming=False)
+    unconstrained = _Assignment(devices, options, Constraints(()), budget).first(claiming=False)
     if unconstrained is None:
         counts = ", ".join(f"{each.name} takes {each.ranked[0].count}" for each in member.requests)
         return Rejection(Reason.DeviceContention, request=together, detail=counts)

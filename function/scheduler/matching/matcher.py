@@ -8,11 +8,13 @@ deployment tells shapes apart (`alike`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import count, islice
-from typing import TYPE_CHECKING
+from functools import cached_property, partial
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from function.api import Pool
 from function.api.reasons import Reason, Rejection
+from function.scheduler.budget import ALLOWANCE, CallBudget, OutOfSteps
 from function.scheduler.matching.devices import Match, resolve, resolve_every
 from function.scheduler.matching.engine_options import (
     EngineOption,
@@ -25,12 +27,16 @@ from function.scheduler.matching.engine_options import (
 from function.scheduler.matching.equivalence import Alike
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
-    from function.api import Device, DeviceRequest, Engine, InferenceCluster, Member, Pool, StampedMember
+    from function.api import Device, DeviceRequest, Engine, InferenceCluster, Member, StampedMember
     from function.api.deployment import NodeSelector, SubRequest
+    from function.scheduler.budget import Budget
     from function.scheduler.matching.engine_options import Verdict, Verdicts
     from function.scheduler.scheduling_input import SchedulingInput
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +93,23 @@ class Known:
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> Known:
-        """What is known of a question's deployment, unless that has become too much."""
-        notes, name = inputs.deployment.notes, f"fits within {inputs.config.search_budget} steps"
+        """What is known of a question's deployment, unless that has become too much.
+
+        It was found within the steps that every search has of its own, so it depends on no other search.
+        """
+        steps = min(inputs.config.search_budget, ALLOWANCE)
+        notes, name = inputs.deployment.notes, f"fits within {steps} steps"
         found = notes.get(name)
         if found is None or found.too_much:
             found = notes[name] = cls()
         return found
+
+    def apart(self) -> Known:
+        """A copy for one pass, for what must not be remembered longer."""
+        copied = Known()
+        for name, held in vars(self).items():
+            setattr(copied, name, held.copy() if isinstance(held, dict) else held)
+        return copied
 
     @property
     def too_much(self) -> bool:
@@ -103,9 +120,11 @@ class Known:
 class Fits:
     """Computes fits for one pass: what is asked of a pool shape, and engines on pool shapes, once each."""
 
-    def __init__(self, inputs: SchedulingInput) -> None:
-        """Take the question; nothing is computed yet."""
+    def __init__(self, inputs: SchedulingInput, budget: CallBudget | None = None) -> None:
+        """Take the question and the steps of this call; nothing is computed yet."""
         self._inputs = inputs
+        self.budget = budget or CallBudget.of(inputs)
+        self._hard: dict[tuple[object, ...], Any] = {}
         self._known = Known.of(inputs)
         self._clusters: dict[tuple[object, ...], ClusterFit] = {}
         self.matched = 0
@@ -148,7 +167,8 @@ class Fits:
         found = known.matches.get(key)
         if found is None:
             self.matched += 1
-            found = known.matches[key] = self._match(member, pool)
+            found = self._match(member, pool)
+            self._known.matches[key] = found
         return found
 
     def as_stamped(self, member: Member, stamped: StampedMember, pool: Pool) -> Verdict:
@@ -168,8 +188,30 @@ class Fits:
                 return not device.claimable
             return device.claimable and claimed == (device.device_class_name, sub.count)
 
-        steps = self._inputs.config.search_budget
-        return resolve(self._inputs.selectors, member, pool.devices or (), steps=steps, allowed=allowed)
+        return self._within(
+            ("stamped", id(member), stamped.requests, pool),
+            lambda budget: resolve(
+                self._inputs.selectors, member, pool.devices or (), budget=budget, allowed=allowed
+            ),
+        )
+
+    def _within(self, key: tuple[object, ...], run: Callable[[Budget], T]) -> T:
+        """Run a search within the call's budget.
+
+        What a hard one finds depends on what others left to it: it is remembered for this pass only, and for
+        equal pools, so that it is run as often whichever of them share their device lists.
+        """
+        key = tuple(part.canonical if isinstance(part, Pool) else part for part in key) if self._hard else key
+        if key in self._hard:
+            return cast("T", self._hard[key])
+        budget = self.budget.open()
+        found = run(budget)
+        if self.budget.settle(budget):
+            if not self._hard:
+                self._known = self._known.apart()
+                key = tuple(part.canonical if isinstance(part, Pool) else part for part in key)
+            self._hard[key] = found
+        return found
 
     def _row(self, engine: Engine, pool: Pool, shape: int) -> tuple[Verdict, ...]:
         """Match every member of an engine against one pool."""
@@ -184,8 +226,10 @@ class Fits:
         barred = self._barred(member, pool)
         if barred is not None:
             return barred
-        steps = self._inputs.config.search_budget
-        return resolve(self._inputs.selectors, member, pool.devices or (), steps=steps)
+        return self._within(
+            ("match", member.node_selector, pool),
+            lambda budget: resolve(self._inputs.selectors, member, pool.devices or (), budget=budget),
+        )
 
     def node_verdict(self, member: Member, pool: Pool) -> Rejection | None:
         """Ask the member's selectors on the pool itself."""
@@ -251,23 +295,39 @@ class Fits:
         if all(pool.accounting == "Node" for pool in pools):
             return options, False
         varied, cut_short = [], False
-        limit = self._inputs.config.search_budget
         for each in options:
             found = [
                 self._every(member, pools[at], match)
                 for member, at, match in zip(engine.members, each.pools, each.matches, strict=True)
             ]
-            others = list(islice(variants(engine, each, [matches for matches, _ in found]), limit))
+            others, cut = self._within(
+                ("variants", id(engine), each.pools, *pools),
+                partial(_counted, variants(engine, each, [matches for matches, _ in found])),
+            )
             varied += [each, *others]
-            cut_short = cut_short or len(others) == limit or any(cut for _, cut in found)
+            cut_short = cut_short or cut or any(cut for _, cut in found)
         return varied, cut_short
 
     def _every(self, member: Member, pool: Pool, first: Match) -> tuple[tuple[Match, ...], bool]:
         """Every match of a member on a pool that claims differently, and whether some may be missing."""
         if pool.accounting == "Node" or not first.claims:
             return (first,), False
-        steps = self._inputs.config.search_budget
-        return resolve_every(self._inputs.selectors, member, pool.devices or (), steps=steps)
+        return self._within(
+            ("every", member.node_selector, pool),
+            lambda budget: resolve_every(self._inputs.selectors, member, pool.devices or (), budget=budget),
+        )
+
+
+def _counted(options: Iterator[EngineOption], budget: Budget) -> tuple[list[EngineOption], bool]:
+    """As many options as there are steps for, and whether there are more."""
+    found: list[EngineOption] = []
+    try:
+        for each in options:
+            budget.step()
+            found.append(each)
+    except OutOfSteps:
+        return found, True
+    return found, False
 
 
 def _scattered(verdicts: Verdicts, members: int) -> bool:

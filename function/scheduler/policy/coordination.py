@@ -16,21 +16,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from function.api.ownership import OwnReplica
+    from function.scheduler.budget import CallBudget
     from function.scheduler.capacity.ledger import Ledger
     from function.scheduler.decision import Decision, Placed
     from function.scheduler.scheduling_input import SchedulingInput
 
 
 def reserve(
-    inputs: SchedulingInput, ledger: Ledger, run: Callable[[SchedulingInput, Ledger], Decision]
+    inputs: SchedulingInput,
+    ledger: Ledger,
+    budget: CallBudget,
+    run: Callable[[SchedulingInput, Ledger, CallBudget], Decision],
 ) -> None:
-    """Charge what every earlier deployment would place now.
+    """Charge what every earlier deployment would place now. All passes share the budget of the call.
 
     What one of them gives up in its pass stays charged for everybody else until it is really gone.
     """
     for peer in inputs.peers.earlier:
         asked = scheduling_input(peer.deployment, peer.fleet, inputs.config)
-        for placed in run(asked, ledger).placed:
+        part = budget.portion()
+        decision = run(asked, ledger, part)
+        budget.with_portion(part)
+        for placed in decision.placed:
             if placed.replaces is not None:
                 ledger.charge(placed.replaces.holds, _stood_on(placed, placed.replaces))
 

@@ -1,0 +1,154 @@
+"""What a call may take: easy searches take few steps, hard ones share one budget, who runs out says so."""
+
+from __future__ import annotations
+
+from itertools import product
+from random import Random
+from typing import Any
+
+import pytest
+
+from function.api.deployment import Engine
+from function.scheduler.budget import ALLOWANCE, Budget, CallBudget
+from function.scheduler.matching.engine_options import EngineOption
+from function.scheduler.matching.matcher import ClusterFit, EngineFit
+from function.scheduler.search import search
+from tests.explain.scarce import decide
+from tests.part2.cases import ask, one, single
+from tests.scheduler.test_search import pools, sized
+from tests.support import build
+from tests.support.drive import run
+from tests.support.world import World
+
+Plain = dict[str, Any]
+HARD = (19, 22, 25, 32, 45, 47, 51, 60)
+TIGHT = (62, 61, 62, 38, 17, 61, 32, 27)
+"""Eight engines and eight pools with nodes enough for all of them, and no choice that has room: some 45,000
+steps until that is known."""
+
+
+def step_count(made: World) -> int:
+    budget = decide(made).budget
+    assert budget is not None
+    return budget.taken
+
+
+def test_an_engine_that_fits_one_pool_only_is_seen_to_before_the_others_are_tried() -> None:
+    """The first seven fit pool 1; the last needs all of pool 0. Every order of the seven was tried before."""
+    copies = [1, 2, 4, 8, 16, 32, 64, 500]
+    made = World(ask(engines=sized(*copies)), [one("a", pools=pools(500, 499, 499, 499, 499, 499, 499, 499))])
+    decision = decide(made)
+    [placed] = decision.placed
+    assert [option.pools[0] for option in placed.candidate.options] == [1] * 7 + [0]
+    assert step_count(made) < ALLOWANCE
+
+
+def _option(pool: int, nodes: int) -> EngineOption:
+    engine = Engine.parse({"name": "e", "members": [{}]})
+    return EngineOption(engine, (pool,), (), ((pool, nodes),))
+
+
+def _earliest(options: list[list[EngineOption]], free: tuple[int, ...]) -> tuple[EngineOption, ...] | None:
+    """The first choice in declaration order that fits: all of them are gone through."""
+    for chosen in product(*options):
+        left = list(free)
+        for each in chosen:
+            for pool, nodes in each.nodes:
+                left[pool] -= nodes
+        if min(left) >= 0:
+            return chosen
+    return None
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_answer_is_the_first_complete_choice_in_declaration_order(seed: int) -> None:
+    draw = Random(seed)
+    for _ in range(10):
+        count = draw.randint(1, 4)
+        sizes = [draw.randint(1, 4) for _ in range(draw.randint(1, 5))]
+        options = [
+            [_option(at, size) for at in sorted(draw.sample(range(count), draw.randint(1, count)))]
+            for size in sizes
+        ]
+        free = tuple(draw.randint(0, 8) for _ in range(count))
+        fit = ClusterFit(tuple(EngineFit(each[0].engine, tuple(each), ()) for each in options))
+        expected = _earliest(options, free)
+        found = search(fit, free, budget=Budget(100_000))
+        assert (found if isinstance(found, tuple) else None) == expected
+
+
+def hard(name: str, less: int = 0) -> Plain:
+    """A cluster on which the search is hard; `less` makes it unlike the others."""
+    return one(name, pools=pools(*TIGHT[:-1], TIGHT[-1] - less))
+
+
+def test_clusters_share_the_budget_of_a_call() -> None:
+    """Sixty clusters on which the search is hard cost no sixty budgets."""
+    fleet = [hard(f"c{at:02}", at % 20) for at in range(60)]
+    limit = 10_000
+    made = World(ask(engines=sized(*HARD)), fleet, input={"searchBudget": limit})
+    assert limit < step_count(made) <= limit + ALLOWANCE * len(fleet)
+    assert {each.reason.name for each in decide(made).rejections.values()} == {"SearchBudgetExceeded"}
+
+
+def test_a_hard_cluster_leaves_their_part_to_the_others() -> None:
+    """The first by name uses its part up and says so; the others are placed as if it were not there."""
+    alone = World(ask(3, engines=sized(*HARD)), [one("b", pools=pools(900))])
+    made = alone.but(clusters=[hard("a"), *alone.clusters], input={"searchBudget": 2_000})
+    assert set(run(made).replicas) == set(run(alone).replicas)
+    decision = decide(made)
+    assert decision.rejections["a"].reason.name == "SearchBudgetExceeded"
+
+
+def test_equal_clusters_are_searched_once_and_share_what_was_found() -> None:
+    made = World(ask(engines=sized(*HARD)), [hard("a")], input={"searchBudget": 300_000})
+    again = made.but(clusters=[hard(name) for name in "abcdef"])
+    assert step_count(again) == step_count(made)
+
+
+def test_explaining_takes_no_more_than_deciding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every hint is tried out; all tries together have one budget."""
+    from function.deployment.explain import hints as module
+
+    spent: list[int] = []
+    real = module.schedule
+
+    def counted(*args: Any, **more: Any) -> Any:
+        decision = real(*args, **more)
+        spent.append(decision.budget.taken if decision.budget else 0)
+        return decision
+
+    monkeypatch.setattr(module, "schedule", counted)
+    fleet = [one(f"c{at}", pools=pools(*TIGHT[:-1], at), taints=[build.taint(f"t{at}")]) for at in range(5)]
+    given = {"searchBudget": 3_000, "explain": "Status"}
+    made = World(ask(engines=sized(*HARD)), [*fleet, hard("d")], input=given)
+    run(made)
+    assert len(spent) > 1
+    assert sum(spent) <= CallBudget(3_000, 6).most
+
+
+def test_earlier_deployments_leave_half_of_what_is_left() -> None:
+    """With GlobalOrder their passes run first; each has the same budget in every instance."""
+    whole = CallBudget(8_000, 1)
+    first = whole.portion()
+    first.turn("a")
+    budget = first.open()
+    while budget.left:
+        budget.step()
+    first.settle(budget)
+    whole.with_portion(first)
+    assert (budget.steps, whole.taken) == (4_000 + ALLOWANCE, 4_000 + ALLOWANCE)
+    second = whole.portion()
+    second.turn("a")
+    assert second.open().steps == 2_000 + ALLOWANCE
+
+
+def test_resolving_requests_on_devices_draws_on_the_same_budget() -> None:
+    devices = [build.gpu(count, name=f"g{at}") for at, count in enumerate(TIGHT)]
+    requests = [build.request(f"r{at}", count) for at, count in enumerate(HARD)]
+    turned = [[*devices[at:], *devices[:at]] for at in range(len(devices))]
+    fleet = [one(f"c{at}", pools=[build.pool("p", 1, each)]) for at, each in enumerate(turned)]
+    limit = 10_000
+    made = World(ask(engines=[single(*requests)]), fleet, input={"searchBudget": limit})
+    assert limit < step_count(made) <= limit + ALLOWANCE * len(fleet)
+    assert {each.reason.name for each in decide(made).rejections.values()} == {"SearchBudgetExceeded"}
