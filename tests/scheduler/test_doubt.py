@@ -93,7 +93,7 @@ CASES = [
     Case(
         "the cluster cannot be read",
         lambda: kept(ask(), [{**one("a", 1), "status": 3}]),
-        "cluster a cannot be read: status: expected a map, found 3",
+        "cluster a cannot be read: status: expected a map, found a number",
         updated=True,
     ),
     Case(
