@@ -48,6 +48,13 @@ def test_what_is_observed_is_apart_from_what_is_applied() -> None:
     assert [folder.name for folder in caller.deployments() if caller.observed_in(folder)] == ["scale-drain"]
 
 
+def test_a_published_status_leaves_to_crossplane_what_is_its_own() -> None:
+    """Crossplane owns these conditions: applying them by hand is refused as a conflict."""
+    for plain in caller.objects(caller.FLEET):
+        types = {condition["type"] for condition in plain.get("status", {}).get("conditions", ())}
+        assert types & {"Synced", "Responsive"} == set(), plain["metadata"]["name"]
+
+
 def test_install_creates_the_namespaces_it_uses() -> None:
     text = (ROOT / "docs" / "install.md").read_text()
     files = {Path(name) for name in re.findall(r"-f (example/\S+)", text)}
