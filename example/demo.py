@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from example import caller, compare
+from function.cli.table import UNDER_WAY, said
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,8 +55,9 @@ def show(console: Console, folder: Path, answer: caller.Answer) -> None:
     console.print(table)
     for condition in answer.response.conditions:
         true = condition.status == fnv1.STATUS_CONDITION_TRUE
-        mark = f"[{'green' if true else 'yellow'}]{condition.type}={true} {condition.reason}[/]"
-        console.print(mark, escape(condition.message), highlight=False)
+        style = "green" if true else "cyan" if condition.reason in UNDER_WAY else "yellow"
+        mark = f"[{style}]{condition.type}={true} {condition.reason}[/]"
+        console.print(mark, escape(said(condition.reason, condition.message)), highlight=False)
     for result in answer.response.results:
         console.print(f"[dim]event:[/] {escape(result.message)}", highlight=False)
 

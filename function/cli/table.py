@@ -23,8 +23,11 @@ WIDTH = 120
 SHOWN = 20
 """How many rejected clusters are listed before they are only counted."""
 
-UNDER_WAY = {"Scheduling", "ModelStarting"}
-"""Reasons that ask nobody to do anything but wait."""
+UNDER_WAY = {
+    "Scheduling": "placement is done; waiting for the replicas to be created",
+    "ModelStarting": "",
+}
+"""Reasons that ask nobody to do anything but wait, and for what, where the message does not say so."""
 
 _STYLES = {"new": "green", "retained": "", "held": "yellow", "dropped": "red"}
 
@@ -113,9 +116,15 @@ def _condition(console: Console, condition: Condition) -> None:
     mark, style = ("✓", "green") if condition.status else ("✗", "yellow")
     if condition.reason in UNDER_WAY:
         mark, style = "…", "cyan"
-    text = f"{mark} {condition.type}: {condition.reason}"
-    text += f": {condition.message}" if condition.message else ""
-    console.print(f"  {escape(text)}", style=style, soft_wrap=True)
+    parts = (condition.type, condition.reason, said(condition.reason, condition.message))
+    text = ": ".join(part for part in parts if part)
+    console.print(f"  {mark} {escape(text)}", style=style, soft_wrap=True)
+
+
+def said(reason: str, message: str) -> str:
+    """A condition's message, with what is waited for where its reason reads like a failure."""
+    waiting = UNDER_WAY.get(reason)
+    return f"{message} ({waiting})" if waiting else message
 
 
 def _deployment(console: Console, planned: Planned) -> None:

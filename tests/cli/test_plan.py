@@ -234,6 +234,16 @@ def test_published_nodes(pool: Plain, nodes: int, reason: str, tmp_path: Path) -
     assert f"Scheduled {nodes} of 9 replicas" in ran.out, reason
 
 
+def test_a_plan_that_places_all_says_that_it_is_done_and_what_is_waited_for(tmp_path: Path) -> None:
+    """The condition is that of the contract, False `Scheduling`; on its own it reads like a failure."""
+    file = write(tmp_path / "f.yaml", [build.cluster("a", [build.pool("h100", 1)]), build.deployment()])
+    ran = run("plan", file)
+    line = (
+        "ReplicasScheduled: Scheduling: Scheduled 1 of 1 replica (placement is done; waiting for the replicas"
+    )
+    assert (ran.code, line in ran.out) == (0, True), ran.out
+
+
 def test_older_deployments_come_first_and_later_ones_see_what_they_took(tmp_path: Path) -> None:
     young, old = build.deployment("aaa", 2), build.deployment("zzz", 2)
     young["metadata"]["creationTimestamp"] = "2027-01-01T00:00:00Z"

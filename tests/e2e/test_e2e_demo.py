@@ -11,5 +11,6 @@ from example import demo
 def test_server_and_command_line_agree_on_every_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert demo.main() == 0
     printed = capsys.readouterr().out
+    assert "placement is done; waiting for the replicas to be created" in " ".join(printed.split())
     for folder in demo.caller.deployments():
         assert f"example/{folder.name} gives the same" in " ".join(printed.split())
