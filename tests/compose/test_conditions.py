@@ -163,6 +163,8 @@ def test_the_first_reason_of_the_order_is_reported(case: Case) -> None:
     assert answer.conditions["ReplicasReady"][:2] == case.ready
     assert answer.unready is case.unready
     assert answer.settled is case.settled
+    placed, routed = len(answer.replicas), len(answer.endpoints)
+    assert answer.status["replicas"] == {"total": placed, "ready": routed}, "the status is on every path"
     for word in case.words:
         assert word in message
 

@@ -117,6 +117,17 @@ def test_a_retained_replica_is_updated_in_place() -> None:
     assert got["metadata"]["name"] == own["metadata"]["name"]
 
 
+def test_fields_of_a_template_that_nobody_here_knows_are_passed_through() -> None:
+    made, _ = running()
+    template = build.template("new:1")
+    template["spec"] |= {"terminationGracePeriodSeconds": 90, "volumes": [{"name": "x", "emptyDir": {}}]}
+    members = made.deployment["spec"]["template"]["spec"]["engines"][0]["members"]
+    members[0]["template"] = template
+    for world in (made, made.but(replicas=[], observed={})):
+        got = run(world).desired["replica-a-0"]["spec"]["engines"][0]["members"][0]
+        assert got["template"] == template
+
+
 def test_a_retained_replica_keeps_the_requests_it_was_stamped_with() -> None:
     """ResourceClaimTemplates downstream are immutable; the pinned pool satisfies the edited selector too."""
     made, own = running()

@@ -55,6 +55,7 @@ def test_placing_and_problems_are_told_when_they_are_new(
     answer = run(World(ask(2, conditions=conditions), clusters(a=1)))
     assert answer.conditions["ReplicasScheduled"][1:] == ("PartiallyScheduled", MESSAGE)
     assert answer.events == events, why
+    assert all(reason for _, reason, _ in answer.events), "an event without a reason cannot be filtered"
 
 
 def test_a_condition_that_only_lost_its_message_is_no_transition() -> None:

@@ -210,6 +210,14 @@ def test_what_is_replaced_is_charged_until_it_is_gone() -> None:
     assert (decision.ledger.free("a", "p0"), decision.ledger.free("b", "p0")) == (0, 0)
 
 
+def test_what_is_drained_is_charged_until_it_is_gone() -> None:
+    wanted = ask(1)
+    own = build.replica(wanted, "a", 0, pools="p0", ready=True)
+    decision = decide(World(wanted, clusters(a=DRAINED, b=1), [own], build.observed(own)))
+    assert keys(decision.dropped) == ["a-0"]
+    assert decision.ledger.free("a", "p0") == 3, "of 4"
+
+
 def test_what_finds_no_replacement_is_charged_and_counted_as_before() -> None:
     decision = reshaped({"a": 2}, ["a"], copies=3)
     assert keys(decision.held) == ["a-0"]
