@@ -281,7 +281,7 @@ KEPT = [
                 "ReplicasCreated",
                 (
                     f"{ALL_PLACED}; kept in doubt: 1 on a (cluster a cannot be read:"
-                    ' status.gpuPools: expected a list, found "three")'
+                    " status.gpuPools: expected a list, found a string)"
                 ),
             ),
             "ReplicasReady": (True, "AllReplicasReady", "1 of 1 ready"),
@@ -344,7 +344,7 @@ KEPT = [
             "ModelCacheResolved": (
                 False,
                 "ModelCacheUnresolved",
-                "ModelCache weights cannot be read: spec.clusterSelector: expected a map, found 1",
+                "ModelCache weights cannot be read: spec.clusterSelector: expected a map, found a number",
             ),
         },
     ),
