@@ -91,3 +91,8 @@ class SchedulerConfig(_Strict):
     coordination: Literal["None", "GlobalOrder"] = "None"
     search_budget: Annotated[Whole, Field(ge=1, le=100_000_000)] = 100_000
     ttl: Ttl = Ttl()
+
+    @property
+    def coordinates(self) -> bool:
+        """Whether deployments are asked to respect what the others of the fleet hold or will hold."""
+        return self.overcommit == "Yield" or self.coordination == "GlobalOrder"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.api import Malformed, ModelDeployment, SchedulerConfig
 from function.boundary import NoReuse
-from function.deployment.compose.conditions import CACHE_RESOLVED, READY, SCHEDULED
+from function.deployment.compose.conditions import CACHE_RESOLVED, CAPACITY, READY, SCHEDULED, tells_capacity
 from function.deployment.compose.response import compose
 from function.deployment.compose.size import room_for
 from function.deployment.compose.unreadable import unreadable
@@ -62,18 +62,19 @@ def forecast(request: Request, *, reuse: Reuse = NO_REUSE) -> Forecast:
         return Forecast(unreadable(request, requirements, str(error)))
     config, fault = _config(request)
     is_coordinated = config.coordination == "GlobalOrder"
-    thorough = is_coordinated or config.overcommit == "Yield"
-    fleet = read_fleet(request, deployment, reuse, thorough=thorough)
+    fleet = read_fleet(request, deployment, reuse, thorough=config.coordinates)
     peers = read_peers(request, deployment, fleet, reuse) if is_coordinated else Peers()
     inputs = scheduling_input(deployment, fleet, config, fault, peers)
     decision = schedule(inputs, room=room_for(deployment, fleet))
-    return Forecast(compose(decision, composite, requirements), decision)
+    tells = tells_capacity(request)
+    return Forecast(compose(decision, composite, requirements, tells_capacity=tells), decision)
 
 
 def condition_types(request: Request) -> tuple[str, ...]:
     """Return the conditions that every answer to this request carries, in their order."""
     cache, _ = referenced_cache(request)
-    return (*((CACHE_RESOLVED,) if cache else ()), SCHEDULED, READY)
+    capacity = (CAPACITY,) if tells_capacity(request) else ()
+    return (*((CACHE_RESOLVED,) if cache else ()), SCHEDULED, READY, *capacity)
 
 
 def _config(request: Request) -> tuple[SchedulerConfig, str]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from function.scheduler.capacity.ledger import Ledger
     from function.scheduler.indices import Indices
     from function.scheduler.placer import Places
+    from function.scheduler.policy.coordination import Queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class Placing:
     places: Places
     ledger: Ledger
     indices: Indices
+    queue: Queue | None = None
+    """Replicas of others that get their new places before ours."""
 
     def place(self, replaces: OwnReplica | None = None) -> Placed | None:
         """Place one replica on the best place, or return None when it fits nowhere."""
@@ -51,6 +54,8 @@ def fill(placing: Placing, shortfall: int) -> list[Placed]:
     """Place up to `shortfall` replicas; stop at the first that fits nowhere."""
     placed: list[Placed] = []
     while len(placed) < shortfall:
+        if placing.queue is not None:
+            placing.queue.serve_seniors()
         found = placing.place()
         if found is None:
             break

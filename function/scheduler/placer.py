@@ -74,6 +74,13 @@ class Places:
         for shape in range(len(self._inputs.deployment.shapes)):
             self._searched.pop((shape, cluster), None)
 
+    def count(self, tally: Tally) -> Tally:
+        """Count replicas by another tally from now on; returns the one before."""
+        before, self.tally = self.tally, tally
+        for cluster in before.clusters() | tally.clusters():
+            self.touch(cluster)
+        return before
+
     def best(self) -> tuple[Candidate, Because, str] | None:
         """The best place for one more replica, why, and the runner-up; None when there is no place."""
         every = tuple(range(len(self._inputs.deployment.shapes)))

@@ -9,14 +9,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from function.api.taints import untolerated
-from function.scheduler.capacity.overcommit import overcommitted_pools, yielding
 from function.scheduler.decision import Cause, Dropped, Kept
 from function.scheduler.mismatch import examine
 from function.scheduler.policy.disruption import leaving_now
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from function.api.ownership import OwnReplica
     from function.scheduler.capacity.ledger import Ledger
+    from function.scheduler.capacity.overcommit import Yielding
     from function.scheduler.matching.matcher import Fits
     from function.scheduler.scheduling_input import SchedulingInput
 
@@ -61,22 +63,21 @@ def _stays(inputs: SchedulingInput, fits: Fits, ledger: Ledger, own: OwnReplica)
     return examine(inputs, fits, ledger, own, inputs.fleet.clusters.get(own.cluster))
 
 
-def _yields(inputs: SchedulingInput, ledger: Ledger) -> dict[str, Dropped]:
-    """Own replicas that give way in an overcommitted pool, by key; nobody does unless asked to."""
-    if inputs.config.overcommit != "Yield" or not inputs.fleet.inputs_delivered:
-        return {}
-    asked = yielding(ledger, overcommitted_pools(inputs.fleet.own_replicas, ledger))
+def _yields(inputs: SchedulingInput, gives_way: Iterable[Yielding]) -> dict[str, Dropped]:
+    """Own replicas that give way in an overcommitted pool, by key."""
+    pools = {(each.replica.namespace, each.replica.name): each.pool for each in gives_way}
     return {
-        own.key: Dropped(own, Cause.Yielded, f"pool {pool.pool}")
-        for replica, pool in asked
+        own.key: Dropped(own, Cause.Yielded, f"pool {pools[own.replica.namespace, own.replica.name]}")
         for own in inputs.fleet.own_replicas
-        if own.replica == replica and own.identity is not None
+        if own.identity is not None and (own.replica.namespace, own.replica.name) in pools
     }
 
 
-def retain(inputs: SchedulingInput, fits: Fits, ledger: Ledger) -> Retained:
-    """Go through the existing replicas in the order of cluster and index."""
-    yields = _yields(inputs, ledger)
+def retain(
+    inputs: SchedulingInput, fits: Fits, ledger: Ledger, gives_way: Iterable[Yielding] = ()
+) -> Retained:
+    """Go through the existing replicas in the order of cluster and index. `gives_way` names who yields."""
+    yields = _yields(inputs, gives_way)
     leaving = {own.key: _leaves(inputs, own) or yields.get(own.key) for own in inputs.fleet.own_replicas}
     drains = {key: each for key, each in leaving.items() if each and each.cause is Cause.Drained}
     staying = [own for own in inputs.fleet.own_replicas if leaving[own.key] is None or own.key in drains]

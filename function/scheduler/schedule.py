@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import TYPE_CHECKING
 
 from function.boundary import Resolution
 from function.scheduler.budget import CallBudget
 from function.scheduler.capacity.ledger import Ledger
-from function.scheduler.capacity.overcommit import overcommitted_pools
+from function.scheduler.capacity.overcommit import overcommitted_pools, yielding
 from function.scheduler.decision import Decision
 from function.scheduler.fill import Placing, fill
 from function.scheduler.indices import Indices
 from function.scheduler.matching.matcher import Fits
 from function.scheduler.placer import Places
-from function.scheduler.policy.coordination import reserve
+from function.scheduler.policy.coordination import Queue, reserve
 from function.scheduler.replace import replace
 from function.scheduler.retain import retain
 from function.scheduler.scale_down import scale_down
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from function.api import ModelReplica
     from function.api.ownership import OwnReplica
     from function.api.reasons import Rejection
+    from function.scheduler.capacity.overcommit import Yielding
     from function.scheduler.decision import Dropped, Kept, Placed
     from function.scheduler.scheduling_input import SchedulingInput
 
@@ -60,26 +62,39 @@ def schedule(inputs: SchedulingInput, *, room: int | None = None, most: int | No
     `most` bounds the steps of all searches together; None leaves it to the question's budget.
     """
     ledger, budget = open_ledger(inputs), CallBudget.of(inputs, most=most)
+    run = partial(run_pass, gives_way=yielding(ledger) if _mends(inputs) else ())
     if may_place(inputs):
-        reserve(inputs, ledger, budget, run_pass)
+        reserve(inputs, ledger, budget, run)
     ours = budget.portion() if inputs.config.coordination == "GlobalOrder" else budget
-    decision = run_pass(inputs, ledger, ours, room=room)
+    decision = run(inputs, ledger, ours, room=room)
     overcommitted = overcommitted_pools(inputs.fleet.own_replicas, ledger)
     return dataclasses.replace(decision, overcommitted=overcommitted, budget=budget.with_portion(ours))
 
 
+def _mends(inputs: SchedulingInput) -> bool:
+    """Whether replicas are asked to give way in overcommitted pools."""
+    return inputs.config.overcommit == "Yield" and inputs.fleet.inputs_delivered
+
+
 def run_pass(
-    inputs: SchedulingInput, ledger: Ledger, budget: CallBudget, *, room: int | None = None
+    inputs: SchedulingInput,
+    ledger: Ledger,
+    budget: CallBudget,
+    *,
+    gives_way: tuple[Yielding, ...],
+    room: int | None = None,
 ) -> Decision:
     """Take one deployment through its pass, on a ledger that may hold what others would take."""
     fits = Fits(inputs, budget)
-    retained = retain(inputs, fits, ledger)
+    retained = retain(inputs, fits, ledger, gives_way)
     kept, scaled = scale_down(inputs, ledger, retained.kept)
     dropped = [*retained.dropped, *scaled]
     if not may_place(inputs):
         return Decision(inputs, ledger, kept, (), tuple(dropped), matched=fits.matched)
     tally = Tally(each.own.cluster for each in kept)
-    placing = Placing(Places(inputs, fits, ledger, tally), ledger, Indices(inputs.deployment, inputs.fleet))
+    places = Places(inputs, fits, ledger, tally)
+    queue = Queue(inputs, places, ledger, gives_way)
+    placing = Placing(places, ledger, Indices(inputs.deployment, inputs.fleet), queue)
     return _place(inputs, placing, fits, kept, dropped, room)
 
 

@@ -27,6 +27,10 @@ class Tally:
         """Count one replica less."""
         self._counts[cluster] -= 1
 
+    def clusters(self) -> frozenset[str]:
+        """The clusters that have replicas."""
+        return frozenset(cluster for cluster, count in self._counts.items() if count)
+
     def over(self, clusters: Iterable[str]) -> int:
         """Count the replicas on several clusters."""
         return sum(self._counts[cluster] for cluster in clusters)

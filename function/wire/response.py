@@ -132,7 +132,8 @@ def _came_unasked(request: Request, requirements: tuple[Requirement, ...]) -> bo
     and `crossplane render` of those versions then delivers every requirement as an empty list.
     """
     delivered = all(requirement.delivered(request) for requirement in requirements)
-    return delivered and any(request.required.get(requirement.name) for requirement in requirements)
+    something = any(request.required.get(requirement.name) for requirement in requirements)
+    return delivered and (something or not requirements)
 
 
 def _select(selector: Any, requirement: Requirement) -> None:

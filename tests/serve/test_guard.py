@@ -40,7 +40,7 @@ def delivered(*names: str, cache: str = "") -> bytes:
         template["spec"]["modelCacheRef"] = {"name": cache}
     message.observed.resources["replica-a-0"].resource.update({"kind": "ModelReplica", "spec": {"a": 1}})
     for name in names:
-        message.required_resources[name].SetInParent()
+        message.required_resources[name].items.add().resource.update({"kind": "Something"})
     return message.SerializeToString()
 
 

@@ -253,7 +253,7 @@ class TestAnErrorOfOurOwn:
             meta={"tag": "t"},
             observed={"resources": {"replica-a-0": {"resource": self.OBSERVED}, "bucket": {"resource": {}}}},
             desired={"resources": {"bucket": {"resource": {"kind": "Bucket"}}}},
-            required_resources={name: {} for name in delivered},
+            required_resources={name: {"items": [{"resource": {"kind": "X"}}]} for name in delivered},
         )
 
     def test_is_fatal_when_everything_was_delivered(self) -> None:

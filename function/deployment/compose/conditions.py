@@ -1,21 +1,24 @@
-"""The composite's conditions: the same three on every path, the same text for the same problem, no time."""
+"""The composite's conditions: the same on every path, the same text for the same problem, no time."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.boundary import Condition, Resolution
+from function.boundary import Condition, Resolution, Unreadable
 from function.deployment.compose.degraded import degraded_clusters, degraded_text
-from function.deployment.compose.notes import noted
+from function.deployment.compose.notes import listed_pools, noted
 from function.deployment.explain.message import around, one_line, placed_of
-from function.deployment.requirements import CACHE, CLUSTERS, REPLICAS
+from function.deployment.requirements import CACHE, CLUSTERS, REPLICAS, coordinated
+from function.scheduler.decision import Cause
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from function.boundary import Request
     from function.scheduler.decision import Decision
 
 SCHEDULED, READY, CACHE_RESOLVED = "ReplicasScheduled", "ReplicasReady", "ModelCacheResolved"
+CAPACITY = "CapacityRespected"
 
 PROBLEMS = frozenset(
     {
@@ -30,6 +33,7 @@ PROBLEMS = frozenset(
         "MinReplicasNotMet",
         "InsufficientCapacity",
         "PartiallyScheduled",
+        "PoolOvercommitted",
     }
 )
 """Reasons, of any condition, that somebody may have to act on: one that arrives is an event."""
@@ -164,12 +168,55 @@ def cache_resolved(name: str, told: Resolution | None, fault: str = "") -> Condi
             )
 
 
-def conditions(decision: Decision, routable: Collection[str]) -> tuple[Condition, ...]:
+def capacity_respected(decision: Decision) -> Condition:
+    """CapacityRespected: whether the pools of the deployment's replicas hold no more than they have.
+
+    It tells what is observed, so what gives way in this pass is still in it.
+    """
+    if not decision.inputs.fleet.inputs_delivered:
+        return unresolved_capacity("the fleet has not been delivered")
+    found = decision.overcommitted
+    if not found:
+        return Condition(CAPACITY, status=True, reason="CapacityRespected")
+    gives_way = sum(each.cause is Cause.Yielded for each in decision.dropped)
+    leaving = f"; {gives_way} of its replicas give{'s' * (gives_way == 1)} way" if gives_way else ""
+    text = f"{listed_pools(found)}{leaving}"
+    return Condition(CAPACITY, status=False, reason="PoolOvercommitted", message=one_line(text))
+
+
+def unresolved_capacity(why: str) -> Condition:
+    """CapacityRespected while nothing can be said of it."""
+    return Condition(CAPACITY, status=False, reason="InputsUnresolved", message=one_line(f"Unknown: {why}"))
+
+
+def tells_capacity(request: Request) -> bool:
+    """Whether CapacityRespected is returned: where the function's input coordinates, and ever after.
+
+    A composite that has it keeps it when the input no longer asks: what is not returned would keep its last
+    value and lie. One that never had it, as on Modelplane's own Composition, gets what it always got.
+    """
+    if coordinated(request) or (request.input or {}).get("overcommit") == "Yield":
+        return True
+    try:
+        status = request.composite.project({"status": {"conditions": {"type": None}}}).get("status")
+    except Unreadable:
+        return False
+    there = status.get("conditions") if isinstance(status, dict) else None
+    return any(
+        isinstance(each, dict) and each.get("type") == CAPACITY
+        for each in (there if isinstance(there, list) else ())
+    )
+
+
+def conditions(
+    decision: Decision, routable: Collection[str], *, tells_capacity: bool
+) -> tuple[Condition, ...]:
     """All conditions, in their order. What is not returned would keep its last value and lie."""
     fleet = decision.inputs.fleet
     found = (
         cache_resolved(decision.inputs.deployment.cache, fleet.cache_resolution, fleet.cache_fault),
         scheduled(decision),
         ready(decision, routable),
+        capacity_respected(decision) if tells_capacity else None,
     )
     return tuple(each for each in found if each is not None)

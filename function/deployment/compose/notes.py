@@ -11,7 +11,7 @@ from function.scheduler.filters.cache_footprint import CacheFootprint
 from function.scheduler.filters.cluster_selector import ClusterSelectorFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from function.scheduler.capacity.overcommit import Overcommitted
     from function.scheduler.decision import Decision
@@ -24,9 +24,13 @@ ROOM = 160
 
 def _overcommitted(decision: Decision) -> Iterator[str]:
     """The pools of its replicas that hold more than they have: somebody has to act, or to yield."""
-    found = decision.overcommitted
-    if found:
-        yield f"PoolOvercommitted: {_listed([_held(each) for each in found])}"
+    if decision.overcommitted:
+        yield f"PoolOvercommitted: {listed_pools(decision.overcommitted)}"
+
+
+def listed_pools(found: Sequence[Overcommitted]) -> str:
+    """Overcommitted pools, the first few by name."""
+    return _listed([_held(each) for each in found])
 
 
 def _held(each: Overcommitted) -> str:

@@ -62,14 +62,18 @@ def _counts(decision: Decision) -> dict[str, int]:
 
 
 def compose(
-    decision: Decision, composite: Mapping[str, Plain], requirements: tuple[Requirement, ...]
+    decision: Decision,
+    composite: Mapping[str, Plain],
+    requirements: tuple[Requirement, ...],
+    *,
+    tells_capacity: bool,
 ) -> Response:
     """Put the answer together from a decision."""
     inputs = decision.inputs
     deployment = inputs.deployment
     found = desired(decision)
     routable = _routable(decision, found)
-    told = conditions(decision, routable)
+    told = conditions(decision, routable, tells_capacity=tells_capacity)
     invalid = bool(inputs.selectors.invalid or inputs.config_fault)
     invalid = invalid or not (inputs.fleet.inputs_delivered and inputs.peers.resolved)
     ttl, counts = inputs.config.ttl, _counts(decision)

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 from function.api.names import read_key
 from function.boundary import Condition, Response, Result, text_at
 from function.deployment.compose import endpoints, replicas
-from function.deployment.compose.conditions import READY, SCHEDULED, cache_resolved
+from function.deployment.compose.conditions import (
+    READY,
+    SCHEDULED,
+    cache_resolved,
+    tells_capacity,
+    unresolved_capacity,
+)
 from function.deployment.explain.message import one_line
 from function.deployment.requirements import referenced_cache
 from function.deployment.snapshot.fleet import read_cache
@@ -31,6 +37,7 @@ def unreadable(request: Request, requirements: tuple[Requirement, ...], fault: s
         cache_resolved(cache, state, cache_fault),
         Condition(SCHEDULED, status=False, reason=reason, message=text),
         Condition(READY, status=False, reason="ModelStarting", message=text),
+        unresolved_capacity("the ModelDeployment cannot be read") if tells_capacity(request) else None,
     )
     return Response(
         requirements=requirements,

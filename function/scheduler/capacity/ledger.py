@@ -70,13 +70,14 @@ class Ledger:
 
     def occupy(self, replica: ModelReplica, cluster: str) -> None:
         """Charge a replica that exists, for what is stamped on it."""
-        self.charge(cluster, replica.nodes, self._gangs(replica))
+        self.charge(cluster, replica.nodes, self.gangs(replica))
 
     def vacate(self, replica: ModelReplica, cluster: str) -> None:
         """Give back what a replica that exists holds."""
-        self.release(cluster, replica.nodes, self._gangs(replica))
+        self.release(cluster, replica.nodes, self.gangs(replica))
 
-    def _gangs(self, replica: ModelReplica) -> Mapping[str, Gangs]:
+    def gangs(self, replica: ModelReplica) -> Mapping[str, Gangs]:
+        """The pods of a replica that exists, by pool; nothing where no pool charges devices."""
         return stamped_gangs(replica.engines) if self._packed else NO_GANGS
 
     def open(self, replica: ModelReplica, cluster: str) -> None:
@@ -107,6 +108,30 @@ class Ledger:
     def by_devices(self, cluster: str, pool: str) -> bool:
         """Whether a pool charges devices, not whole nodes."""
         return (cluster, pool) in self._kinds
+
+    def opening(self, cluster: str, pool: str) -> Room:
+        """What a pool has before anybody holds anything of it."""
+        key = (cluster, pool)
+        return self._kinds[key] if key in self._kinds else self._sizes.get(key, 0)
+
+    def living(self, cluster: str) -> list[ModelReplica]:
+        """Existing replicas that hold something of a cluster, those that are being deleted aside."""
+        return [each for each in self._held.get(cluster, ()) if not each.deleting]
+
+    def overcommitted_pools(self) -> list[Key]:
+        """Every overcommitted pool of the fleet, in order."""
+        nodes: dict[Key, int] = defaultdict(int)
+        for cluster, held in self._held.items():
+            for replica in held:
+                if not replica.deleting:
+                    for pool, count in replica.nodes.items():
+                        nodes[cluster, pool] += count
+        sizes, kinds = self._sizes, self._kinds
+        return sorted(
+            key
+            for key, count in nodes.items()
+            if key in sizes and (self.overcommitted(*key) if key in kinds else count > sizes[key])
+        )
 
     def living_nodes(self, cluster: str, pool: str) -> int:
         """Nodes of a pool that existing replicas hold, those that are being deleted aside."""

@@ -2,21 +2,24 @@
 
 Composites reconcile at the same time from cached reads, so it can happen. It is told from what is observed,
 terminating replicas aside, never from what this pass decides, so every instance sees the same. Nothing new
-is charged there (the ledger is below zero). With `overcommit: Yield`, of the replicas on the pool that never
-were Ready the last by creation, namespace and name gives way and is placed anew; every instance computes the
-same one, and a replica that ever was Ready never yields.
+is charged there (the ledger is below zero). With `overcommit: Yield`, every replica beyond capacity that
+never was Ready gives way in one pass, the last by creation, namespace and name first, and is placed anew;
+every instance computes the same ones, and a replica that ever was Ready never yields.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
+
+from function.scheduler.capacity.device_accounting import lacking
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from function.api import ModelReplica
     from function.api.ownership import OwnReplica
+    from function.scheduler.capacity.device_accounting import Room
     from function.scheduler.capacity.ledger import Ledger
 
 
@@ -50,17 +53,69 @@ def overcommitted_pools(own: Iterable[OwnReplica], ledger: Ledger) -> tuple[Over
     )
 
 
+def seniority(replica: ModelReplica) -> tuple[str, str, str]:
+    """The order in which replicas have a right to their nodes: creation, namespace, name."""
+    return (replica.created, replica.namespace, replica.name)
+
+
 def _may_yield(replica: ModelReplica) -> bool:
-    """Whether a replica can be asked to give way: it lives, can be read, and never was Ready."""
-    return not (replica.deleting or replica.ready is True or replica.was_ready) and replica.whole
+    """Whether a replica can be asked to give way: it can be read, and never was Ready."""
+    return replica.whole and not (replica.ready is True or replica.was_ready)
 
 
-def yielding(ledger: Ledger, pools: Iterable[Overcommitted]) -> list[tuple[ModelReplica, Overcommitted]]:
-    """Who gives way in each overcommitted pool; nobody where every replica was Ready once."""
+@dataclass(frozen=True, slots=True)
+class Yielding:
+    """A replica that gives way, and the pool in which it does."""
+
+    replica: ModelReplica
+    pool: str
+
+
+def yielding(ledger: Ledger) -> tuple[Yielding, ...]:
+    """Every replica that gives way anywhere in the fleet, by seniority.
+
+    Those that cannot give way keep what they hold. Of the others each keeps its own, the most senior first,
+    if its pools still have it then; who is left over gives way. All of them are found at once: one in each
+    pass would take as many passes as there are replicas too many. A replica that stands on two pools is
+    judged once, and one that still fits after a larger one had to go stays.
+    """
+    rooms = {key: ledger.opening(*key) for key in ledger.overcommitted_pools()}
+    asked: list[tuple[str, ModelReplica]] = []
+    for cluster in sorted({cluster for cluster, _ in rooms}):
+        for replica in ledger.living(cluster):
+            if _may_yield(replica):
+                asked.append((cluster, replica))
+            else:
+                _occupy(rooms, ledger, cluster, replica)
     found = []
-    for each in pools:
-        asked = [one for one in ledger.holding(each.cluster, each.pool) if _may_yield(one)]
-        if asked:
-            last = max(asked, key=lambda replica: (replica.created, replica.namespace, replica.name))
-            found.append((last, each))
-    return found
+    for cluster, replica in sorted(asked, key=lambda each: seniority(each[1])):
+        pool = _lacking(rooms, ledger, cluster, replica)
+        if pool is None:
+            _occupy(rooms, ledger, cluster, replica)
+        else:
+            found.append(Yielding(replica, pool))
+    return tuple(found)
+
+
+Rooms: TypeAlias = "dict[tuple[str, str], Room]"
+"""What is left of the overcommitted pools, by cluster and pool."""
+
+
+def _occupy(rooms: Rooms, ledger: Ledger, cluster: str, replica: ModelReplica) -> None:
+    """Charge a replica to the pools that are watched, whether or not they have the room."""
+    gangs = ledger.gangs(replica)
+    for pool, nodes in replica.nodes.items():
+        room = rooms.get((cluster, pool))
+        if room is not None:
+            left = room - nodes if isinstance(room, int) else room.plus(gangs.get(pool, ()))
+            rooms[cluster, pool] = left
+
+
+def _lacking(rooms: Rooms, ledger: Ledger, cluster: str, replica: ModelReplica) -> str | None:
+    """The first watched pool that has no room for a replica; None when all have."""
+    gangs = ledger.gangs(replica)
+    for pool, nodes in replica.nodes.items():
+        room = rooms.get((cluster, pool))
+        if room is not None and lacking(room, nodes, gangs.get(pool, ())):
+            return pool
+    return None

@@ -1,16 +1,23 @@
-"""coordination: GlobalOrder. Every instance places for all deployments in one order, on one ledger.
+"""Places for others first: who of several deployments that look for a place at once gets which.
 
-Those whose turn comes before ours are taken through a pass of their own first; what they would place is
-charged, and only our slice is emitted. Equal snapshots give disjoint claims without a lock; old lists may
-differ once replicas come and go, and what they did is mended by `overcommit: Yield` only. A deployment whose
-selectors do not compile places nothing in its pass, here as on its own.
+`coordination: GlobalOrder`. Every instance places for all deployments in one order, on one ledger. Those
+whose turn comes before ours are taken through a pass of their own first; what they would place is charged,
+and only our slice is emitted. Equal snapshots give disjoint claims without a lock; old lists may differ, and
+what they did is mended by `overcommit: Yield` only. A deployment whose selectors do not compile places
+nothing in its pass, here as on its own.
+
+`overcommit: Yield` alone knows no other deployment, but it knows every replica that gives way. Were each
+deployment to place its own on the best cluster, all of them would meet there, give way again, and so on
+through the fleet. So those of others that are more senior are placed first, as if they were ours.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from function.scheduler.scheduling_input import scheduling_input
+from function.scheduler.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +25,9 @@ if TYPE_CHECKING:
     from function.api.ownership import OwnReplica
     from function.scheduler.budget import CallBudget
     from function.scheduler.capacity.ledger import Ledger
+    from function.scheduler.capacity.overcommit import Yielding
     from function.scheduler.decision import Decision, Placed
+    from function.scheduler.placer import Places
     from function.scheduler.scheduling_input import SchedulingInput
 
 
@@ -48,3 +57,40 @@ def _stood_on(placed: Placed, own: OwnReplica) -> dict[str, int]:
         return {}
     nodes = placed.candidate.nodes
     return {pool: min(held, nodes.get(pool, 0)) for pool, held in own.replica.nodes.items()}
+
+
+class Queue:
+    """The replicas that give way, in the order in which they get new places: ours between those of others."""
+
+    def __init__(
+        self, inputs: SchedulingInput, places: Places, ledger: Ledger, gives_way: tuple[Yielding, ...]
+    ) -> None:
+        """Line them up by seniority; nobody is in it where the deployments themselves have an order."""
+        self._places, self._ledger = places, ledger
+        self._ours = {(own.replica.namespace, own.replica.name) for own in inputs.fleet.own_replicas}
+        self._line = deque(gives_way if inputs.config.coordination == "None" else ())
+        names = {(each.replica.namespace, each.replica.deployment) for each in self._line}
+        leaving = {(each.replica.namespace, each.replica.name) for each in self._line}
+        self._tallies = {name: Tally() for name in names}
+        for replica in inputs.fleet.other_replicas if names else ():
+            staying = not replica.deleting and (replica.namespace, replica.name) not in leaving
+            if staying and (replica.namespace, replica.deployment) in names:
+                self._tallies[replica.namespace, replica.deployment].add(replica.cluster)
+
+    def serve_seniors(self) -> None:
+        """Charge a place for everybody whose turn is before the next of ours."""
+        while self._line:
+            replica = self._line.popleft().replica
+            if (replica.namespace, replica.name) in self._ours:
+                return
+            self._serve(self._tallies[replica.namespace, replica.deployment])
+
+    def _serve(self, tally: Tally) -> None:
+        """Place one replica of a deployment with this tally, as if it were ours."""
+        ours = self._places.count(tally)
+        best = self._places.best()
+        if best is not None:
+            candidate = best[0]
+            self._ledger.charge(candidate.cluster.name, candidate.nodes, candidate.gangs)
+            tally.add(candidate.cluster.name)
+        self._places.count(ours)

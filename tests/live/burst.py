@@ -1,0 +1,367 @@
+"""A burst: many deployments created within seconds on an empty fleet, watched until all is quiet.
+
+`python -m tests.live.burst --deployments 40 --replicas 3 --clusters 200 --seed 1` starts a control plane of
+its own, installs the Configuration as shipped, creates the deployments, and prints one line: how many pools
+were overcommitted on the way and in the end, whether the conditions said so, how soon everything was placed,
+calls and bytes for each reconcile. The exit code is 1 when a pool stays overcommitted, a replica stays
+unplaced, or a Ready one was removed.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tests.live import fleet, install, plane
+from tests.live.__main__ import isolate
+from tests.support import build
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Plain = dict[str, Any]
+Pool = tuple[str, str]
+
+NAMESPACE = "burst"
+NODES = 2
+"""Nodes of the one pool of each cluster."""
+POOL = "h100"
+QUIET = 20.0
+"""Seconds without any change to a replica until it counts as over."""
+METRICS = "http://127.0.0.1:28080/metrics"
+CONTROLLER = "composite/modeldeployments.modelplane.ai"
+THREADS = 8
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is created."""
+
+    deployments: int
+    replicas: int
+    clusters: int
+    seed: int
+    within: float
+    """Seconds in which the deployments are created."""
+    start: float
+    """Mean seconds until a replica that has nodes becomes Ready; 0: none does."""
+
+    def fleet(self) -> list[Plain]:
+        """Clusters of one pool each, all alike and empty."""
+        made = []
+        for number in range(self.clusters):
+            one = build.cluster(f"c-{number:03}", [build.pool(POOL, NODES)])
+            one["spec"].setdefault("cluster", {"source": "Existing"})
+            one["spec"]["nodePools"] = [{"name": POOL, "className": "h100", "nodeCount": NODES}]
+            made.append(one)
+        return made
+
+    def burst(self) -> list[Plain]:
+        """The deployments, in the order in which they are created: names say nothing of it."""
+        names = [f"model-{number:03}" for number in range(self.deployments)]
+        random.Random(self.seed).shuffle(names)
+        return [
+            fleet.applicable(build.deployment(name, self.replicas, namespace=NAMESPACE)) for name in names
+        ]
+
+
+@dataclass
+class Seen:
+    """What was seen of a burst."""
+
+    deployments: int
+    replicas: int
+    clusters: int
+    seed: int
+    created: float = 0.0
+    """Seconds it took to create the deployments."""
+    placed: float = 0.0
+    """Seconds from the first create until every replica had a place that it kept."""
+    most: int = 0
+    """Pools that were overcommitted at one moment, at most."""
+    unsaid: int = 0
+    """Looks at which an overcommitted pool had been so for a minute and no condition named it."""
+    left: int = 0
+    """Pools that are overcommitted in the end."""
+    missing: int = 0
+    """Replicas without a place in the end."""
+    yielded: int = 0
+    """Replicas that were removed again."""
+    ready_removed: int = 0
+    """Of those, how many were Ready."""
+    reconciles: int = 0
+    calls: int = 0
+    errors: int = 0
+    kilobytes: float = 0.0
+    """Received by the function for each reconcile."""
+    opened: int = 0
+    """Deployments whose circuit breaker opened."""
+
+    @property
+    def fine(self) -> bool:
+        """Whether it ended as it must."""
+        return not (self.left or self.missing or self.ready_removed or self.errors)
+
+
+def used(replicas: list[Plain]) -> Counter[Pool]:
+    """Nodes that living replicas hold, by cluster and pool."""
+    held: Counter[Pool] = Counter()
+    for each in replicas:
+        if "deletionTimestamp" not in each["metadata"]:
+            for engine in each["spec"]["engines"]:
+                for member in engine["members"]:
+                    nodes = engine["copies"] * (member.get("worker") or {}).get("nodes", 1)
+                    held[each["spec"]["clusterName"], member["nodePoolName"]] += nodes
+    return held
+
+
+def crowded(replicas: list[Plain]) -> set[Pool]:
+    """The pools that hold more than they have."""
+    return {pool for pool, nodes in used(replicas).items() if nodes > NODES}
+
+
+def is_ready(replica: Plain) -> bool:
+    """Whether a replica says that it is Ready."""
+    return plane.is_true(replica, "Ready")
+
+
+@dataclass
+class Kubelets:
+    """Plays the workload clusters: a replica becomes Ready some time after a node of its pool is free."""
+
+    living: plane.ControlPlane
+    draw: random.Random
+    mean: float
+    due: dict[str, float] = field(default_factory=dict)
+    running: dict[str, Pool] = field(default_factory=dict)
+
+    def look(self, replicas: list[Plain], now: float) -> None:
+        """Start what there is room for."""
+        alive = {plane.name_of(each) for each in replicas}
+        self.running = {name: pool for name, pool in self.running.items() if name in alive}
+        taken = Counter(self.running.values())
+        for each in replicas:
+            name, pool = plane.name_of(each), next(iter(used([each])), None)
+            if name in self.running or pool is None:
+                continue
+            due = self.due.setdefault(name, now + self.draw.expovariate(1 / self.mean))
+            if now >= due and taken[pool] < NODES:
+                taken[pool] += 1
+                self.running[name] = pool
+                fleet.make_ready(self.living, [each])
+
+
+def create(living: plane.ControlPlane, plan: Plan) -> float:
+    """Create the deployments within the time that is given; return how long it took."""
+    waiting = plan.burst()
+    started = time.monotonic()
+    pace = plan.within / max(1, len(waiting))
+    where = plane.path("ModelDeployment", namespace=NAMESPACE)
+    lock = threading.Lock()
+
+    def work() -> None:
+        own = plane.ControlPlane(living.scripts, living.state)
+        while True:
+            with lock:
+                if not waiting:
+                    return
+                each, number = waiting.pop(0), plan.deployments - len(waiting)
+            time.sleep(max(0.0, started + number * pace - time.monotonic()))
+            own.request("POST", where, each)
+
+    workers = [threading.Thread(target=work) for _ in range(THREADS)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return time.monotonic() - started
+
+
+def metrics() -> dict[str, float]:
+    """What Crossplane counts for our composites."""
+    with urllib.request.urlopen(METRICS, timeout=10) as page:
+        lines = page.read().decode().splitlines()
+    ours = [each for each in lines if f'controller="{CONTROLLER}"' in each]
+    found: Counter[str] = Counter()
+    for each in ours:
+        named, _, value = each.rpartition(" ")
+        name = named.partition("{")[0]
+        if name in ("controller_runtime_reconcile_total", "circuit_breaker_opens_total"):
+            found[name] += float(value)
+        if name == "circuit_breaker_events_total":
+            found["events " + re.sub(r'.*result="([^"]*)".*', r"\1", named)] += float(value)
+    return dict(found)
+
+
+def answers(state: Path, skip: int = 0) -> Iterator[Plain]:
+    """The lines of the function's log that are answers, after the first `skip` bytes of it."""
+    with (state / "logs" / "function.log").open("rb") as log:
+        log.seek(skip)
+        for line in log:
+            if line.startswith(b"{") and (b'"answered"' in line or b'"failed"' in line):
+                yield json.loads(line)
+
+
+def said(deployments: list[Plain]) -> str:
+    """What the conditions say of overcommitted pools."""
+    return "\n".join(
+        each.get("message", "")
+        for one in deployments
+        for each in (one.get("status") or {}).get("conditions") or ()
+        if "PoolOvercommitted" in (each.get("message", ""), each["reason"])
+        or "holds" in each.get("message", "")
+    )
+
+
+def watch(living: plane.ControlPlane, plan: Plan, seen: Seen, patience: float) -> None:
+    """Look at the replicas until nothing has changed for a while, or patience ends."""
+    started = last = time.monotonic()
+    kubelets = Kubelets(living, random.Random(plan.seed), plan.start) if plan.start else None
+    before: dict[str, bool] = {}
+    since: dict[Pool, float] = {}
+    while time.monotonic() - last < QUIET and time.monotonic() - started < patience:
+        replicas, now = living.list("ModelReplica", NAMESPACE), time.monotonic()
+        if kubelets:
+            kubelets.look(replicas, now)
+        alive = {
+            plane.name_of(each): is_ready(each)
+            for each in replicas
+            if "deletionTimestamp" not in each["metadata"]
+        }
+        gone = before.keys() - alive.keys()
+        seen.yielded += len(gone)
+        seen.ready_removed += sum(before[name] for name in gone)
+        if alive.keys() != before.keys():
+            last, seen.placed = now, now - started
+        before = alive
+        pools = crowded(replicas)
+        since = {pool: since.get(pool, now) for pool in pools}
+        seen.most = max(seen.most, len(pools))
+        if old := [pool for pool, at in since.items() if now - at > 60]:
+            text = said(living.list("ModelDeployment", NAMESPACE))
+            seen.unsaid += sum(f"{cluster}/{pool}" not in text for cluster, pool in old)
+        time.sleep(0.5)
+    replicas = living.list("ModelReplica", NAMESPACE)
+    seen.left = len(crowded(replicas))
+    seen.missing = plan.deployments * plan.replicas - len(before)
+
+
+def run(living: plane.ControlPlane, plan: Plan, patience: float) -> Seen:
+    """Play one burst on a fleet that is there already."""
+    seen = Seen(plan.deployments, plan.replicas, plan.clusters, plan.seed)
+    log = living.state / "logs" / "function.log"
+    counted, skip = metrics(), log.stat().st_size
+    creator = threading.Thread(target=lambda: setattr(seen, "created", create(living, plan)))
+    creator.start()
+    watch(living, plan, seen, patience)
+    creator.join()
+    after = metrics()
+    lines = list(answers(living.state, skip))
+    name = "controller_runtime_reconcile_total"
+    seen.reconciles = int(after.get(name, 0) - counted.get(name, 0))
+    seen.calls = len(lines)
+    seen.errors = sum(each["event"] == "failed" for each in lines)
+    seen.kilobytes = sum(each.get("received", 0) for each in lines) / 1000 / max(1, seen.reconciles)
+    name = "circuit_breaker_opens_total"
+    seen.opened = int(after.get(name, 0) - counted.get(name, 0))
+    return seen
+
+
+def clear(living: plane.ControlPlane, seconds: float = 300) -> None:
+    """Delete the deployments and wait until their replicas are gone."""
+    living.kubectl("delete", "modeldeployments", "--all", "-n", NAMESPACE, "--wait=false")
+    plane.until(
+        lambda: not living.list("ModelDeployment", NAMESPACE) and not living.list("ModelReplica", NAMESPACE),
+        "the end of the deployments",
+        seconds,
+    )
+
+
+def prepare(living: plane.ControlPlane, settings: Plain | None) -> None:
+    """Install what is shipped; `settings` replace those of the Composition's input."""
+    with tempfile.TemporaryDirectory() as folder:
+        install.push_packages(living, Path(folder))
+    install.install(living)
+    install.start(living)
+    fleet.create_namespace(living, NAMESPACE)
+    if settings is not None:
+        change_input(living, settings)
+
+
+def change_input(living: plane.ControlPlane, settings: Plain) -> None:
+    """Give the function other settings than the shipped ones."""
+    names = living.kubectl("get", "composition", "modeldeployments.modelplane.ai", "-o", "json")
+    step = json.loads(names)["spec"]["pipeline"][0]
+    kept = {key: step["input"][key] for key in ("apiVersion", "kind", "explain") if key in step["input"]}
+    step["input"] = {**kept, **settings}
+    patch = json.dumps({"spec": {"pipeline": [step]}})
+    living.kubectl("patch", "composition", "modeldeployments.modelplane.ai", "--type=merge", "-p", patch)
+
+
+@click.command()
+@click.option("--deployments", multiple=True, type=int, default=(40,), help="How many; may be given again.")
+@click.option("--replicas", default=3, help="Replicas of each.")
+@click.option("--clusters", default=200, help="Clusters of one pool with two nodes.")
+@click.option("--seed", "seeds", multiple=True, type=int, default=(1,), help="May be given again.")
+@click.option("--within", default=4.0, help="Seconds in which the deployments are created.")
+@click.option("--start", default=0.0, help="Mean seconds until a replica is Ready; 0: none ever is.")
+@click.option("--patience", default=240.0, help="Seconds until a burst that is not quiet is given up.")
+@click.option("--settings", default=None, help="JSON: the function's input instead of the shipped one.")
+@click.option("--running", is_flag=True, help="Use a control plane that runs and has the packages.")
+def main(
+    deployments: tuple[int, ...],
+    seeds: tuple[int, ...],
+    settings: str | None,
+    *,
+    running: bool,
+    patience: float,
+    **given: Any,
+) -> None:
+    """Play bursts and print what was seen, one line of JSON each."""
+    if reason := plane.missing():
+        sys.exit(reason)
+    if not running:
+        isolate()
+    living = plane.ControlPlane.here()
+    try:
+        if not running:
+            living.up()
+            prepare(living, json.loads(settings) if settings else None)
+        fine = [
+            played(living, Plan(number, seed=seed, **given), patience)
+            for number in deployments
+            for seed in seeds
+        ]
+    finally:
+        if not running:
+            living.down()
+    sys.exit(not all(fine))
+
+
+def played(living: plane.ControlPlane, plan: Plan, patience: float) -> bool:
+    """Play one burst from an empty fleet, print its line, and say whether it ended as it must."""
+    there = {plane.name_of(each) for each in living.list("InferenceCluster")}
+    missing = [each for each in plan.fleet() if plane.name_of(each) not in there]
+    if missing:
+        fleet.create_fleet(living, missing)
+    seen = run(living, plan, patience)
+    sys.stdout.write(json.dumps({key: round(value, 1) for key, value in asdict(seen).items()}) + "\n")
+    sys.stdout.flush()
+    clear(living)
+    return seen.fine
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""Who gives way in overcommitted pools: all that are too many, at once, and for every instance the same."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from function.api import InferenceCluster, ModelReplica
+from function.api.replica import parse
+from function.boundary import PlainDocument
+from function.scheduler.capacity.ledger import Ledger
+from function.scheduler.capacity.overcommit import yielding
+from tests.support import build, scale
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+Plain = dict[str, Any]
+ONE: Mapping[str, int] = {"p": 1}
+
+
+def replica(name: str, second: int = 0, nodes: Mapping[str, int] = ONE, **more: Any) -> ModelReplica:
+    """A replica on cluster a that holds nodes of its pools."""
+    created = f"2026-03-01T08:00:{second:02}Z"
+    return ModelReplica(name=name, namespace="ml", cluster="a", created=created, nodes=nodes, **more)
+
+
+def ledger(sizes: Mapping[str, int], replicas: Iterable[ModelReplica], **cluster: Any) -> Ledger:
+    """A ledger of one cluster on which replicas stand."""
+    pools = [build.pool(name, nodes) | cluster for name, nodes in sizes.items()]
+    opened = Ledger([InferenceCluster.parse(build.cluster("a", pools))])
+    for each in replicas:
+        opened.open(each, "a")
+    return opened
+
+
+@dataclass(frozen=True)
+class Case:
+    """A pool p of two nodes unless said otherwise, and the names of those that give way."""
+
+    reason: str
+    standing: tuple[ModelReplica, ...]
+    expected: tuple[str, ...]
+    sizes: Mapping[str, int] = field(default_factory=lambda: {"p": 2})
+
+
+CASES = (
+    Case("nobody where the pool has room for all", (replica("a"), replica("b")), ()),
+    Case("the last to be created", (replica("a", 9), replica("b", 1), replica("c", 2)), ("a",)),
+    Case("created at once: the last by name", (replica("c"), replica("a"), replica("b")), ("c",)),
+    Case("all that are too many at once", tuple(replica(name) for name in "abcde"), ("c", "d", "e")),
+    Case(
+        "one that is Ready keeps its node, whenever it was created",
+        (replica("a", 1), replica("b", 2), replica("c", 3, ready=True)),
+        ("b",),
+    ),
+    Case(
+        "so does one that was Ready once",
+        (replica("a", 1), replica("b", 2), replica("c", 3, was_ready=True)),
+        ("b",),
+    ),
+    Case(
+        "nobody where all were Ready: nodes were removed from under them",
+        tuple(replica(name, ready=True) for name in "abc"),
+        (),
+    ),
+    Case(
+        "more were Ready than there are nodes: the others leave all the same",
+        (*(replica(name, ready=True) for name in "abc"), replica("d")),
+        ("d",),
+    ),
+    Case(
+        "one that cannot be read keeps what it holds",
+        (replica("a", 1), replica("b", 2), replica("c", 3, whole=False)),
+        ("b",),
+    ),
+    Case(
+        "one that is being deleted has left already",
+        (replica("a"), replica("b"), replica("c", deleting=True)),
+        (),
+    ),
+    Case(
+        "a later one that still fits where an earlier one does not stays",
+        (replica("a", 1), replica("b", 2, {"p": 2}), replica("c", 3)),
+        ("b",),
+    ),
+    Case(
+        "one on two pools gives way once, and what it held on the other pool is free for the next",
+        (replica("a", 1, {"p": 2}), replica("b", 2, {"p": 1, "q": 1}), replica("c", 3, {"q": 1})),
+        ("b",),
+        {"p": 2, "q": 1},
+    ),
+    Case(
+        "a pool that is not published charges nothing",
+        tuple(replica(name, 0, {"gone": 1}) for name in "abc"),
+        (),
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
+def test_who_gives_way(case: Case) -> None:
+    found = yielding(ledger(case.sizes, case.standing))
+    assert tuple(each.replica.name for each in found) == case.expected, case.reason
+
+
+def test_in_a_pool_that_charges_devices_it_is_who_makes_a_packing_possible_that_strands_one() -> None:
+    five = build.deployment(
+        "m", engines=[build.engine(members=[build.member(devices=[build.request("gpu", 5)])])]
+    )
+    standing = [parse(PlainDocument(build.replica(five, "a", index, pools="p"))) for index in range(4)]
+    found = yielding(ledger({"p": 2}, standing, accounting="Device"))
+    assert [each.replica for each in found] == sorted(standing, key=lambda each: each.name)[2:]
+
+
+def drawn(seed: int) -> tuple[Mapping[str, int], list[ModelReplica]]:
+    """A cluster of up to three pools, most of them held twice over."""
+    draw = random.Random(seed)
+    sizes = {name: draw.choice((0, 1, 2, 3, 5)) for name in ("p", "q", "r")[: draw.choice((1, 2, 3))]}
+    standing = [
+        replica(
+            f"m-{number:02}",
+            draw.randrange(3),
+            {
+                name: draw.choice((1, 1, 2))
+                for name in draw.sample(sorted(sizes), draw.randint(1, len(sizes)))
+            },
+            ready=draw.choice((None, None, False, True)),
+            was_ready=draw.random() < 0.1,
+            whole=draw.random() < 0.95,
+            deleting=draw.random() < 0.1,
+        )
+        for number in range(draw.randrange(14))
+    ]
+    return sizes, standing
+
+
+def used(standing: Iterable[ModelReplica], pool: str) -> int:
+    """Nodes of a pool that living replicas hold."""
+    return sum(each.nodes.get(pool, 0) for each in standing if not each.deleting)
+
+
+@pytest.mark.parametrize("number", range(scale.BATCHES))
+def test_no_more_than_needed_give_way_and_no_fewer(number: int) -> None:
+    for seed in scale.batch(number, quick=400):
+        check(seed)
+
+
+def check(seed: int) -> None:
+    """Look at who gives way in one random cluster."""
+    sizes, standing = drawn(seed)
+    leaving = [each.replica for each in yielding(ledger(sizes, standing))]
+    assert not any(
+        each.ready is True or each.was_ready or each.deleting or not each.whole for each in leaving
+    )
+    staying = [each for each in standing if each not in leaving]
+    free_to_go = [
+        each for each in staying if each.whole and not (each.ready or each.was_ready or each.deleting)
+    ]
+    for pool, size in sizes.items():
+        over = used(staying, pool) > size
+        assert not over or not any(pool in each.nodes for each in free_to_go), (
+            "somebody there could have left"
+        )
+    for each in leaving:
+        back = [pool for pool, nodes in each.nodes.items() if used(staying, pool) + nodes > sizes[pool]]
+        assert back, "it could have stayed"
+    shuffled = random.Random(seed).sample(standing, len(standing))
+    assert [each.replica for each in yielding(ledger(sizes, shuffled))] == leaving, "the order of the list"
+    assert not yielding(ledger(sizes, staying)), "one pass is enough"

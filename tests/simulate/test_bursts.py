@@ -1,0 +1,107 @@
+"""P17: a burst of deployments ends without an overcommitted pool, with the Composition as shipped.
+
+In a simulated control plane that takes snapshots early and applies late (`burst`); `tests/live/burst.py`
+plays the same in a living one.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from example.caller import COMPOSITION
+from tests.simulate.burst import Burst, Kind
+from tests.support.scale import count
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SEEDS = range(count(2, 100, 1_000))
+SHIPPED: Mapping[str, Any] = yaml.safe_load(COMPOSITION.read_text())["spec"]["pipeline"][0]["input"]
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "as shipped": SHIPPED,
+    "Yield alone": {"overcommit": "Yield"},
+    "none": {},
+}
+MENDED = ("as shipped", "Yield alone")
+
+WIDE = Kind(deployments=10, replicas=(3,), clusters=30)
+KINDS = {
+    "twice the nodes that are needed": WIDE,
+    "as many nodes as are needed": Kind(deployments=10, replicas=(3,), clusters=15),
+    "fewer nodes than are needed": Kind(deployments=10, replicas=(3,), clusters=10),
+    "deployments, pools and replicas of all sizes": Kind(clusters=14, nodes=(1, 2, 3), copies=(1, 1, 2)),
+    "replicas that become Ready on the way": Kind(deployments=10, replicas=(3,), clusters=20, start=8.0),
+    "everything at once": Kind(deployments=10, replicas=(3,), clusters=20, within=0.5),
+}
+PASSES = 4
+"""How often one deployment gives something up in a burst, at most."""
+QUIET = 240.0
+"""Seconds after which nothing is created or deleted: a few times the longest queue and time to live."""
+
+
+@cache
+def played(settings: str, kind: Kind, seed: int) -> Burst:
+    """Play a burst, once for all tests that look at it."""
+    return Burst(seed, dict(SETTINGS[settings]), kind).play()
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("settings", MENDED)
+def test_a_burst_ends_with_no_pool_overcommitted(settings: str, kind: Kind) -> None:
+    for seed in SEEDS:
+        burst = played(settings, kind, seed)
+        assert not burst.crowded(), seed
+        assert not burst.ready_removed, seed
+        assert burst.quiet_since < QUIET, f"seed {seed}: still moving after {burst.quiet_since:.0f} s"
+        assert max(each.yields for each in burst.models.values()) <= PASSES, f"seed {seed}: one ping-pongs"
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("settings", MENDED)
+def test_nobody_waits_for_a_node_that_nobody_takes(settings: str, kind: Kind) -> None:
+    for seed in SEEDS:
+        burst = played(settings, kind, seed)
+        held = burst.charged()
+        most = max(size - held[pool] for pool, size in burst.sizes.items())
+        for name in burst.missing():
+            engine = burst.models[name].plain["spec"]["template"]["spec"]["engines"][0]
+            assert most < engine["copies"], f"seed {seed}: {name} has no place, and a pool has {most} free"
+
+
+def test_all_that_are_too_many_give_way_in_one_pass() -> None:
+    """With Yield alone all of them meet on the first clusters, and leave in the pass that sees it."""
+    for seed in SEEDS:
+        burst = played("Yield alone", WIDE, seed)
+        assert burst.yielded == 10 * 3 - 2 * 3, "two stay on each of the first three pools"
+        assert max(each.yields for each in burst.models.values()) == 1
+
+
+@pytest.mark.parametrize("settings", MENDED)
+def test_an_overcommitted_pool_is_told_in_the_condition_of_every_deployment_on_it(
+    settings: str,
+) -> None:
+    told = 0
+    for seed in SEEDS:
+        for model in played(settings, WIDE, seed).models.values():
+            assert model.answer is not None
+            assert [each.type for each in model.answer.conditions][-1] == "CapacityRespected"
+            assert model.answer.conditions[-1].reason == "CapacityRespected", "the end is calm"
+            told += "PoolOvercommitted" in model.reasons
+    assert told, "nothing was ever overcommitted: the test would prove nothing"
+
+
+def test_without_the_settings_pools_end_overcommitted() -> None:
+    """This is what the others prevent; were it otherwise, they would prove nothing."""
+    for seed in SEEDS:
+        burst = played("none", WIDE, seed)
+        assert burst.crowded() == [("c00", "p"), ("c01", "p"), ("c02", "p")], seed
+        assert burst.excess() == 24, seed
+
+
+def test_an_episode_is_the_same_for_the_same_seed() -> None:
+    one, two = (Burst(5, dict(SHIPPED)).play() for _ in range(2))
+    assert (one.replicas, one.calls, one.now) == (two.replicas, two.calls, two.now)
