@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
-import socket
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import grpc
 import yaml
 
 from example import caller
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SERVE = "from function.main import main; main()"
 PLAN = "from function.cli import main; main()"
-START_SECONDS = 30
+STOP_SECONDS = 60
 SHORTFALL = 2
 """Exit code of `fleet-scheduler plan` when replicas are missing."""
 
@@ -32,20 +32,27 @@ Placements = dict[str, Any]
 def serving(port: int = 0) -> Iterator[str]:
     """Start the function as `crossplane render` expects to find it; yield its address; stop it at the end.
 
-    Port 0 is any that is free.
+    Port 0 is any that is free: which one, the server says in its log.
     """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", port))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
-    command = [sys.executable, "-c", SERVE, "--insecure", "--address", address]
-    running = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-c", SERVE, "--insecure", "--address", f"127.0.0.1:{port}"]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     try:
-        with grpc.insecure_channel(address) as channel:
-            grpc.channel_ready_future(channel).result(timeout=START_SECONDS)
-        yield address
+        yield f"127.0.0.1:{_port_of(running)}"
     finally:
         running.terminate()
-        running.wait(timeout=START_SECONDS)
+        running.wait(timeout=STOP_SECONDS)
+
+
+def _port_of(running: subprocess.Popen[str]) -> int:
+    """Read the log of a server until it says that it serves. Raises RuntimeError when it ends before."""
+    lines = []
+    for line in running.stderr or ():
+        lines.append(line)
+        told = json.loads(line) if line.startswith("{") else {}
+        if told.get("event") == "serving":
+            threading.Thread(target=running.stderr.read, daemon=True).start()  # type: ignore[union-attr]
+            return int(told["port"])
+    raise RuntimeError(f"the function does not start: {''.join(lines)}")
 
 
 def command_line(*words: str, width: int = 110) -> tuple[int, str]:

@@ -74,10 +74,15 @@ async def _serve(settings: Settings, build: Callable[[], Function], log: Any) ->
     await stop.wait()
     log.info("stopping", calls=runner.calls)
     await health.enter_graceful_shutdown()
-    await asyncio.sleep(min(NOTICE, settings.grace))
+    await notice_given(settings)
     await server.stop(settings.grace)
     log.info("stopped", unfinished=runner.unfinished)
     return 1 if runner.unfinished else 0
+
+
+async def notice_given(settings: Settings) -> None:
+    """Wait until whoever asks has heard that the server stops."""
+    await asyncio.sleep(min(NOTICE, settings.grace))
 
 
 def _options(settings: Settings) -> list[tuple[str, int]]:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
+PATIENCE = 60
+"""Seconds until something that must come about is given up."""
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -69,7 +71,7 @@ def _call(port: int, method: str, path: str, body: Any = None) -> Any:
         headers={"Content-Type": "application/json"},
     )
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(request, timeout=60) as answer:
+    with opener.open(request, timeout=PATIENCE) as answer:
         return json.load(answer)["value"]
 
 
@@ -95,9 +97,9 @@ def browsing(profile: Path, *, scheme: str = "light") -> Iterator[Browser]:
     port = _free_port()
     driver = subprocess.Popen([str(DRIVER), f"--port={port}"], stdout=subprocess.DEVNULL)
     try:
-        for _ in range(100):
-            if _up(port):
-                break
+        until = time.monotonic() + PATIENCE
+        while not _up(port):
+            assert time.monotonic() < until, "chromedriver does not answer"
             time.sleep(0.1)
         session = _call(port, "POST", "/session", {"capabilities": {"alwaysMatch": options}})["sessionId"]
         try:
@@ -106,4 +108,4 @@ def browsing(profile: Path, *, scheme: str = "light") -> Iterator[Browser]:
             _call(port, "DELETE", f"/session/{session}")
     finally:
         driver.terminate()
-        driver.wait(timeout=10)
+        driver.wait(timeout=PATIENCE)

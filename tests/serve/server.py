@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,7 +18,7 @@ from crossplane.function.proto.v1 import run_function_pb2 as pb
 from grpc_health.v1 import health_pb2
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(__file__).with_name("program.py")
@@ -80,6 +81,11 @@ class Server:
             self._lines.put(line)
         self._lines.put(None)
 
+    @classmethod
+    def gated(cls, folder: Path, *flags: str, mode: str = "gate") -> Self:
+        """Return a server whose decisions, and whose end, wait for files in a folder (see program.py)."""
+        return cls("--insecure", *flags, mode=mode, env={"PROGRAM_GATE": str(folder)})
+
     def wait_for(self, event: str) -> dict[str, Any]:
         """Return the next log line about `event`."""
         while True:
@@ -104,6 +110,14 @@ class Server:
     def channel(self) -> grpc.Channel:
         options = [("grpc.max_send_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
         return grpc.insecure_channel(self.address, options)
+
+
+def until(seen: Callable[[], bool], what: str) -> None:
+    """Look until something has come about. It is no matter of how soon: a test fails when it never does."""
+    deadline = time.monotonic() + PATIENCE
+    while not seen():
+        assert time.monotonic() < deadline, f"never: {what}"
+        time.sleep(0.01)
 
 
 def request(**deployment: Any) -> bytes:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import statistics
-import time
 import urllib.request
 from typing import TYPE_CHECKING
 
@@ -13,7 +11,7 @@ import pytest
 from crossplane.function.proto.v1 import run_function_pb2 as pb
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from tests.serve.server import PATIENCE, V1, V1BETA1, Server, health, request, run, runner
+from tests.serve.server import PATIENCE, V1, V1BETA1, Server, health, request, run, runner, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,93 +103,76 @@ def test_one_log_line_a_call() -> None:
 
 
 def test_who_waits_beyond_the_bound_is_refused(tmp_path: Path) -> None:
-    opened = tmp_path / "opened"
-    flags = ("--insecure", "--max-concurrency", "1", "--max-waiting", "2")
-    with (
-        Server(*flags, mode="gate", env={"PROGRAM_GATE": str(opened)}) as server,
-        server.channel() as channel,
-    ):
+    gated = Server.gated(tmp_path, "--max-concurrency", "1", "--max-waiting", "2")
+    with gated as server, server.channel() as channel:
         calls = [runner(channel).future(request(), timeout=PATIENCE) for _ in range(8)]
-        until = time.monotonic() + PATIENCE
-        while sum(call.done() for call in calls) < 5 and time.monotonic() < until:
-            time.sleep(0.01)
+        until(lambda: sum(call.done() for call in calls) >= 5, "five of eight are refused")
         early = [call for call in calls if call.done()]
         assert [call.code() for call in early] == [grpc.StatusCode.RESOURCE_EXHAUSTED] * 5
-        opened.touch()
+        (tmp_path / "open").touch()
         assert all(call.result() for call in calls if call not in early)
 
 
 def test_what_would_hold_too_much_memory_together_is_refused(tmp_path: Path) -> None:
-    opened = tmp_path / "opened"
-    flags = ("--insecure", "--max-concurrency", "1", "--max-held-size", "2")
     most_of_one = request(annotations={"note": "x" * 800_000})
     more_than_all = request(annotations={"note": "x" * 3_000_000})
-    with (
-        Server(*flags, mode="gate", env={"PROGRAM_GATE": str(opened)}) as server,
-        server.channel() as channel,
-    ):
+    gated = Server.gated(tmp_path, "--max-concurrency", "1", "--max-held-size", "2")
+    with gated as server, server.channel() as channel:
         calls = [runner(channel).future(most_of_one, timeout=PATIENCE) for _ in range(5)]
-        until = time.monotonic() + PATIENCE
-        while sum(call.done() for call in calls) < 3 and time.monotonic() < until:
-            time.sleep(0.01)
+        until(lambda: sum(call.done() for call in calls) >= 3, "three of five are refused")
         early = [call for call in calls if call.done()]
         assert [call.code() for call in early] == [grpc.StatusCode.RESOURCE_EXHAUSTED] * 3
-        opened.touch()
+        (tmp_path / "open").touch()
         assert all(call.result() for call in calls if call not in early)
         assert run(channel, more_than_all), "one alone may have more"
 
 
-def test_health_answers_while_large_requests_run() -> None:
-    busy = Server("--insecure", mode="busy", env={"PROGRAM_SECONDS": "1"})
-    with busy as server, server.channel() as channel, server.channel() as other:
-        health(other)
+def test_health_answers_while_decisions_keep_the_interpreter_busy(tmp_path: Path) -> None:
+    spinning = Server.gated(tmp_path, "--max-concurrency", "2", mode="spin")
+    with spinning as server, server.channel() as channel, server.channel() as other:
         calls = [runner(channel).future(request(), timeout=PATIENCE) for _ in range(4)]
-        times = []
-        while not all(call.done() for call in calls):
-            started = time.perf_counter()
-            assert health(other) == "SERVING"
-            times.append(time.perf_counter() - started)
-            time.sleep(0.01)
-    assert len(times) > 20, "asked while they ran"
-    assert statistics.quantiles(times, n=100)[98] < 0.5
+        for _ in range(2):
+            server.wait_for("deciding")
+        assert [health(other) for _ in range(10)] == ["SERVING"] * 10
+        assert not any(call.done() for call in calls), "asked while they ran"
+        (tmp_path / "open").touch()
+        assert all(call.result() for call in calls)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_lets_calls_in_flight_end(number: int, tmp_path: Path) -> None:
-    opened = tmp_path / "opened"
-    slow = Server("--insecure", "--max-concurrency", "20", mode="gate", env={"PROGRAM_GATE": str(opened)})
-    with slow as server, server.channel() as channel, server.channel() as other:
+    gated = Server.gated(tmp_path, "--max-concurrency", "20", "--grace", str(PATIENCE))
+    with gated as server, server.channel() as channel, server.channel() as other:
         calls = [runner(channel).future(request(), timeout=PATIENCE) for _ in range(20)]
+        for _ in calls:
+            server.wait_for("deciding")
         assert health(other) == "SERVING"
-        time.sleep(0.5)  # Long enough for all calls to have arrived.
         server.process.send_signal(number)
         assert server.wait_for("stopping")["calls"] == 20
         assert health(other) == "NOT_SERVING", "said before anything is refused"
-        assert refused(server)
+        (tmp_path / "noticed").touch()
+        until(lambda: refused(server), "a new client is refused")
         assert not any(call.done() for call in calls), "refused while the others still ran"
-        opened.touch()
+        (tmp_path / "open").touch()
         assert all(call.result() for call in calls)
         assert server.process.wait(PATIENCE) == 0
 
 
 def refused(server: Server) -> bool:
-    """Wait until a new client is not served any more; False when that never happens."""
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
-        with server.channel() as late:
-            if health(late, timeout=1) not in {"SERVING", "NOT_SERVING"}:
-                with pytest.raises(grpc.RpcError) as error:
-                    run(late)
-                return error.value.code() is grpc.StatusCode.UNAVAILABLE
-        time.sleep(0.05)
-    return False
+    """Whether a new client is refused."""
+    with server.channel() as late:
+        if health(late) != "UNAVAILABLE":
+            return False
+        with pytest.raises(grpc.RpcError) as error:
+            run(late)
+        return error.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
-def test_calls_that_outlast_the_grace_are_given_up_and_the_exit_code_says_so() -> None:
-    flags = ("--insecure", "--grace", "0.5")
-    with Server(*flags, mode="slow", env={"PROGRAM_SECONDS": "30"}) as server, server.channel() as channel:
+def test_calls_that_outlast_the_grace_are_given_up_and_the_exit_code_says_so(tmp_path: Path) -> None:
+    (tmp_path / "noticed").touch()
+    with Server.gated(tmp_path, "--grace", "0.1") as server, server.channel() as channel:
         call = runner(channel).future(request(), timeout=PATIENCE)
-        time.sleep(0.5)
+        server.wait_for("deciding")
         assert server.stop() == 1
         assert call.exception() is not None
 
@@ -200,7 +181,9 @@ def test_a_connection_of_some_age_is_renewed_and_no_call_is_lost() -> None:
     seen: list[grpc.ChannelConnectivity] = []
     with Server("--insecure", "--max-connection-age", "1") as server, server.channel() as channel:
         channel.subscribe(seen.append)
-        until = time.monotonic() + PATIENCE
-        while seen.count(grpc.ChannelConnectivity.READY) < 3:
+
+        def renewed() -> bool:
             assert run(channel).meta.tag == "tested"
-            assert time.monotonic() < until, seen
+            return seen.count(grpc.ChannelConnectivity.READY) >= 3
+
+        until(renewed, "two new connections")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.serve.certificates import Authority, install
-from tests.serve.server import ROOT, Server, command, environment, run
+from tests.serve.server import PATIENCE, ROOT, Server, command, environment, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ def failed(*flags: str, env: dict[str, str] | None = None) -> str:
         env=environment(env or {}),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
         check=False,
     )
     assert ended.returncode != 0
