@@ -63,6 +63,7 @@ class Function:
             received=len(content),
             sent=len(answer),
             settled=response.settled,
+            repeated=call.requirements_stated,
             parsed=session.parses,
             reused=session.reuses,
             counts=dict(response.counts),

@@ -64,7 +64,7 @@ def schedule(inputs: SchedulingInput, *, room: int | None = None, most: int | No
     ledger, budget = open_ledger(inputs), CallBudget.of(inputs, most=most)
     run = partial(run_pass, gives_way=yielding(ledger) if _mends(inputs) else ())
     if may_place(inputs):
-        reserve(inputs, ledger, budget, run)
+        reserve(inputs, ledger, budget, partial(run, survey=False))
     ours = budget.portion() if inputs.config.coordination == "GlobalOrder" else budget
     decision = run(inputs, ledger, ours, room=room)
     overcommitted = overcommitted_pools(inputs.fleet.own_replicas, ledger)
@@ -83,13 +83,18 @@ def run_pass(
     *,
     gives_way: tuple[Yielding, ...],
     room: int | None = None,
+    survey: bool = True,
 ) -> Decision:
-    """Take one deployment through its pass, on a ledger that may hold what others would take."""
+    """Take one deployment through its pass, on a ledger that may hold what others would take.
+
+    Without `survey` the clusters are looked at only if something is to be placed.
+    """
     fits = Fits(inputs, budget)
     retained = retain(inputs, fits, ledger, gives_way)
     kept, scaled = scale_down(inputs, ledger, retained.kept)
     dropped = [*retained.dropped, *scaled]
-    if not may_place(inputs):
+    idle = len(kept) >= inputs.deployment.wanted and not any(each.mismatch for each in kept)
+    if not may_place(inputs) or (idle and not survey):
         return Decision(inputs, ledger, kept, (), tuple(dropped), matched=fits.matched)
     tally = Tally(each.own.cluster for each in kept)
     places = Places(inputs, fits, ledger, tally)

@@ -102,10 +102,13 @@ class Seen:
     ready_removed: int = 0
     """Of those, how many were Ready."""
     reconciles: int = 0
+    """Reconciles that ended, some of them without a call: the API server refused a stale write."""
     calls: int = 0
+    repeated: int = 0
+    """Of the calls, how many were made because the answer before them stated requirements."""
     errors: int = 0
     kilobytes: float = 0.0
-    """Received by the function for each reconcile."""
+    """Received by the function in one call."""
     opened: int = 0
     """Deployments whose circuit breaker opened."""
 
@@ -273,7 +276,8 @@ def run(living: plane.ControlPlane, plan: Plan, patience: float) -> Seen:
     seen.reconciles = int(after.get(name, 0) - counted.get(name, 0))
     seen.calls = len(lines)
     seen.errors = sum(each["event"] == "failed" for each in lines)
-    seen.kilobytes = sum(each.get("received", 0) for each in lines) / 1000 / max(1, seen.reconciles)
+    seen.repeated = sum(each.get("repeated", False) for each in lines)
+    seen.kilobytes = sum(each.get("received", 0) for each in lines) / 1000 / max(1, len(lines))
     name = "circuit_breaker_opens_total"
     seen.opened = int(after.get(name, 0) - counted.get(name, 0))
     return seen

@@ -427,10 +427,18 @@ def test_equal_snapshots_give_disjoint_claims() -> None:
     assert [set(taken[name]) for name in ("y", "z", "x")] == [{"replica-a-0"}, {"replica-b-0"}, set()]
 
 
+def paused(deployment: Plain) -> Plain:
+    """A deployment that Crossplane does not reconcile."""
+    return deployment | {
+        "metadata": deployment["metadata"] | {"annotations": {"crossplane.io/paused": "true"}}
+    }
+
+
 @pytest.mark.parametrize(
     ("reason", "first", "on"),
     [
         ("one that comes first takes the node", called("first", created=EARLY), []),
+        ("unless it is paused: then nobody would take it", paused(called("first", created=EARLY)), ["a"]),
         ("one that comes later does not", called("last", created=LATE), ["a"]),
         ("created at once: the name decides", called("aaa"), []),
         ("one that is placed already takes nothing more", called("first", 0, EARLY), ["a"]),

@@ -25,16 +25,24 @@ if TYPE_CHECKING:
     from function.boundary import Document, Request, Reuse
     from function.scheduler.fleet import Fleet
 
+PAUSED_ANNOTATION = "crossplane.io/paused"
+"""Crossplane does not reconcile a composite while this is "true"."""
+
 Found = TypeVar("Found")
 Named = tuple[str, str]
 """Namespace and name."""
 
 
 def _deployment(document: Document) -> ModelDeployment | None:
+    """Read a deployment that may place something; one that is paused holds no node back from the others."""
     try:
-        return ModelDeployment.parse(document.plain())
+        plain = document.plain()
+        deployment = ModelDeployment.parse(plain)
     except ValueError:
         return None
+    annotations = plain["metadata"].get("annotations")
+    paused = isinstance(annotations, dict) and annotations.get(PAUSED_ANNOTATION) == "true"
+    return None if paused else deployment
 
 
 def _cache(document: Document) -> ModelCache | None:
