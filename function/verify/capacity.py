@@ -28,10 +28,15 @@ def _existing(state: State, decisions: Sequence[Decided], *, replaced: bool) -> 
     `replaced`: leave out replicas that are given up for a replacement; its nodes may be their nodes.
     """
     kept = {
-        (each.deployment.namespace, before.name): after for each in decisions for before, after in each.kept
+        (decided.deployment.namespace, before.name): after
+        for decided in decisions
+        for before, after in decided.kept
     }
     given_up = {
-        (each.deployment.namespace, lost.name) for each in decisions if each.new for lost in each.lost
+        (decided.deployment.namespace, lost.name)
+        for decided in decisions
+        if decided.new
+        for lost in decided.lost
     }
     for replica in state.replicas:
         key = (replica.namespace, replica.name)
@@ -43,12 +48,14 @@ def _existing(state: State, decisions: Sequence[Decided], *, replaced: bool) -> 
 
 def check_capacity(state: State, decisions: Sequence[Decided]) -> Iterator[Finding]:
     """No pool that a decision adds to holds more than it has."""
-    new = [each for decided in decisions for each in decided.new]
+    new = [replica for decided in decisions for replica in decided.new]
     added = {where for where, nodes in total_of(new).items() if nodes}
     charged = [*_existing(state, decisions, replaced=True), *new]
     for where, text in [*beyond(state, charged), *_stranding(state, charged)]:
         if where in added:
-            names = sorted(f"{each.namespace}/{each.name}" for each in new if held_by(each).get(where))
+            names = sorted(
+                f"{replica.namespace}/{replica.name}" for replica in new if held_by(replica).get(where)
+            )
             yield Finding("Overcommit", f"{where[0]}/{where[1]}", f"{text}, new there: {', '.join(names)}")
 
 
@@ -81,7 +88,7 @@ def check_completeness(
     cached = not deployment.cache or (deployment.namespace, deployment.cache) in state.caches
     if not (_simple(decided) and cached and state.clusters and compiles(deployment)):
         return
-    new = [each for one in decisions for each in one.new]
+    new = [replica for one in decisions for replica in one.new]
     held = total_of([*_existing(state, decisions, replaced=False), *new])
     free = {where: pool.nodes - held.get(where, 0) for where, pool in pools(state).items()}
     open_to = [
@@ -92,12 +99,12 @@ def check_completeness(
     least, total = deployment.least, len(decided.desired)
     enough = least is None or total + 1 >= least
     if total < deployment.wanted and open_to and enough:
-        names = ", ".join(each.name for each in open_to)
+        names = ", ".join(cluster.name for cluster in open_to)
         yield Finding(
             "LeftOut", decided.title, f"{total} of {deployment.wanted} placed, and {names} has room"
         )
     if deployment.spec.placement is None and not deployment.template.alternatives:
-        yield from _spread(decided, {each.name for each in open_to})
+        yield from _spread(decided, {cluster.name for cluster in open_to})
 
 
 def _spread(decided: Decided, open_to: set[str]) -> Iterator[Finding]:
@@ -109,8 +116,8 @@ def _spread(decided: Decided, open_to: set[str]) -> Iterator[Finding]:
         for request in m.requests
     ):
         return
-    counts = Counter(each.cluster for each in decided.desired)
-    for cluster in sorted({each.cluster for each in decided.new}):
+    counts = Counter(replica.cluster for replica in decided.desired)
+    for cluster in sorted({replica.cluster for replica in decided.new}):
         for other in sorted(open_to - {cluster}):
             if (counts[other], other) < (counts[cluster] - 1, cluster):
                 text = f"{counts[cluster]} on {cluster} but {counts[other]} on {other}, which has room"
@@ -144,7 +151,7 @@ def _costs(engine: Engine, cluster: InferenceCluster, matching: Matching) -> lis
     Pools accounted by devices are left out: whether they have room is not counted in nodes.
     """
     found = []
-    for pool in (each for each in cluster.pools if each.accounting == "Node"):
+    for pool in (pool for pool in cluster.pools if pool.accounting == "Node"):
         if not all(matching.claims(member, pool) for member in engine.members):
             continue
         binding = [member for member in engine.members if matching.claimable(member, pool)]
@@ -153,7 +160,7 @@ def _costs(engine: Engine, cluster: InferenceCluster, matching: Matching) -> lis
             for member in engine.members
             if member.requests
             and member not in binding
-            and any(matching.claimable(member, each) for each in cluster.pools)
+            and any(matching.claimable(member, pool) for pool in cluster.pools)
         ]
         if binding and not stranded:
             found.append((pool.name, engine.copies * sum(member.pods for member in binding)))

@@ -37,29 +37,29 @@ class Decided:
     @property
     def new(self) -> tuple[ModelReplica, ...]:
         """Desired replicas that do not exist."""
-        names = {each.name for each in self.existing}
-        return tuple(each for each in self.desired if each.name not in names)
+        names = {replica.name for replica in self.existing}
+        return tuple(replica for replica in self.desired if replica.name not in names)
 
     @property
     def lost(self) -> tuple[ModelReplica, ...]:
         """Existing replicas that are not desired."""
-        names = {each.name for each in self.desired}
-        return tuple(each for each in self.existing if each.name not in names)
+        names = {replica.name for replica in self.desired}
+        return tuple(replica for replica in self.existing if replica.name not in names)
 
     @property
     def kept(self) -> tuple[tuple[ModelReplica, ModelReplica], ...]:
         """Replicas that stay: as observed and as desired."""
-        desired = {each.name: each for each in self.desired}
-        return tuple((each, desired[each.name]) for each in self.existing if each.name in desired)
+        desired = {replica.name: replica for replica in self.desired}
+        return tuple((replica, desired[replica.name]) for replica in self.existing if replica.name in desired)
 
 
 def check(state: State, decisions: Sequence[Decided]) -> list[Finding]:
     """Check decisions that were made one after the other on one state. No finding: they keep every rule."""
     matching = Matching()
-    found = [finding for each in decisions for finding in _one(state, each, matching)]
+    found = [finding for decided in decisions for finding in _one(state, decided, matching)]
     found.extend(check_capacity(state, decisions))
-    for each in decisions:
-        found.extend(check_completeness(state, decisions, each, matching))
+    for decided in decisions:
+        found.extend(check_completeness(state, decisions, decided, matching))
     return sorted(set(found))
 
 
@@ -94,8 +94,8 @@ def _counts(decided: Decided) -> Iterator[Finding]:
     if new and not compiles(deployment):
         yield Finding("InvalidInput", decided.title, f"{len(new)} new though a selector does not compile")
     limit = deployment.spec.placement.max_replicas_per_cluster if deployment.spec.placement else None
-    for cluster, count in sorted(Counter(each.cluster for each in decided.desired).items()):
-        if limit is not None and count > limit and any(each.cluster == cluster for each in new):
+    for cluster, count in sorted(Counter(replica.cluster for replica in decided.desired).items()):
+        if limit is not None and count > limit and any(replica.cluster == cluster for replica in new):
             yield Finding("MaxReplicasPerCluster", decided.title, f"{count} on {cluster}, {limit} allowed")
 
 
@@ -134,4 +134,6 @@ def _moved(decided: Decided) -> Iterator[Finding]:
 
 
 def _pinned(replica: ModelReplica) -> set[tuple[str, str, str]]:
-    return {(engine.name, each.role, each.pool) for engine in replica.engines for each in engine.members}
+    return {
+        (engine.name, member.role, member.pool) for engine in replica.engines for member in engine.members
+    }

@@ -36,8 +36,8 @@ def gangs_on(pool: str, replicas: Iterable[ModelReplica]) -> list[Gang]:
             pods: list[Pod] = []
             for member in engine.members:
                 counts: Counter[str] = Counter()
-                for each in member.requests:
-                    counts[each.device_class] += each.count
+                for request in member.requests:
+                    counts[request.device_class] += request.count
                 if counts and member.pool == pool:
                     pods += [tuple(sorted(counts.items()))] * member.pods
             if pods:
@@ -47,13 +47,13 @@ def gangs_on(pool: str, replicas: Iterable[ModelReplica]) -> list[Gang]:
 
 def most_blocked(sizes: Iterable[int], devices: int, least: int) -> int:
     """On how many nodes pods of these sizes can leave fewer than needed: loads from `least` to `devices`."""
-    listed = [each for each in sizes if each]
-    alone = sum(each >= least for each in listed)
-    small = Counter(each for each in listed if each < least)
+    listed = [size for size in sizes if size]
+    alone = sum(item >= least for item in listed)
+    small = Counter(item for item in listed if item < least)
     if len(small) > SIZES or small.total() > SMALL_PODS:
         return alone
     kinds = tuple(sorted(small))
-    return alone + _cover(kinds, tuple(small[each] for each in kinds), devices, least)
+    return alone + _cover(kinds, tuple(small[kind] for kind in kinds), devices, least)
 
 
 @lru_cache(maxsize=100_000)
@@ -83,9 +83,9 @@ def _fillings(
 def stranded(pool: Pool, replicas: Iterable[ModelReplica]) -> str:
     """Say which pods could be stranded by the worst packing; empty when none can be."""
     gangs = Counter(gangs_on(pool.name, replicas))
-    entries = [each for each in pool.devices or () if each.claim == "DRA"]
-    classes = Counter(each.device_class_name for each in entries)
-    for entry in (each for each in entries if classes[each.device_class_name] == 1):
+    entries = [device for device in pool.devices or () if device.claim == "DRA"]
+    classes = Counter(entry.device_class_name for entry in entries)
+    for entry in (entry for entry in entries if classes[entry.device_class_name] == 1):
         for gang in gangs:
             others = gangs - Counter([gang])
             sizes = [

@@ -15,33 +15,35 @@ if TYPE_CHECKING:
 
 def tolerated(deployment: ModelDeployment, taint: Taint) -> bool:
     """The Kubernetes rule of taints and tolerations."""
-    for each in deployment.template.tolerations:
-        if each.effect is not None and each.effect != taint.effect:
+    for toleration in deployment.template.tolerations:
+        if toleration.effect is not None and toleration.effect != taint.effect:
             continue
-        if each.operator == "Exists" and each.key in ("", taint.key):
+        if toleration.operator == "Exists" and toleration.key in ("", taint.key):
             return True
-        if each.operator == "Equal" and (each.key, each.value) == (taint.key, taint.value):
+        if toleration.operator == "Equal" and (toleration.key, toleration.value) == (taint.key, taint.value):
             return True
     return False
 
 
 def drained(deployment: ModelDeployment, cluster: InferenceCluster) -> bool:
     """Whether everything of the deployment must leave the cluster."""
-    return any(each.effect == "NoExecute" and not tolerated(deployment, each) for each in cluster.spec.taints)
+    return any(
+        taint.effect == "NoExecute" and not tolerated(deployment, taint) for taint in cluster.spec.taints
+    )
 
 
 def _selected(deployment: ModelDeployment, cluster: InferenceCluster) -> bool:
     selector, labels = deployment.template.cluster_selector, cluster.labels
     if any(labels.get(key) != value for key, value in selector.match_labels.items()):
         return False
-    for each in selector.match_expressions:
-        present, among = each.key in labels, labels.get(each.key) in each.values
+    for expression in selector.match_expressions:
+        present, among = expression.key in labels, labels.get(expression.key) in expression.values
         holds = {"In": among, "NotIn": not among, "Exists": present, "DoesNotExist": not present}
-        if not holds[each.operator]:
+        if not holds[expression.operator]:
             return False
     subject = bind_cluster(name=cluster.name, labels=labels, attributes=cluster.attributes)
     try:
-        return all(compile_cluster(each).evaluate(subject).kind == "match" for each in selector.cel)
+        return all(compile_cluster(source).evaluate(subject).kind == "match" for source in selector.cel)
     except CompileError:
         return False
 
@@ -74,11 +76,11 @@ def compiles(deployment: ModelDeployment) -> bool:
         for source in deployment.template.cluster_selector.cel:
             compile_cluster(source)
         for selector in selectors:
-            for each in selector.selectors:
-                compile_node(each.cel)
+            for node in selector.selectors:
+                compile_node(node.cel)
         for sub in (sub for s in selectors for request in s.devices for sub in request.ranked):
-            for each in sub.selectors:
-                compile_device(each.cel)
+            for device in sub.selectors:
+                compile_device(device.cel)
     except CompileError:
         return False
     return True

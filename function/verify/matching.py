@@ -40,10 +40,10 @@ Claim = tuple[tuple[str, str, int, tuple[str, ...]], ...]
 
 def _matches(sub: SubRequest, device: Device) -> bool:
     try:
-        selectors = [compile_device(each.cel) for each in sub.selectors]
+        selectors = [compile_device(selector.cel) for selector in sub.selectors]
     except CompileError:
         return False
-    return all(each.evaluate(device.subject).kind == "match" for each in selectors)
+    return all(selector.evaluate(device.subject).kind == "match" for selector in selectors)
 
 
 def _values(device: Device, attribute: str) -> set[tuple[str, str]]:
@@ -57,16 +57,18 @@ def _values(device: Device, attribute: str) -> set[tuple[str, str]]:
     (kind, value), *_ = held.items()
     if kind == "list":
         (kind, values), *_ = value.items()
-        return {(kind, str(each)) for each in values}
+        return {(kind, str(value)) for value in values}
     return {(kind, str(value))}
 
 
 def _agree(constraints: tuple[MatchConstraint, ...], chosen: tuple[Chosen, ...]) -> bool:
     for constraint in constraints:
-        among = [each for each in chosen if not constraint.requests or each.request in constraint.requests]
+        among = [
+            choice for choice in chosen if not constraint.requests or choice.request in constraint.requests
+        ]
         common: set[Any] | None = None
-        for each in among:
-            found = _values(each.device, constraint.match_attribute)
+        for candidate in among:
+            found = _values(candidate.device, constraint.match_attribute)
             common = found if common is None else common & found
         if common is not None and not common:
             return False
@@ -90,8 +92,8 @@ def assignments(member: Member, pool: Pool) -> Iterator[tuple[Chosen, ...]]:
     constraints = member.node_selector.constraints if member.node_selector else ()
     for chosen in product(*options):
         taken = [0] * len(devices)
-        for each in chosen:
-            taken[each.entry] += each.sub.count
+        for choice in chosen:
+            taken[choice.entry] += choice.sub.count
         fits = all(count <= device.count for count, device in zip(taken, devices, strict=True))
         if fits and _agree(constraints, chosen):
             yield chosen
@@ -101,7 +103,7 @@ def node_matches(member: Member, pool: Pool) -> bool:
     """Whether the pool itself is what the member asks for."""
     selectors = member.node_selector.selectors if member.node_selector else ()
     try:
-        return all(compile_node(each.cel).evaluate(pool.node).kind == "match" for each in selectors)
+        return all(compile_node(selector.cel).evaluate(pool.node).kind == "match" for selector in selectors)
     except CompileError:
         return False
 
@@ -110,13 +112,13 @@ def claim_of(chosen: tuple[Chosen, ...]) -> Claim:
     """What an assignment claims through DRA, in the order of the requests."""
     return tuple(
         (
-            each.request,
-            each.device.device_class_name,
-            each.sub.count,
-            tuple(s.cel for s in each.sub.selectors),
+            choice.request,
+            choice.device.device_class_name,
+            choice.sub.count,
+            tuple(s.cel for s in choice.sub.selectors),
         )
-        for each in chosen
-        if each.device.claim == "DRA"
+        for choice in chosen
+        if choice.device.claim == "DRA"
     )
 
 

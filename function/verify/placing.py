@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 def _wanted(deployment: ModelDeployment, replica: ModelReplica) -> tuple[Engine, ...] | None:
     """The engines of the shape the replica was placed as; None when there is no such shape."""
-    return next((each.engines for each in deployment.shapes if each.name == replica.alternative), None)
+    return next((shape.engines for shape in deployment.shapes if shape.name == replica.alternative), None)
 
 
 def _pairs(engine: Engine, stamped: StampedEngine) -> list[tuple[Member, StampedMember]] | None:
-    by_role = {str(each.role): each for each in engine.members}
-    if sorted(by_role) != sorted(each.role for each in stamped.members):
+    by_role = {str(member.role): member for member in engine.members}
+    if sorted(by_role) != sorted(member.role for member in stamped.members):
         return None
-    return [(by_role[each.role], each) for each in stamped.members]
+    return [(by_role[member.role], member) for member in stamped.members]
 
 
 def check_pools(
@@ -38,11 +38,11 @@ def check_pools(
 ) -> Iterator[Finding]:
     """Check the engines of one new replica. Raises TooMany."""
     engines = _wanted(deployment, replica)
-    names = sorted(each.name for each in engines or ())
-    if engines is None or names != sorted(each.name for each in replica.engines):
+    names = sorted(engine.name for engine in engines or ())
+    if engines is None or names != sorted(engine.name for engine in replica.engines):
         yield Finding("Shape", where, "its engines are not those of the deployment")
         return
-    by_name = {each.name: each for each in engines}
+    by_name = {engine.name: engine for engine in engines}
     for stamped in replica.engines:
         pairs = _pairs(by_name[stamped.name], stamped)
         if pairs is None or stamped.copies != by_name[stamped.name].copies:
@@ -60,11 +60,11 @@ def _engine(
 ) -> Iterator[Finding]:
     pools = {pool.name: pool for pool in cluster.pools}
     used = sorted({stamped.pool for _, stamped in pairs})
-    unknown = [each for each in used if each not in pools]
+    unknown = [name for name in used if name not in pools]
     if unknown:
         yield Finding("Pool", where, f"engine {engine.name} is on {unknown[0]}, which {cluster.name} has not")
         return
-    proofs = [set(ids) for ids in zip(*(pools[each].fabrics for each in used), strict=True)]
+    proofs = [set(ids) for ids in zip(*(pools[name].fabrics for name in used), strict=True)]
     same = any(len(ids) == 1 and "" not in ids for ids in proofs)
     proven = engine.pool_policy == "SameFabric" and same
     if len(used) > 1 and not proven:
@@ -81,17 +81,17 @@ def _member(
     member, stamped = pair
     if stamped.pods != member.pods:
         yield Finding("Shape", where, f"{name} has {stamped.pods} pods, {member.pods} are wanted")
-    pool = next(each for each in cluster.pools if each.name == stamped.pool)
+    pool = next(pool for pool in cluster.pools if pool.name == stamped.pool)
     possible = matching.claims(member, pool)
     if not possible:
         yield Finding("NoMatch", where, f"{name} does not match {cluster.name}/{pool.name}")
         return
-    claimed = tuple((each.name, each.device_class, each.count) for each in stamped.requests)
-    if claimed not in {tuple(part[:3] for part in each) for each in possible}:
+    claimed = tuple((request.name, request.device_class, request.count) for request in stamped.requests)
+    if claimed not in {tuple(part[:3] for part in claim) for claim in possible}:
         yield Finding(
             "Claim", where, f"{name} claims {claimed}, which {cluster.name}/{pool.name} cannot give"
         )
-    elsewhere = any(matching.claimable(member, each) for each in cluster.pools)
+    elsewhere = any(matching.claimable(member, pool) for pool in cluster.pools)
     if member.requests and not claimed and elsewhere:
         yield Finding("Stranded", where, f"{name} binds nothing, and could on another pool")
 
@@ -103,7 +103,7 @@ def check_names(where: str, decided: Decided, replica: ModelReplica) -> Iterator
     if not replica.name.endswith(f"-{digest}"):
         yield Finding("Name", where, f"does not end in {digest}, the digest of {named}")
     same = [
-        each for each in decided.existing if (each.cluster, each.index) == (replica.cluster, replica.index)
+        twin for twin in decided.existing if (twin.cluster, twin.index) == (replica.cluster, replica.index)
     ]
     if same:
         yield Finding(
@@ -118,22 +118,22 @@ def mismatched(
     engines = _wanted(deployment, replica)
     if engines is None or deployment.cache != replica.cache:
         return True
-    by_name = {each.name: each for each in engines}
-    if sorted(by_name) != sorted(each.name for each in replica.engines):
+    by_name = {engine.name: engine for engine in engines}
+    if sorted(by_name) != sorted(engine.name for engine in replica.engines):
         return True
     pools = {pool.name: pool for pool in cluster.pools}
     for stamped in replica.engines:
         pairs = _pairs(by_name[stamped.name], stamped)
         if pairs is None or stamped.copies < by_name[stamped.name].copies:
             return True
-        for member, each in pairs:
-            claimed = tuple((one.name, one.device_class, one.count) for one in each.requests)
-            pool = pools.get(each.pool)
+        for member, stamped_member in pairs:
+            claimed = tuple((one.name, one.device_class, one.count) for one in stamped_member.requests)
+            pool = pools.get(stamped_member.pool)
             try:
                 possible = matching.claims(member, pool) if pool else frozenset()
             except TooMany:
                 return True
-            grew = member.pods > each.pods
+            grew = member.pods > stamped_member.pods
             if grew or claimed not in {tuple(part[:3] for part in one) for one in possible}:
                 return True
     return False

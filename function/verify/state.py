@@ -54,9 +54,9 @@ def devices_of(replicas: Iterable[ModelReplica]) -> dict[tuple[str, str, str], i
     for replica in replicas:
         for engine in replica.engines:
             for member in engine.members:
-                for each in member.requests:
-                    where = (replica.cluster, member.pool, each.device_class)
-                    held[where] += engine.copies * member.pods * each.count
+                for request in member.requests:
+                    where = (replica.cluster, member.pool, request.device_class)
+                    held[where] += engine.copies * member.pods * request.count
     return held
 
 
@@ -79,19 +79,19 @@ def beyond(state: State, replicas: Iterable[ModelReplica]) -> Iterator[tuple[tup
         pool = published.get((cluster, name))
         if pool is None or pool.accounting == "Node" or pool.devices is None:
             continue
-        there = pool.nodes * sum(each.count for each in pool.devices if each.device_class_name == kind)
+        there = pool.nodes * sum(device.count for device in pool.devices if device.device_class_name == kind)
         if devices > there:
             yield (cluster, name), f"{devices} devices of {kind} held, {there} published"
 
 
 def _who(replicas: Iterable[ModelReplica], where: tuple[str, str]) -> str:
-    found = ((held_by(each).get(where, 0), f"{each.namespace}/{each.name}") for each in replicas)
+    found = ((held_by(replica).get(where, 0), f"{replica.namespace}/{replica.name}") for replica in replicas)
     return ", ".join(f"{name} ({nodes})" for nodes, name in sorted(found, reverse=True) if nodes)
 
 
 def check_state(state: State) -> list[Finding]:
     """Say what is wrong with a fleet as it stands: overcommitted pools, replicas pinned to nothing."""
-    living = [each for each in state.replicas if not each.deleting]
+    living = [replica for replica in state.replicas if not replica.deleting]
     found = [
         Finding("Overcommitted", f"{where[0]}/{where[1]}", f"{text}, by {_who(living, where)}")
         for where, text in beyond(state, living)
