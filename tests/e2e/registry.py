@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import shutil
-import socket
 import subprocess
 import tarfile
-import time
-import urllib.error
+import threading
 import urllib.request
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
@@ -69,29 +68,30 @@ def running(folder: Path) -> Iterator[Registry]:
     binary = shutil.which("docker-registry")
     if not binary:
         pytest.skip(MISSING)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    log = {"level": "info", "formatter": "json"}
     storage = {"filesystem": {"rootdirectory": str(folder / "blobs")}}
-    settings = {"version": "0.1", "log": {"level": "error"}, "storage": storage, "http": {"addr": address}}
+    settings = {"version": "0.1", "log": log, "storage": storage, "http": {"addr": "127.0.0.1:0"}}
     (folder / "config.yml").write_text(json.dumps(settings))
-    process = subprocess.Popen([binary, "serve", str(folder / "config.yml")])
-    try:
-        registry = Registry(address)
-        _wait(registry)
-        yield registry
-    finally:
-        process.terminate()
-        process.wait(timeout=SECONDS)
-
-
-def _wait(registry: Registry) -> None:
-    deadline = time.monotonic() + SECONDS
-    while True:
+    command = [binary, "serve", str(folder / "config.yml")]
+    with subprocess.Popen(command, stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        address = _address(process.stdout)
+        # It logs each request: somebody has to read on.
+        reader = threading.Thread(target=process.stdout.read)
+        reader.start()
         try:
-            registry.get("")
-        except urllib.error.URLError:
-            assert time.monotonic() < deadline, "the registry does not answer"
-            time.sleep(0.1)
-        else:
-            return
+            yield Registry(address)
+        finally:
+            process.terminate()
+            reader.join()
+
+
+def _address(log: IO[str]) -> str:
+    """Where a registry listens, from its log: the port is any that was free."""
+    said = []
+    for line in log:
+        said.append(line)
+        found = re.search(r"listening on ([\d.]+:\d+)", line)
+        if found:
+            return found[1]
+    raise AssertionError(f"the registry does not start: {''.join(said)}")
