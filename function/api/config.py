@@ -38,8 +38,12 @@ class _Strict(Model):
 
 
 class Ttl(_Strict):
-    """How long Crossplane may use an answer, while something is pending and once settled."""
+    """How long Crossplane may use an answer, while something is pending and once settled.
 
+    `waiting` is for what only a change of the fleet ends; where it is not set, that is pending too.
+    """
+
+    waiting: Seconds | None = None
     pending: Seconds | None = None
     settled: Seconds | None = None
 

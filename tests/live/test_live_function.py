@@ -84,7 +84,7 @@ def test_one_of_two_copies_stops(living: ControlPlane, day: Day) -> None:
         with day.step("one of two copies stops, create a deployment", "placed as if nothing had happened"):
             living.apply(NEXT)
             fleet.until_placed(living, NEXT, 1)
-        assert is_true(fleet.current(living, NEXT), "Synced")
+        until(lambda: is_true(fleet.current(living, NEXT), "Synced"), "Synced=True")
         install.start(living)
 
 

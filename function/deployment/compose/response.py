@@ -76,7 +76,8 @@ def compose(
     told = conditions(decision, routable, tells_capacity=tells_capacity)
     invalid = bool(inputs.selectors.invalid or inputs.config_fault)
     invalid = invalid or not (inputs.fleet.inputs_delivered and inputs.peers.resolved)
-    ttl, counts = inputs.config.ttl, _counts(decision)
+    ttl, waiting = inputs.config.ttl, waits_for_fleet(decision, told)
+    pending = ttl.pending if ttl.waiting is None or not waiting else ttl.waiting
     status: dict[str, Plain] = {"replicas": {"total": decision.total, "ready": len(routable)}}
     if inputs.config.explain == "Status":
         status["placement"] = report(decision, _summary(told))
@@ -87,11 +88,26 @@ def compose(
         unready=decision.total < deployment.required or invalid or _cache_unresolved(decision),
         conditions=told,
         results=results(decision, told, composite),
-        settled=decision.total >= decision.wanted and not invalid and all(each.status for each in told),
-        ttl=(ttl.pending, ttl.settled),
-        counts=counts,
+        settled=not waiting and not invalid and all(each.status for each in told),
+        ttl=(pending, ttl.settled),
+        counts=_counts(decision),
         rejections={reason.name: count for reason, count in histogram(decision.rejections).items()},
     )
+
+
+def waits_for_fleet(decision: Decision, conditions: tuple[Condition, ...]) -> bool:
+    """Whether something is wanted that only a change of the fleet brings.
+
+    Crossplane watches what a deployment composes, so a replica on its way to Ready is heard of at once; what
+    is required (clusters, other replicas, caches) is looked at again only when the ttl runs out.
+    """
+    fleet = decision.inputs.fleet
+    delivered = fleet.inputs_delivered and decision.inputs.peers.resolved
+    delivered = delivered and fleet.cache_resolution in (None, Resolution.DELIVERED)
+    moving = any(each.mismatch or each.waits for each in decision.kept)
+    degraded = any(each.reason == "ClusterDegraded" for each in conditions)
+    short = decision.total < decision.wanted
+    return short or moving or degraded or bool(decision.overcommitted) or not delivered
 
 
 def _summary(told: tuple[Condition, ...]) -> str:
