@@ -255,7 +255,7 @@ SCHEDULER_CONFIG: Mapping[str, Allowed] = {
             **_TYPE,
             **fields("explain", "overcommit", "coordination", "searchBudget"),
             "defaults": {"placement": _PLACEMENT},
-            "ttl": fields("pending", "settled"),
+            "ttl": fields("waiting", "pending", "settled"),
         }
     ),
     "metadata": stand_in,

@@ -107,7 +107,7 @@ def waits_for_fleet(decision: Decision, conditions: tuple[Condition, ...]) -> bo
     moving = any(each.mismatch or each.waits for each in decision.kept)
     degraded = any(each.reason == "ClusterDegraded" for each in conditions)
     short = decision.total < decision.wanted
-    return short or moving or degraded or bool(decision.overcommitted) or not delivered
+    return short or moving or degraded or not delivered
 
 
 def _summary(told: tuple[Condition, ...]) -> str:
