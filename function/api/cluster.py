@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from function.api.canonical import canonical, canonical_pool
 from function.api.devices import Device, Devices
@@ -18,6 +18,11 @@ from function.cel import Subject, bind_node
 
 if TYPE_CHECKING:
     from function.boundary import Shape
+
+
+MAX_POOLS, MAX_TAINTS = 8, 16
+"""Entries of the lists of a cluster, as the XRDs bound them; more are a fault of the cluster. The ways to put
+an engine on several pools of one fabric grow with the number of pools to the power of its members."""
 
 
 class InfiniBand(Model):
@@ -122,8 +127,8 @@ def _pool(published: PublishedPool, declared: NodePool | None) -> Pool:
 class ClusterSpec(Model):
     """What the platform engineer declared."""
 
-    taints: tuple[Taint, ...] = ()
-    node_pools: tuple[NodePool, ...] | None = None
+    taints: Annotated[tuple[Taint, ...], Field(max_length=MAX_TAINTS)] = ()
+    node_pools: Annotated[tuple[NodePool, ...], Field(max_length=MAX_POOLS)] | None = None
     attributes: Attributes | None = None
 
 
@@ -138,7 +143,7 @@ class ClusterStatus(Model):
 
     conditions: tuple[ConditionStatus, ...] = ()
     gateway: Gateway = Gateway()
-    gpu_pools: tuple[PublishedPool, ...] | None = None
+    gpu_pools: Annotated[tuple[PublishedPool, ...], Field(max_length=MAX_POOLS)] | None = None
     attributes: Attributes | None = None
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from function.api.cluster_selector import ClusterSelector
+from function.api.devices import MAX_DEVICES
 from function.api.model import Count, Metadata, Model, Name, Role, Whole
 from function.api.placement import PlacementPolicy
 from function.api.taints import Toleration
@@ -55,7 +56,7 @@ class MatchConstraint(Model):
 class NodeSelector(Model):
     """The devices each pod of a member needs, and what its nodes must be like."""
 
-    devices: tuple[DeviceRequest, ...] = ()
+    devices: Annotated[tuple[DeviceRequest, ...], Field(max_length=MAX_DEVICES)] = ()
     selectors: tuple[CelSelector, ...] = ()
     constraints: tuple[MatchConstraint, ...] = ()
 

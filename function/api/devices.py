@@ -7,6 +7,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from function.api.fault import Malformed
 from function.api.model import Claim, Model, Name, whole
@@ -93,6 +94,10 @@ _LARGE = 16 * 1024
 """Bytes of a device list that are far more than any real node publishes."""
 
 
+MAX_DEVICES = 16
+"""Entries of a device list, as the XRDs bound them. A longer one is not read: a fault of its object."""
+
+
 def _device(content: Packed) -> Device | None:
     """The one device entry of a content, converted for selectors once; None when it has a fault."""
     try:
@@ -105,10 +110,13 @@ _interned_device = lru_cache(maxsize=4_096)(_device)
 
 
 def _read(content: Packed, device: Callable[[Packed], Device | None]) -> tuple[Device, ...] | None:
-    """The one device list of a content; None when it has a fault."""
+    """The one device list of a content; None when it has a fault. Raises where it is too long."""
     items = content.items()
     if items is None:
         return None
+    if len(items) > MAX_DEVICES:
+        context = {"max_length": MAX_DEVICES}
+        raise PydanticCustomError("too_long", "must have at most {max_length} items", context)
     devices = tuple(found for each in items if (found := device(each)) is not None)
     return devices if len(devices) == len(items) else None
 
@@ -134,4 +142,4 @@ def _intern(devices: object) -> object:
     return packed.plain() if found is None else found
 
 
-Devices = Annotated[tuple[Device, ...], BeforeValidator(_intern)]
+Devices = Annotated[tuple[Device, ...], Field(max_length=MAX_DEVICES), BeforeValidator(_intern)]

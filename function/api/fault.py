@@ -84,6 +84,7 @@ _EXPECTED = {
 _BOUNDED = {
     "too_short": "must not be empty",
     "string_too_short": "must not be empty",
+    "too_long": "must have at most {max_length} items",
     "greater_than": "must be more than {gt}",
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
@@ -100,6 +101,8 @@ def _message(kind: str, text: str, context: dict[str, Any]) -> str:
 
 def _value(kind: str, found: object) -> str:
     """The offending value, where showing it helps: not what is missing, not the whole of an object."""
+    if kind == "too_long":
+        return ""
     if kind in _CONTAINERS:
         return shown_type(found)
     whole = kind in {"value_error", "too_short"} and isinstance(found, dict | list)

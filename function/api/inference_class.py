@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from function.api.devices import Device
+from typing import Annotated
+
+from pydantic import Field
+
+from function.api.devices import MAX_DEVICES, Device
 from function.api.model import Metadata, Model
 
 
@@ -10,7 +14,7 @@ class ClassSpec(Model):
     """The devices of one node."""
 
     description: str = ""
-    devices: tuple[Device, ...] = ()
+    devices: Annotated[tuple[Device, ...], Field(max_length=MAX_DEVICES)] = ()
 
 
 class InferenceClass(Model):
