@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from prometheus_client import (
     CollectorRegistry,
@@ -23,6 +23,14 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _BYTES = tuple(4**power * 1000 for power in range(10))  # 1 kB to 262 MB.
 
 ANSWERED, FAILED, MALFORMED, REFUSED = "answered", "failed", "malformed", "refused"
+
+
+class Held(Protocol):
+    """What holds requests."""
+
+    @property
+    def held(self) -> int:
+        """How many bytes of them."""
 
 
 class Metrics:
@@ -65,6 +73,11 @@ class Metrics:
         entries.set_function(lambda: memory.entries)
         size = Gauge(f"{PREFIX}_reuse_bytes", "What they are charged, in bytes.", registry=self.registry)
         size.set_function(lambda: memory.bytes)
+
+    def watch_intake(self, intake: Held) -> None:
+        """Show how many bytes of requests are held."""
+        text = "Bytes of requests received, waiting and worked on, and reserved for those that arrive."
+        Gauge(f"{PREFIX}_held_bytes", text, registry=self.registry).set_function(lambda: intake.held)
 
     def ended(self, outcome: str) -> None:
         """Count a call."""

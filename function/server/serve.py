@@ -13,6 +13,7 @@ import grpc
 
 from function.server.allocator import keep_memory
 from function.server.certificates import Certificates
+from function.server.intake import WINDOW
 from function.server.rehearsal import Silence, rehearse
 from function.server.services import Runner, add_health, add_reflection
 from function.server.settings import MEBI, CannotStart, Settings, host_and_port
@@ -60,8 +61,9 @@ async def _serve(settings: Settings, build: Callable[[], Function], log: Any) ->
     function = build()
     runner = Runner(function, settings)
     runner.register(server)
-    health = await add_health(server)
-    add_reflection(server)
+    health = await add_health(server, settings)
+    add_reflection(server, settings)
+    function.metrics.watch_intake(runner.intake)
     if function.memory is not None:
         function.metrics.watch(function.memory)
     metrics_port = _serve_metrics(settings, function)
@@ -96,6 +98,8 @@ def _options(settings: Settings) -> list[tuple[str, int]]:
         ("grpc.max_receive_message_length", settings.max_receive * MEBI),
         ("grpc.max_send_message_length", -1),
         ("grpc.so_reuseport", 0),
+        ("grpc.http2.bdp_probe", 0),
+        ("grpc.http2.lookahead_bytes", WINDOW),
         ("grpc.max_connection_age_ms", round(settings.max_connection_age * 1000)),
         ("grpc.keepalive_time_ms", _PING * 1000),
         ("grpc.keepalive_timeout_ms", _PONG * 1000),

@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any
 import grpc
 from crossplane.function.proto.v1 import run_function_pb2 as v1
 from crossplane.function.proto.v1beta1 import run_function_pb2 as v1beta1
+from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2
-from grpc_reflection.v1alpha import reflection
+from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from function import metrics, wire
+from function.server.intake import Intake, Message
 from function.server.settings import MEBI
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from function.runner import Function
     from function.server.settings import Settings
 
@@ -24,13 +28,16 @@ RUNNERS = tuple(each.DESCRIPTOR.services_by_name["FunctionRunnerService"].full_n
 
 _MUCH = MEBI
 """Bytes of a refused request that are worth collecting at once."""
+_CONTROL_SECONDS = 1.0
+"""Time for a message to health or reflection to arrive: they have no more than a name in them."""
 
 
 class Runner:
     """RunFunction on a pool of worker threads, with a bounded queue before it.
 
     Requests and responses are bytes here: v1 and v1beta1 are the same on the wire, and decoding is the
-    worker's business.
+    worker's business. A call is served as a stream of one message, which is the same on the wire too, because
+    only then it is up to us when the message is received (see `intake`).
     """
 
     def __init__(self, function: Function, settings: Settings) -> None:
@@ -38,32 +45,46 @@ class Runner:
         self._function = function
         self._pool = ThreadPoolExecutor(settings.max_concurrency, thread_name_prefix="run")
         self._room = settings.max_concurrency + settings.max_waiting
-        self._most = settings.max_held * MEBI
         self._jobs: set[Future[bytes]] = set()
-        self._held = 0
+        self.intake = Intake(settings.max_held * MEBI, settings.max_receive * MEBI)
         self.calls = 0
 
-    async def run_function(self, content: bytes, context: Any) -> bytes:
+    async def run_function(self, _messages: Any, context: Any) -> bytes:
         """Answer one call."""
-        size = len(content)
-        if self.calls >= self._room or (self.calls and self._held + size > self._most):
+        if self.calls >= self._room:
             self._function.metrics.ended(metrics.REFUSED)
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many requests are waiting")
         self.calls += 1
-        self._held += size
+        message = None
         try:
-            job = self._pool.submit(self._function.answer, content)
-            self._jobs.add(job)
-            job.add_done_callback(self._jobs.discard)
-            return await asyncio.wrap_future(job)
+            message = await self.intake.receive(context)
+            return await asyncio.wrap_future(self._submitted(message or Message(b"")))
         except wire.Malformed as error:
-            if size > _MUCH:  # What gRPC keeps of a call that is aborted is freed by the collector only.
+            if message and message.size > _MUCH:  # gRPC keeps what an aborted call had until it is collected.
                 asyncio.get_running_loop().call_soon(gc.collect)
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
             raise  # Not reached: abort raises.
         finally:
             self.calls -= 1
-            self._held -= size
+
+    def _submitted(self, message: Message) -> Future[bytes]:
+        """Queue the work on a message. When its caller gives up, it leaves the queue and its bytes go.
+
+        The queue itself holds a job until a worker comes to it, given up or not; so the job only knows where
+        the bytes are. Work under way cannot be given up: its bytes count until it ends.
+        """
+
+        def work() -> bytes:
+            return self._function.answer(message.take())
+
+        def ended(job: Future[bytes]) -> None:
+            self._jobs.discard(job)
+            message.release()
+
+        job = self._pool.submit(work)
+        self._jobs.add(job)
+        job.add_done_callback(ended)
+        return job
 
     @property
     def unfinished(self) -> int:
@@ -72,34 +93,67 @@ class Runner:
 
     def register(self, server: Any) -> None:
         """Answer under both names."""
-        handler = grpc.unary_unary_rpc_method_handler(self.run_function)
+        handler = grpc.stream_unary_rpc_method_handler(self.run_function)
         for name in RUNNERS:
             generic = grpc.method_handlers_generic_handler(name, {"RunFunction": handler})
             server.add_generic_rpc_handlers((generic,))
 
 
-async def add_health(server: Any) -> Any:
+async def add_health(server: Any, settings: Settings) -> Any:
     """Say that every service is serving, until told otherwise; return what to tell."""
     servicer: Any = health.aio.HealthServicer()  # type: ignore[attr-defined] # grpcio-health hides it
     for name in ("", *RUNNERS):
         await servicer.set(name, health_pb2.HealthCheckResponse.SERVING)
+    intake = Intake(0, settings.max_receive * MEBI, seconds=_CONTROL_SECONDS)
+
+    async def asked(context: Any) -> Any:
+        message = await intake.receive(context)
+        content = b"" if message is None else message.take()
+        if message is not None:
+            message.release()
+        try:
+            return health_pb2.HealthCheckRequest.FromString(content)
+        except DecodeError:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "not a HealthCheckRequest")
+
+    async def check(_messages: Any, context: Any) -> Any:
+        return await servicer.Check(await asked(context), context)
+
+    async def watch(_messages: Any, context: Any) -> None:
+        await servicer.Watch(await asked(context), context)
+
     service = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
+    written = health_pb2.HealthCheckResponse.SerializeToString
     handlers = {
-        "Check": grpc.unary_unary_rpc_method_handler(
-            servicer.Check,
-            request_deserializer=health_pb2.HealthCheckRequest.FromString,
-            response_serializer=health_pb2.HealthCheckResponse.SerializeToString,
-        ),
-        "Watch": grpc.unary_stream_rpc_method_handler(
-            servicer.Watch,
-            request_deserializer=health_pb2.HealthCheckRequest.FromString,
-            response_serializer=health_pb2.HealthCheckResponse.SerializeToString,
-        ),
+        "Check": grpc.stream_unary_rpc_method_handler(check, response_serializer=written),
+        "Watch": grpc.stream_stream_rpc_method_handler(watch, response_serializer=written),
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
     return servicer
 
 
-def add_reflection(server: Any) -> None:
-    """Let a client ask what is served."""
-    reflection.enable_server_reflection((*RUNNERS, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+def add_reflection(server: Any, settings: Settings) -> None:
+    """Let a client ask what is served; one at a time, and not for ever."""
+    names = (*RUNNERS, health.SERVICE_NAME, reflection.SERVICE_NAME)
+    servicer: Any = reflection.aio.ReflectionServicer(names)  # type: ignore[attr-defined] # as above
+    intake = Intake(0, settings.max_receive * MEBI, seconds=_CONTROL_SECONDS)
+
+    async def questions(context: Any) -> AsyncIterator[Any]:
+        while (message := await intake.receive(context)) is not None:
+            content = message.take()
+            message.release()
+            try:
+                yield reflection_pb2.ServerReflectionRequest.FromString(content)
+            except DecodeError:
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "not a ServerReflectionRequest")
+
+    async def info(_messages: Any, context: Any) -> AsyncIterator[Any]:
+        async for answer in servicer.ServerReflectionInfo(questions(context), context):
+            yield answer
+
+    written = reflection_pb2.ServerReflectionResponse.SerializeToString
+    handlers = {
+        "ServerReflectionInfo": grpc.stream_stream_rpc_method_handler(info, response_serializer=written)
+    }
+    generic = grpc.method_handlers_generic_handler(reflection.SERVICE_NAME, handlers)
+    server.add_generic_rpc_handlers((generic,))

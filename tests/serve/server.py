@@ -98,9 +98,17 @@ class Server:
     @property
     def resident(self) -> float:
         """The memory it holds, in MiB."""
+        return self._status("VmRSS")
+
+    def _status(self, name: str) -> float:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
-        line = next(each for each in status.splitlines() if each.startswith("VmRSS"))
+        line = next(line for line in status.splitlines() if line.startswith(name))
         return int(line.split()[1]) / 1024
+
+    @property
+    def peak(self) -> float:
+        """The most memory it has held, in MiB."""
+        return self._status("VmHWM")
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Send a signal; return the exit code."""

@@ -113,18 +113,21 @@ def test_who_waits_beyond_the_bound_is_refused(tmp_path: Path) -> None:
         assert all(call.result() for call in calls if call not in early)
 
 
-def test_what_would_hold_too_much_memory_together_is_refused(tmp_path: Path) -> None:
-    most_of_one = request(annotations={"note": "x" * 800_000})
-    more_than_all = request(annotations={"note": "x" * 3_000_000})
-    gated = Server.gated(tmp_path, "--max-concurrency", "1", "--max-held-size", "2")
-    with gated as server, server.channel() as channel:
+def test_what_would_hold_too_much_memory_together_waits_for_its_turn(tmp_path: Path) -> None:
+    """It is not received before there is room for it, so no client has to come again."""
+    most_of_one = request(annotations={"note": "x" * 3_000_000})
+    limits = ("--max-concurrency", "1", "--max-recv-message-size", "4", "--max-held-size", "6")
+    with Server.gated(tmp_path, *limits) as server, server.channel() as channel:
         calls = [runner(channel).future(most_of_one, timeout=PATIENCE) for _ in range(5)]
-        until(lambda: sum(call.done() for call in calls) >= 3, "three of five are refused")
-        early = [call for call in calls if call.done()]
-        assert [call.code() for call in early] == [grpc.StatusCode.RESOURCE_EXHAUSTED] * 3
+        server.wait_for("deciding")
+        assert health(channel) == "SERVING"
         (tmp_path / "open").touch()
-        assert all(call.result() for call in calls if call not in early)
-        assert run(channel, more_than_all), "one alone may have more"
+        assert all(call.result() for call in calls)
+
+
+def test_one_request_alone_may_have_more_than_may_be_held() -> None:
+    with Server("--insecure", "--max-held-size", "1") as server, server.channel() as channel:
+        assert run(channel, request(annotations={"note": "x" * 3_000_000}))
 
 
 def test_health_answers_while_decisions_keep_the_interpreter_busy(tmp_path: Path) -> None:

@@ -1,0 +1,117 @@
+"""Receive messages within a bound of bytes, counted from the first byte to the end of the work on them.
+
+gRPC hands a message over when all of it is there, and does not say how large it will be. So a call reserves
+room for the largest message before it asks for its own, and asks for nothing until there is room: a stream
+that nobody reads stops after its first window (`WINDOW`), whatever its client wants to send. What a message
+does not need is given back when it has arrived, the rest when the work on it has ended.
+
+A message that does not arrive in time gives its room up, so that a client that died in the middle of one
+does not keep it. That is also why messages to health and reflection come this way: gRPC has one size limit
+for all methods.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Any
+
+import grpc
+
+WINDOW = 256 * 1024
+"""Bytes that a stream may send before it is read."""
+SECONDS = 10.0
+"""Time for a message to arrive, once it is read."""
+END: Any = grpc.aio.EOF  # type: ignore[attr-defined] # grpc-stubs lacks it
+"""What is read where the client sends no more."""
+
+
+class Message:
+    """A message that was received, and the room it takes. It is released once, from any thread."""
+
+    __slots__ = ("_intake", "content", "size")
+
+    def __init__(self, content: bytes, intake: Intake | None = None) -> None:
+        """Take a message, and whom to give its room back to."""
+        self.content: bytes | None = content
+        self.size = len(content)
+        self._intake = intake
+
+    def take(self) -> bytes:
+        """Return the content, to be forgotten here: whoever takes it holds it from now on."""
+        content, self.content = self.content, None
+        assert content is not None  # noqa: S101 - it is taken by the one worker that runs its job
+        return content
+
+    def release(self) -> None:
+        """Forget the content and give its room back, if that has not been done yet."""
+        intake, self._intake, self.content = self._intake, None, None
+        if intake is not None:
+            intake.released(self.size)
+
+
+class Intake:
+    """The room for messages: `limit` bytes for all of them together; one alone may have more."""
+
+    def __init__(self, limit: int, largest: int, *, seconds: float = SECONDS) -> None:
+        """Reserve `largest` bytes for a message that is being received, for at most `seconds`."""
+        self._limit, self._largest, self._seconds = limit, largest, seconds
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.held = 0
+        """Bytes reserved and held: at most the limit, or one message."""
+
+    async def receive(self, context: Any) -> Message | None:
+        """Return the next message of a call; None when the client sends no more.
+
+        A call whose message does not arrive in time is aborted.
+        """
+        self._loop = asyncio.get_running_loop()
+        await self._reserve()
+        try:
+            content = await asyncio.wait_for(context.read(), self._seconds)
+        except TimeoutError:
+            self._give_back(self._largest)
+            text = f"the message did not arrive within {self._seconds:g} seconds"
+            await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, text)
+            raise  # Not reached: abort raises.
+        except BaseException:
+            self._give_back(self._largest)
+            raise
+        if content is END:
+            self._give_back(self._largest)
+            return None
+        self._give_back(self._largest - len(content))
+        return Message(content, self)
+
+    def released(self, size: int) -> None:
+        """Give room back, from any thread."""
+        assert self._loop is not None  # noqa: S101 - something was received
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._give_back, size)
+
+    async def _reserve(self) -> None:
+        """Wait for room; who came first goes first."""
+        if self._waiting or not self._has_room():
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():  # It was given room, and does not need it any more.
+                    self._give_back(self._largest)
+                raise
+        else:
+            self.held += self._largest
+
+    def _has_room(self) -> bool:
+        return not self.held or self.held + self._largest <= self._limit
+
+    def _give_back(self, size: int) -> None:
+        """Give room back, and let in who waits."""
+        self.held -= size
+        while self._waiting and (self._waiting[0].done() or self._has_room()):
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self.held += self._largest
+                turn.set_result(None)
