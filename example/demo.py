@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from example import caller, compare
-from function.cli.table import UNDER_WAY, said
+from function.cli.render.table import UNDER_WAY, said
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,18 +9,18 @@ import click
 from function.cli.group import Group
 
 COMMANDS = {
-    "plan": "function.cli.plan:plan",
-    "why": "function.cli.why:why",
-    "whatif": "function.cli.whatif:whatif",
-    "headroom": "function.cli.headroom:headroom",
-    "advise": "function.cli.advise:advise",
-    "verify": "function.cli.verify:verify",
-    "map": "function.cli.fleet_map:fleet_map",
-    "size": "function.cli.size:size",
-    "replay": "function.cli.replay:replay",
-    "snapshot": "function.cli.snapshot:snapshot",
+    "plan": "function.cli.commands.plan:plan",
+    "why": "function.cli.commands.why:why",
+    "whatif": "function.cli.commands.whatif:whatif",
+    "headroom": "function.cli.commands.headroom:headroom",
+    "advise": "function.cli.commands.advise:advise",
+    "verify": "function.cli.commands.verify:verify",
+    "map": "function.cli.commands.fleet_map:fleet_map",
+    "size": "function.cli.commands.size:size",
+    "replay": "function.cli.commands.replay:replay",
+    "snapshot": "function.cli.commands.snapshot:snapshot",
     "serve": "function.main:main",  # The door above this room: started from here, used by nothing in it.
-    "completion": "function.cli.completion:completion",
+    "completion": "function.cli.commands.completion:completion",
 }
 
 

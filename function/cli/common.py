@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from function.cli.faults import faults_of
 from function.cli.group import BAD_INPUT
-from function.cli.manifests import Manifests, load
-from function.cli.parsing import BadInput
 from function.cli.text import Screen, as_json, as_yaml, escape, printable
-from function.cli.worlds import World, world_of
+from function.cli.worlds.faults import faults_of
+from function.cli.worlds.manifests import Manifests, load
+from function.cli.worlds.parsing import BadInput
+from function.cli.worlds.world import World, world_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

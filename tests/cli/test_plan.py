@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from function.cli.parsing import parse_documents
+from function.cli.worlds.parsing import parse_documents
 from tests.cli.command import run, write
 from tests.support import build
 

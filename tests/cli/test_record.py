@@ -11,7 +11,7 @@ from google.protobuf import struct_pb2
 from google.protobuf.descriptor import FieldDescriptor
 
 from function import wire
-from function.cli.replay import answer
+from function.cli.commands.replay import answer
 from function.operations.state import WATCHED
 from function.record import Recorder, loaded
 from function.runner import Function

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from function.cli.parsing import BadInput
+from function.cli.worlds.parsing import BadInput
 
 KNOWN = frozenset(
     {

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from function.cel.quantity import quantity
+from function.cli.commands.headroom import going_on
 from function.cli.common import taken
-from function.cli.headroom import going_on
-from function.cli.manifests import Manifest, Manifests
-from function.cli.worlds import request_for
+from function.cli.worlds.manifests import Manifest, Manifests
+from function.cli.worlds.world import request_for
 from function.deployment.handler import forecast
 from function.scheduler.matching.matcher import Fits
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from function.cli.simulate import Forecast
-    from function.cli.worlds import Planned
+    from function.cli.worlds.simulate import Forecast
+    from function.cli.worlds.world import Planned
     from function.scheduler.decision import Decision
 
 

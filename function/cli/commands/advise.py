@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from function.cli.commands.completion import deployment_names
 from function.cli.common import (
     FILES,
     FINDINGS,
@@ -20,13 +21,12 @@ from function.cli.common import (
     read,
     reassure,
 )
-from function.cli.compare import outcome, title
-from function.cli.completion import deployment_names
 from function.cli.group import BAD_INPUT
-from function.cli.memory import Memory
-from function.cli.moves import Advice, Stuck, Upgrade, for_one, upgrades_of
-from function.cli.simulate import one_round, settle
 from function.cli.text import escape
+from function.cli.worlds.compare import outcome, title
+from function.cli.worlds.memory import Memory
+from function.cli.worlds.moves import Advice, Stuck, Upgrade, for_one, upgrades_of
+from function.cli.worlds.simulate import one_round, settle
 
 
 def _data(advices: list[Advice], stuck: list[Stuck], upgrades: list[Upgrade]) -> dict[str, Any]:

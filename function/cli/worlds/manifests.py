@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from function.cli.parsing import BadInput, parse_documents
+from function.cli.worlds.parsing import BadInput, parse_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

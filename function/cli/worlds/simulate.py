@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from function.cli.memory import Memory
 from function.cli.progress import track
-from function.cli.worlds import KEY_ANNOTATION, Planned, World, plan_all
+from function.cli.worlds.memory import Memory
+from function.cli.worlds.world import KEY_ANNOTATION, Planned, World, plan_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.boundary import Reuse
-    from function.cli.manifests import Manifest
+    from function.cli.worlds.manifests import Manifest
 
 ROUNDS = 100
 """A fleet that has not settled after so many rounds is said not to settle."""

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.table import Table
 
+from function.cli.commands.completion import deployment_names
 from function.cli.common import FILES, FINDINGS, FINE, OUTPUT, Command, console, deployments_named, emit, read
-from function.cli.compare import title
-from function.cli.completion import deployment_names
 from function.cli.group import BAD_INPUT
-from function.cli.memory import Memory
 from function.cli.progress import track
-from function.cli.simulate import Forecast, settle
 from function.cli.text import escape
+from function.cli.worlds.compare import title
+from function.cli.worlds.memory import Memory
+from function.cli.worlds.simulate import Forecast, settle
 from function.deployment.explain.line import rejection_line
 from function.scheduler.fill import Placing, fill
 from function.scheduler.indices import Indices
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from function.api import InferenceCluster
     from function.api.reasons import Rejection
-    from function.cli.worlds import Planned
+    from function.cli.worlds.world import Planned
     from function.scheduler.decision import Decision
 
 LIMIT = 200

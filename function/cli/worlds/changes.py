@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from function.cli.common import closest
-from function.cli.manifests import Manifest, Manifests
-from function.cli.parsing import BadInput
+from function.cli.worlds.manifests import Manifest, Manifests
+from function.cli.worlds.parsing import BadInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

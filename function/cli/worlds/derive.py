@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.api.model import whole
-from function.cli.parsing import BadInput
+from function.cli.worlds.parsing import BadInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from function.cli.manifests import Manifest, Manifests
+    from function.cli.worlds.manifests import Manifest, Manifests
 
 NODE_COUNT = 1
 """Nodes of a pool that states none: the default of `spec.nodePools[].nodeCount` in the XRD."""

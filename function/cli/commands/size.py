@@ -12,14 +12,14 @@ import yaml
 from rich.table import Table
 
 from function.cli.common import FINDINGS, FINE, OUTPUT, Command, console, emit
-from function.cli.manifests import Manifests, load
-from function.cli.memory import Memory
-from function.cli.parsing import BadInput
 from function.cli.progress import track
 from function.cli.sizing.architecture import Architecture, read_config
 from function.cli.sizing.fitting import PoolFit, pools_for, selector
 from function.cli.sizing.memory import BYTES, GIB, Load, Need, cache_per_token, needs, weights_total
 from function.cli.text import escape
+from function.cli.worlds.manifests import Manifests, load
+from function.cli.worlds.memory import Memory
+from function.cli.worlds.parsing import BadInput
 
 if TYPE_CHECKING:
     from rich.console import Console

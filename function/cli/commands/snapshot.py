@@ -7,8 +7,8 @@ from shlex import quote
 import click
 
 from function.cli.common import Command
-from function.cli.manifests import KINDS, load
 from function.cli.text import as_yaml_stream
+from function.cli.worlds.manifests import KINDS, load
 from function.redact import KINDS as ALLOWED
 from function.redact import redacted_object
 

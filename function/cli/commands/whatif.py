@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from function.cli.changes import AddNodes, Apply, Change, Delete, Drain, Replicas, Taint
+from function.cli.commands.completion import names
 from function.cli.common import FILES, FINDINGS, FINE, OUTPUT, Command, console, emit, taken
-from function.cli.compare import Difference, as_data, compare
-from function.cli.completion import names
 from function.cli.group import BAD_INPUT
-from function.cli.manifests import Manifests, load
-from function.cli.memory import Memory
-from function.cli.parsing import BadInput
-from function.cli.simulate import Forecast, settle
 from function.cli.text import escape
+from function.cli.worlds.changes import AddNodes, Apply, Change, Delete, Drain, Replicas, Taint
+from function.cli.worlds.compare import Difference, as_data, compare
+from function.cli.worlds.manifests import Manifests, load
+from function.cli.worlds.memory import Memory
+from function.cli.worlds.parsing import BadInput
+from function.cli.worlds.simulate import Forecast, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

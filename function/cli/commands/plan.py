@@ -10,13 +10,13 @@ import click
 import yaml
 
 from function.cli.common import Command, complain
-from function.cli.faults import faults_of
-from function.cli.manifests import load
-from function.cli.memory import Memory
-from function.cli.parsing import BadInput
 from function.cli.progress import track
-from function.cli.table import show
-from function.cli.worlds import Planned, plan_all, world_of
+from function.cli.render.table import show
+from function.cli.worlds.faults import faults_of
+from function.cli.worlds.manifests import load
+from function.cli.worlds.memory import Memory
+from function.cli.worlds.parsing import BadInput
+from function.cli.worlds.world import Planned, plan_all, world_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

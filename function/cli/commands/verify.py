@@ -14,11 +14,11 @@ from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
 from function.cli.common import FILES, FINDINGS, FINE, OUTPUT, Command, Input, console, emit, read, reassure
 from function.cli.group import BAD_INPUT
-from function.cli.manifests import load
-from function.cli.memory import Memory
-from function.cli.parsing import BadInput
-from function.cli.simulate import one_round
 from function.cli.text import escape
+from function.cli.worlds.manifests import load
+from function.cli.worlds.memory import Memory
+from function.cli.worlds.parsing import BadInput
+from function.cli.worlds.simulate import one_round
 from function.verify import Decided, Finding, State, check, check_state
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import click
 
 from function import wire
 from function.cli.common import FINDINGS, FINE, OUTPUT, Command, console, emit
-from function.cli.parsing import BadInput
 from function.cli.progress import track
 from function.cli.text import escape
+from function.cli.worlds.parsing import BadInput
 from function.dispatch import run
 from function.record import NoRecording, Recording, loaded, readable
 

@@ -9,11 +9,11 @@ import click
 
 from function.cli.common import FILES, FINE, Command, read
 from function.cli.group import BAD_INPUT
-from function.cli.map.data import draw
-from function.cli.map.render import html, svg
-from function.cli.memory import Memory
-from function.cli.parsing import BadInput
-from function.cli.simulate import one_round
+from function.cli.render.map.data import draw
+from function.cli.render.map.render import html, svg
+from function.cli.worlds.memory import Memory
+from function.cli.worlds.parsing import BadInput
+from function.cli.worlds.simulate import one_round
 
 DOCS = "docs/reasons.md#"
 """Where the reason codes are explained, seen from the root of the project."""

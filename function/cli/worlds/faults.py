@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.api.model import Model
-    from function.cli.manifests import Manifest, Manifests
-    from function.cli.worlds import World
+    from function.cli.worlds.manifests import Manifest, Manifests
+    from function.cli.worlds.world import World
 
 _MODELS: dict[str, type[Model]] = {
     "ModelDeployment": ModelDeployment,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from function.boundary import Condition
-    from function.cli.worlds import Planned, World
+    from function.cli.worlds.world import Planned, World
     from function.scheduler.decision import Decision, Dropped, Kept, Placed
 
 WIDTH = 120

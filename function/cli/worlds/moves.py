@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from function.api.reasons import Reason
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
-from function.cli.compare import outcome, pools_of, title
-from function.cli.headroom import going_on
+from function.cli.commands.headroom import going_on
 from function.cli.progress import track
-from function.cli.simulate import after, one_round
+from function.cli.worlds.compare import outcome, pools_of, title
+from function.cli.worlds.simulate import after, one_round
 from function.scheduler.schedule import may_place
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from function.api import ModelReplica
     from function.boundary import Reuse
-    from function.cli.manifests import Manifest
-    from function.cli.worlds import Planned, World
+    from function.cli.worlds.manifests import Manifest
+    from function.cli.worlds.world import Planned, World
 
 ROOM = frozenset(
     {Reason.PoolOvercommitted, Reason.InsufficientNodes, Reason.InsufficientDevices, Reason.JointCapacity}

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from function.cli.text import printable
 
 if TYPE_CHECKING:
-    from function.cli.map.data import ClusterCard, FleetMap
+    from function.cli.render.map.data import ClusterCard, FleetMap
 
 CELL = 14
 """Pixels of one node."""
@@ -21,7 +21,7 @@ SCALED = 12
 
 def _environment() -> Environment:
     return Environment(
-        loader=PackageLoader("function.cli", "map"),
+        loader=PackageLoader("function.cli.render", "map"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

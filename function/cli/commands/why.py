@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from function.cli.commands.plan import _WORST, _code, decision_of
 from function.cli.common import FILES, Command, closest, complain, deployments_named, emit, read
 from function.cli.group import BAD_INPUT
-from function.cli.parsing import BadInput
-from function.cli.plan import _WORST, _code, decision_of
-from function.cli.tree import View, show_why
-from function.cli.worlds import plan_all
+from function.cli.render.tree import View, show_why
+from function.cli.worlds.parsing import BadInput
+from function.cli.worlds.world import plan_all
 from function.deployment.explain.clusters import pools_of
 from function.deployment.explain.report import report
 
 if TYPE_CHECKING:
-    from function.cli.worlds import Planned, World
+    from function.cli.worlds.world import Planned, World
     from function.scheduler.decision import Decision
 
 

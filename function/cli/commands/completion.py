@@ -9,8 +9,8 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from function.cli.common import Command
-from function.cli.manifests import load
-from function.cli.parsing import BadInput
+from function.cli.worlds.manifests import load
+from function.cli.worlds.parsing import BadInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable

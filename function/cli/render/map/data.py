@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
-from function.cli.compare import title
-from function.cli.headroom import going_on
+from function.cli.commands.headroom import going_on
 from function.cli.progress import track
+from function.cli.worlds.compare import title
 from function.deployment.explain.line import rejection_line
 from function.deployment.snapshot.fleet import read_cluster
 from function.scheduler.fleet import UnreadableCluster
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from function.api import InferenceCluster
-    from function.cli.worlds import Planned, World
+    from function.cli.worlds.world import Planned, World
 
 REGION_LABELS = ("modelplane.ai/region", "topology.kubernetes.io/region")
 ELSEWHERE = "no region"

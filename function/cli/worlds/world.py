@@ -14,8 +14,8 @@ from function.api.names import Identity, endpoint_key, replica_key
 from function.api.ownership import Owner, turn
 from function.api.replica import CLUSTER_LABEL, INDEX_LABEL
 from function.boundary import PlainDocument, Request, Response
-from function.cli.derive import complete_all
-from function.cli.parsing import BadInput
+from function.cli.worlds.derive import complete_all
+from function.cli.worlds.parsing import BadInput
 from function.deployment.handler import NO_REUSE, Forecast, forecast
 from function.deployment.requirements import CACHE, CACHES, CLUSTERS, DEPLOYMENTS, REPLICAS
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.boundary import Reuse
-    from function.cli.manifests import Manifest, Manifests
+    from function.cli.worlds.manifests import Manifest, Manifests
     from function.scheduler.decision import Decision
 
 KEY_ANNOTATION = "crossplane.io/composition-resource-name"

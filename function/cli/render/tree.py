@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from function.api import InferenceCluster, Pool
     from function.api.reasons import Rejection
-    from function.cli.worlds import Planned
+    from function.cli.worlds.world import Planned
     from function.deployment.explain.hints import Hint
     from function.scheduler.decision import Decision
     from function.scheduler.diagnosis import OnPools
