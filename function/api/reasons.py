@@ -58,6 +58,8 @@ class Rejection(NamedTuple):
     reason: Reason
     detail: str = ""
     """The particular: the taint, the label, the error's text, the device's actual value."""
+    wants: str = ""
+    """What a selector asks for where the subject has `detail`: `at least 80Gi`."""
     alternative: str = ""
     """The alternative shape it is about; empty for the primary engines."""
     pool: str = ""
@@ -85,6 +87,7 @@ class Rejection(NamedTuple):
         return Rejection(  # What `_replace` does, in half the time.
             self.reason,
             self.detail,
+            self.wants,
             self.alternative or alternative,
             self.pool or pool,
             self.engine or engine,
@@ -98,6 +101,13 @@ class Rejection(NamedTuple):
             self.total,
             below,
         )
+
+    @property
+    def particular(self) -> str:
+        """The particular as a phrase: `has memory 40Gi, wants at least 80Gi`, or the detail as it is."""
+        if not self.wants:
+            return self.detail
+        return f"has {self.detail}, wants {self.wants}" if self.detail else f"wants {self.wants}"
 
     @property
     def leaves(self) -> tuple[Rejection, ...]:

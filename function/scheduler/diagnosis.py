@@ -127,6 +127,8 @@ def _scarce(ledger: Ledger, cluster: InferenceCluster, pool: Pool) -> Reason:
 
 def _split(each: EngineFit) -> Reason | None:
     """Members that each fit some pool, but not together: the engine would have to be split."""
+    if len(each.engine.members) == 1:
+        return None  # It is never split, whatever each of its pools lacks.
     if not each.scattered or all(found.reason is Reason.NothingClaimable for _, found in each.rejections):
         return None
     return Reason.FabricMismatch if each.engine.pool_policy == "SameFabric" else Reason.NoSinglePool

@@ -119,7 +119,7 @@ def _answered(pool: Pool) -> str:
 
 
 def _described(pool: Pool, found: Rejection) -> str:
-    return ": ".join(part for part in (f"pool {pool.name}", found.reason.value, found.detail) if part)
+    return ": ".join(part for part in (f"pool {pool.name}", found.reason.value, found.particular) if part)
 
 
 def _pools(

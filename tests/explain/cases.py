@@ -123,7 +123,7 @@ def topology_spread() -> Case:
 
 
 def node_mismatch() -> Case:
-    return Case(one(on_nodes('node.name == "other"')), "1 node selector mismatch (name p)")
+    return Case(one(on_nodes('node.name == "other"')), "1 node selector mismatch (has name p, wants other)")
 
 
 def node_error() -> Case:
@@ -134,7 +134,9 @@ def node_error() -> Case:
 def no_device() -> Case:
     made = wants(build.request("gpu", 1, build.GPUS, EIGHTY))
     small = here(build.pool("p", 2, [build.gpu(memory="40Gi")]))
-    return Case(one(made, small), "1 no matching device (gpu: memory 40Gi, selector 1)")
+    return Case(
+        one(made, small), "1 no matching device (gpu: has memory 40Gi, wants at least 80Gi, selector 1)"
+    )
 
 
 def device_error() -> Case:

@@ -38,9 +38,52 @@ def test_it_has_the_shape_every_kubernetes_user_reads() -> None:
     assert said(world) == (
         "Scheduled 2 of 3 replicas; 0/5 clusters can host another: "
         "2 insufficient nodes (nearest: use1/frontier needs 2, 1 free of 4), "
-        "2 no matching device (gpu: memory 40Gi, selector 1), "
+        "2 no matching device (gpu: has memory 40Gi, wants at least 80Gi, selector 1), "
         "1 untolerated taint {maintenance: NoSchedule}"
     )
+
+
+@pytest.mark.parametrize(
+    ("taints", "message", "reason"),
+    [
+        (
+            [("maintenance", "NoSchedule", "soon"), ("maintenance", "NoSchedule", "soon")],
+            "2 untolerated taint {maintenance: NoSchedule}",
+            "one taint on two clusters is one count",
+        ),
+        (
+            [("dedicated", "NoSchedule", None), ("spot", "NoSchedule", None), ("spot", "NoExecute", None)],
+            (
+                "1 untolerated taint {dedicated: NoSchedule}, 1 untolerated taint {spot: NoExecute},"
+                " 1 untolerated taint {spot: NoSchedule}"
+            ),
+            "three taints are three counts",
+        ),
+        (
+            [("dedicated", "NoSchedule", team) for team in ("a", "b", "b")],
+            "2 untolerated taint {dedicated=b: NoSchedule}, 1 untolerated taint {dedicated=a: NoSchedule}",
+            "the value is shown where it is what differs, most clusters first",
+        ),
+        (
+            [(f"t{number}", "NoSchedule", None) for number in range(5)],
+            (
+                "1 untolerated taint {t0: NoSchedule}, 1 untolerated taint {t1: NoSchedule},"
+                " 1 untolerated taint {t2: NoSchedule}, 2 other untolerated taints"
+            ),
+            "of many the first are named, and the others are counted",
+        ),
+    ],
+)
+def test_clusters_are_counted_by_the_taint_that_keeps_them_out(
+    taints: list[tuple[str, str, str | None]], message: str, reason: str
+) -> None:
+    fleet = [
+        build.cluster(f"c{at}", [build.pool("p")], taints=[build.taint(*each)])
+        for at, each in enumerate(taints)
+    ]
+    number = len(taints)
+    made = said(World(build.deployment(), fleet, [], {}))
+    assert made == f"Scheduled 0 of 1 replica; 0/{number} clusters can host another: {message}", reason
 
 
 def everything() -> World:

@@ -110,6 +110,7 @@ def test_the_closest_device_is_shown_with_its_actual_value() -> None:
             "selector": 1,
             "device": "gpu",
             "actual": "memory 40Gi",
+            "wanted": "at least 80Gi",
         }
     ]
 

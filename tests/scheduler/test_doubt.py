@@ -191,7 +191,7 @@ CASES = [
             asks(build.HOPPER), [one("a", pools=[build.pool("p0", 1, [build.gpu(8, architecture="Ada")])])]
         ),
         mismatch=Mismatch.DevicesChanged,
-        detail="pool p0: no matching device: architecture Ada",
+        detail="pool p0: no matching device: has architecture Ada, wants Hopper",
     ),
     Case(
         "fewer devices on a node",
@@ -216,7 +216,7 @@ def test_each_replica_is_compared_with_its_own_pool() -> None:
     decision = decide(World(ask(2), [one("a", pools=pools)], own, build.observed(*own)))
     assert [each.detail for each in decision.kept] == [
         "pool p0: too few devices per node",
-        "pool p1: no matching device: driver dra.net",
+        "pool p1: no matching device: has driver dra.net, wants gpu.nvidia.com",
     ]
 
 

@@ -228,6 +228,7 @@ def test_a_node_selector_that_does_not_match_is_told_with_its_member() -> None:
         Rejection(
             Reason.NodeSelectorMismatch,
             detail="name p0",
+            wants="fast",
             pool="p0",
             engine="main",
             member="Standalone",
@@ -285,3 +286,14 @@ def test_of_pools_of_one_fabric_the_one_that_is_short_is_told_of() -> None:
         World(ask(engines=[gang("SameFabric")]), [one("a", pools=published)])
     ).rejections.values()
     assert (found.reason, found.pool, found.needs, found.free) == (Reason.InsufficientNodes, "p1", 1, 0)
+
+
+def test_an_engine_of_one_member_is_never_said_to_be_split() -> None:
+    """It fits the pool of Synthetic devices, which binds nothing; the other pool has no such device."""
+    pools = [
+        build.pool("cpu", 1, [build.gpu(claim="Synthetic")]),
+        build.pool("small", 1, [build.nic(claim="DRA")]),
+    ]
+    made = decide(World(ask(engines=[single(build.request("gpu", 1))]), [one("a", pools=pools)]))
+    assert made.rejections["a"].reason is Reason.NothingClaimable
+    assert made.rejections["a"].detail == "no member would bind a device"

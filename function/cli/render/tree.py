@@ -204,7 +204,8 @@ def _leaf(decision: Decision, leaf: Rejection) -> str:
     """`request gpu: selector 1 fails on device gpu (architecture Ada Lovelace): device.attributes...`."""
     asked = f"request {leaf.request}: " if leaf.request else ""
     failed = leaf.reason.value if leaf.selector is None else f"selector {leaf.selector} fails"
-    told = leaf.detail or numbers(leaf)
+    compared = f"has {leaf.detail}" if leaf.detail else ""  # What it wants is the selector that follows.
+    told = (compared if leaf.wants else leaf.detail) or numbers(leaf)
     on = f" on device {leaf.device}" if leaf.device and leaf.selector is not None else ""
     source = source_of(decision.inputs, leaf)
     return f"{asked}{failed}{on}{f' ({told})' if told else ''}{f': {source}' if source else ''}"

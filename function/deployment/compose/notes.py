@@ -88,7 +88,7 @@ def _outside(decision: Decision) -> Iterator[str]:
         rejections = (gate.reject(cluster) for gate in gates) if cluster else ()
         rejection = next((found for found in rejections if found), None)
         if rejection is not None:
-            particular = f": {rejection.detail}" if rejection.detail else ""
+            particular = f": {rejection.particular}" if rejection.particular else ""
             named.append(f"{number} on {name} ({rejection.reason.value}{particular})")
     if named:
         yield f"kept where no new one would go: {_listed(named)}"

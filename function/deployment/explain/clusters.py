@@ -188,6 +188,7 @@ def leaf_of(rejection: Rejection) -> Plain:
         "needs": rejection.needs,
         "has": rejection.free,
         "actual": rejection.detail,
+        "wanted": rejection.wants,
     }
     return {key: value for key, value in told.items() if value not in ("", None)}
 

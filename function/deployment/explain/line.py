@@ -23,7 +23,7 @@ def rejection_line(rejection: Rejection) -> str:
 
 def particular_line(rejection: Rejection) -> str:
     """`gpu: memory 40Gi (selector 2)`: the particulars without the place."""
-    what = rejection.detail
+    what = rejection.particular
     if rejection.request:
         role = f"{rejection.member}, " if rejection.member not in ("", "Standalone") else ""
         what = f"{role}{rejection.request}: {what}" if what else f"{role}{rejection.request}"

@@ -9,11 +9,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from function.api.reasons import Reason
+from function.api.taints import untolerated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from function.api.reasons import Rejection
+    from function.api.taints import Taint
     from function.scheduler.decision import Decision
 
 LIMIT = 512
@@ -21,6 +23,8 @@ LIMIT = 512
 
 EXAMPLE = 120
 """Characters of one reason's particular."""
+TAINTS = 3
+"""How many different taints are counted apart."""
 HISTOGRAM = 200
 """Characters that the counts get at least, whatever stands before them."""
 
@@ -54,13 +58,13 @@ def _nearest(found: Iterable[tuple[str, Rejection]]) -> str:
 
 def _example(found: Iterable[tuple[str, Rejection]]) -> str:
     """The particular of a reason, when it is worth a word: a taint, a device's actual value."""
-    _, first = min(found, key=lambda item: (not item[1].detail, -(item[1].selector or 0), item[0]))
+    _, first = min(found, key=lambda item: (not item[1].particular, -(item[1].selector or 0), item[0]))
     if first.request:
         selector = "" if first.selector is None else f"selector {first.selector}"
         short = f"needs {first.needs}, has {first.free}" if first.needs is not None else ""
-        told = ", ".join(part for part in (first.detail, short, selector) if part)
+        told = ", ".join(part for part in (first.particular, short, selector) if part)
         return f"{first.request}: {told}" if told else first.request
-    return first.detail
+    return first.particular
 
 
 def _particular(reason: Reason, rejections: Mapping[str, Rejection]) -> str:
@@ -74,14 +78,50 @@ def _particular(reason: Reason, rejections: Mapping[str, Rejection]) -> str:
     return f" {example}" if example.startswith("{") else f" ({example})"
 
 
-def _fitted(counts: Mapping[Reason, int], particulars: Mapping[Reason, str], room: int) -> str:
+def _taints(decision: Decision, rejections: Mapping[str, Rejection]) -> str:
+    """One count per taint, most clusters first: `2 untolerated taint {dedicated: NoSchedule}, 1 ...`.
+
+    A cluster counts for the first taint that is not tolerated. Its value is shown only where it is what tells
+    two taints apart.
+    """
+    clusters, template = decision.inputs.fleet.clusters, decision.inputs.deployment.template
+    counts = Counter(
+        untolerated(clusters[name].spec.taints, template.tolerations)[0]
+        for name, rejection in rejections.items()
+        if rejection.reason is Reason.UntoleratedTaint
+    )
+    values: Counter[tuple[str, str]] = Counter((taint.key, taint.effect) for taint in counts)
+    named = sorted(((count, _taint(taint, values)) for taint, count in counts.items()), key=_most_first)
+    texts = [f"{count} {Reason.UntoleratedTaint.value} {text}" for count, text in named[:TAINTS]]
+    others = sum(count for count, _ in named[TAINTS:])
+    return ", ".join([*texts, f"{others} other untolerated taints"] if others else texts)
+
+
+def _taint(taint: Taint, values: Mapping[tuple[str, str], int]) -> str:
+    key = f"{taint.key}={taint.value}" if values[taint.key, taint.effect] > 1 else taint.key
+    return f"{{{key}: {taint.effect}}}"
+
+
+def _most_first(item: tuple[int, str]) -> tuple[int, str]:
+    return -item[0], item[1]
+
+
+def _worded(reason: Reason, count: int, decision: Decision) -> str:
+    """The count of one reason with what is worth knowing about it."""
+    if reason is Reason.UntoleratedTaint:
+        return _taints(decision, decision.rejections)
+    return f"{count} {reason.value}{_particular(reason, decision.rejections)}"
+
+
+def _fitted(counts: Mapping[Reason, int], worded: Mapping[Reason, str], room: int) -> str:
     """Counts with as many particulars as fit, the nearest to fitting first; then counts alone."""
     counted = {reason: f"{count} {reason.value}" for reason, count in counts.items()}
     left = room - len(", ".join(counted.values()))
-    for reason, particular in particulars.items():
-        if len(particular) <= left:
-            counted[reason] += particular
-            left -= len(particular)
+    for reason, text in worded.items():
+        more = len(text) - len(counted[reason])
+        if more <= left:
+            counted[reason] = text
+            left -= more
     return ", ".join(counted.values()) if left >= 0 else _summed(counts, room)
 
 
@@ -109,8 +149,8 @@ def unplaced(decision: Decision, room: int = LIMIT) -> str:
     if not rejections:
         return head
     counts = histogram(rejections)
-    particulars = {reason: _particular(reason, rejections) for reason in counts}
-    return f"{head}: {_fitted(counts, particulars, room - len(head) - 2)}"
+    worded = {reason: _worded(reason, count, decision) for reason, count in counts.items()}
+    return f"{head}: {_fitted(counts, worded, room - len(head) - 2)}"
 
 
 def around(before: str, decision: Decision, after: str = "") -> str:

@@ -47,8 +47,9 @@ class ClusterSelectorFilter:
             subject = bind_cluster(name=cluster.name, labels=cluster.labels, attributes=cluster.attributes)
             said = self._selectors.evaluations.outcome(self._selectors.cluster[source], subject)
             if said.kind == "nomatch":
-                told = self._selectors.actual(self._selectors.cluster[source], subject)
-                return Rejection(Reason.ClusterSelectorMismatch, detail=told or source, selector=index)
+                gap = self._selectors.gap(self._selectors.cluster[source], subject)
+                reason = Reason.ClusterSelectorMismatch
+                return Rejection(reason, detail=gap.has, wants=gap.wants, selector=index)
             if said.kind != "match":
                 return Rejection(Reason.ClusterSelectorError, detail=said.message, selector=index)
         return None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from function.api.reasons import Reason, Rejection, combined
 from function.scheduler.budget import OutOfSteps
 from function.scheduler.matching.constraints import Constraints
+from function.scheduler.matching.published_value import Gap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -316,12 +317,13 @@ def _one_entry(
     selectors: Selectors, request: DeviceRequest, rank: int, sub: SubRequest, device: Device, said: Probe
 ) -> Rejection:
     short = said.kind == "match"
-    detail = said.message
-    if not short and not detail:
-        detail = selectors.actual(selectors.device[sub.selectors[said.selector].cel], device.subject)
+    gap = Gap(said.message)
+    if not short and not said.message:
+        gap = selectors.gap(selectors.device[sub.selectors[said.selector].cel], device.subject)
     return Rejection(
         _REASONS[said.kind],
-        detail=detail,
+        detail=gap.has,
+        wants=gap.wants,
         request=request.name,
         rank=rank,
         selector=None if short else said.selector,

@@ -25,6 +25,7 @@ from function.scheduler.matching.engine_options import (
     variants,
 )
 from function.scheduler.matching.equivalence import Alike
+from function.scheduler.matching.published_value import Gap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -242,8 +243,9 @@ class Fits:
             said = selectors.evaluations.outcome(selectors.node[each.cel], pool.node)
             if said.kind != "match":
                 reason = Reason.NodeSelectorMismatch if said.kind == "nomatch" else Reason.NodeSelectorError
-                detail = said.message or selectors.actual(selectors.node[each.cel], pool.node)
-                return Rejection(reason, detail=detail, selector=index)
+                selector = selectors.node[each.cel]
+                gap = Gap(said.message) if said.message else selectors.gap(selector, pool.node)
+                return Rejection(reason, detail=gap.has, wants=gap.wants, selector=index)
         return None
 
     def cluster(self, engines: Sequence[Engine], cluster: InferenceCluster) -> ClusterFit:

@@ -1,31 +1,73 @@
-"""The actual values where a selector's first failing term reads: `memory 80Gi`.
+"""What a subject publishes where a selector's first failing term reads, and what that term asks for.
 
-A term that reads no name of its own (`"x" in device.attributes`) is told as it stands.
+`memory 40Gi`, and `at least 80Gi`. A term that reads no name of its own (`"x" in device.attributes`) has
+nothing to show: it is what is asked for, as it stands.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from function.cel import Reference, Selector, Subject
+    from function.cel import Comparison, Reference, Selector, Subject
+    from function.cel.selector import Conjunct
 
+MAX_WANTED = 60
+"""Characters of a term that is shown as it stands."""
+
+_DOMAIN = re.compile(r'\bdevice\.(?:attributes|capacity)\[(?:"[^"]*"|\'[^\']*\')\]\.(?=\w)')
 _MAPS = {"attribute", "capacity", "label"}
 _FIELDS = {"attribute": "attributes", "label": "labels"}
+_PHRASES = {
+    "==": "{}",
+    "!=": "other than {}",
+    ">=": "at least {}",
+    ">": "more than {}",
+    "<=": "at most {}",
+    "<": "less than {}",
+}
 
 
-def actual(selector: Selector, subject: Subject) -> str:
-    """What the subject publishes where the first failing term reads; empty when it reads nothing."""
-    for term in selector.conjuncts():
+class Gap(NamedTuple):
+    """What lies between a subject and a selector that does not match it."""
+
+    has: str = ""
+    """`memory 40Gi`, `no memory`; empty where the failing term reads no name of its own."""
+    wants: str = ""
+    """`at least 80Gi`, or the failing term as it stands."""
+
+
+def gap(selector: Selector, subject: Subject) -> Gap:
+    """The gap at the first failing term; empty when no term fails."""
+    for term, compared in _terms(selector):
         if term.evaluate(subject).kind != "match":
-            told = [_told(subject, each) for each in term.named if each.id or each.kind not in _MAPS]
-            return ", ".join(told) or f"{term.source} is false"
-    return ""
+            read = (name for name in term.named if name.id or name.kind not in _MAPS)
+            has = ", ".join(_published(subject, reference) for reference in read)
+            return Gap(has, _PHRASES[compared.operator].format(compared.literal) if compared else _cut(term))
+    return Gap()
 
 
-def _told(subject: Subject, reference: Reference) -> str:
+def _terms(selector: Selector) -> Iterator[tuple[Conjunct, Comparison | None]]:
+    """Every term of a selector with the comparison it is, if it is one: the one that stands inside of it."""
+    end = 0
+    comparisons = selector.comparisons()
+    for term in selector.conjuncts():
+        start = selector.source.index(term.source, end)
+        end = start + len(term.source)
+        inside = (compared for compared in comparisons if start <= compared.start < end)
+        yield term, next(inside, None)
+
+
+def _cut(term: Conjunct) -> str:
+    """A term on one line, without the domains of what it reads, and cut where it is long."""
+    text = _DOMAIN.sub("", " ".join(term.source.split()))
+    return text if len(text) <= MAX_WANTED else f"{text[: MAX_WANTED - 1]}…"
+
+
+def _published(subject: Subject, reference: Reference) -> str:
     """`memory 80Gi`, or `no memory`; every value where the name is not written out."""
     path = tuple(part for part in _path(reference) if part is not None)
     values = sorted(_under(subject, path))

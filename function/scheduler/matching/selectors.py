@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from function.cel import CompileError, Evaluations, Selector, compile_cluster, compile_device, compile_node
-from function.scheduler.matching.published_value import actual
+from function.scheduler.matching.published_value import Gap, gap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
@@ -82,16 +82,16 @@ class Selectors:
     evaluations: Evaluations = field(default_factory=Evaluations)
     probes: dict[tuple[int, int], tuple[SubRequest, Device, Probe]] = field(default_factory=dict)
     """What was found out in this pass, by what it is about; kept here, so that no other takes its place."""
-    details: dict[tuple[Selector, Hashable], str] = field(default_factory=dict)
+    gaps: dict[tuple[Selector, Hashable], Gap] = field(default_factory=dict)
     length: int = 0
     """What they count for so far, see `MOST`; one that is stated twice counts once."""
 
-    def actual(self, selector: Selector, subject: Subject) -> str:
-        """What a subject publishes where a selector fails, told once for all that it reads alike."""
+    def gap(self, selector: Selector, subject: Subject) -> Gap:
+        """What lies between a subject and a selector, found once for all subjects that it reads alike."""
         key = (selector, selector.projection(subject))
-        found = self.details.get(key)
+        found = self.gaps.get(key)
         if found is None:
-            found = self.details[key] = actual(selector, subject)
+            found = self.gaps[key] = gap(selector, subject)
         return found
 
     def _add(self, into: dict[str, Selector], build: Callable[[str], Selector], found: Found) -> None:
