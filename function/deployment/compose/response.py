@@ -78,6 +78,7 @@ def compose(
     invalid = invalid or not (inputs.fleet.inputs_delivered and inputs.peers.resolved)
     ttl, waiting = inputs.config.ttl, waits_for_fleet(decision, told)
     pending = ttl.pending if ttl.waiting is None or not waiting else ttl.waiting
+    counts = _counts(decision)  # Of the decision: the report looks at more.
     status: dict[str, Plain] = {"replicas": {"total": decision.total, "ready": len(routable)}}
     if inputs.config.explain == "Status":
         status["placement"] = report(decision, _summary(told))
@@ -90,7 +91,7 @@ def compose(
         results=results(decision, told, composite),
         settled=not waiting and not invalid and all(each.status for each in told),
         ttl=(pending, ttl.settled),
-        counts=_counts(decision),
+        counts=counts,
         rejections={reason.name: count for reason, count in histogram(decision.rejections).items()},
     )
 
