@@ -19,6 +19,7 @@ COMMANDS = {
     "size": "function.cli.commands.size:size",
     "replay": "function.cli.commands.replay:replay",
     "snapshot": "function.cli.commands.snapshot:snapshot",
+    "reconcile": "function.cli.commands.reconcile:reconcile",
     "serve": "function.main:main",  # The door above this room: started from here, used by nothing in it.
     "completion": "function.cli.commands.completion:completion",
 }

@@ -46,7 +46,7 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     if any(name not in request.required for name in FLEET):
         return Response(requirements=requirements)
     state = read_state(request, reuse)
-    tokens = {each: _token(each, state) for each in state.deployments if _is_concerned(each, state)}
+    tokens = {each: _token(each, state) for each in state.concerned()}
     # Every Operation is a field manager of its own: an equal value would be one more owner, and a write.
     news = {each: token for each, token in tokens.items() if token != each.requested}
     return Response(
@@ -61,13 +61,6 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
 def _changed_kind(request: Request) -> str:
     """The kind of the object that changed, "" when it is gone: then Crossplane delivers nothing."""
     return next((text_at(each, "kind") for each in request.required[WATCHED]), "")
-
-
-def _is_concerned(deployment: Deployment, state: State) -> bool:
-    if deployment.deleting:
-        return False
-    changed = deployment.clusters & {state.changed} or deployment.clusters - state.clusters.keys()
-    return deployment.short or bool(changed)
 
 
 def _request(deployment: Deployment, token: str) -> Desired:

@@ -36,6 +36,7 @@ _DEPLOYMENT: Shape = {
         "namespace": None,
         "name": None,
         "uid": None,
+        "resourceVersion": None,
         "deletionTimestamp": None,
         "annotations": {ANNOTATION: None},
     },
@@ -56,6 +57,8 @@ class Deployment:
     name: str
     uid: str
     deleting: bool
+    version: str
+    """Its resource version."""
     requested: str
     """The token it was last asked with."""
     short: bool
@@ -87,6 +90,15 @@ class State:
     """Every replica by namespace, name and uid, sorted."""
     deployments: tuple[Deployment, ...]
     """By namespace and name."""
+
+    def concerned(self) -> tuple[Deployment, ...]:
+        """Those with a replica on the changed cluster or on one that does not exist, and the short ones."""
+        return tuple(
+            each
+            for each in self.deployments
+            if not each.deleting
+            and (each.short or self.changed in each.clusters or each.clusters - self.clusters.keys())
+        )
 
 
 def read_state(request: Request, reuse: Reuse) -> State:
@@ -132,6 +144,7 @@ def _deployment(document: Document) -> Deployment:
         name=_text(metadata, "name"),
         uid=_text(metadata, "uid"),
         deleting=bool(metadata.get("deletionTimestamp")),
+        version=_text(metadata, "resourceVersion"),
         requested=_text(_object(metadata.get("annotations")), ANNOTATION),
         short=not scheduled or wanted != total,
     )

@@ -1,0 +1,113 @@
+"""`reconcile`: kubectl commands that make deployments reconcile now; by hand what a WatchOperation does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from shlex import quote
+from typing import TYPE_CHECKING
+
+import click
+
+from function.boundary import NoReuse, PlainDocument, Request
+from function.cli.common import Command, closest
+from function.cli.worlds.manifests import load
+from function.cli.worlds.parsing import BadInput
+from function.operations.state import ANNOTATION, FLEET, WATCHED, State, read_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from function.cli.worlds.manifests import Manifests
+    from function.operations.state import Deployment
+
+RESOURCES = "inferenceclusters.modelplane.ai,modelreplicas.modelplane.ai,modeldeployments.modelplane.ai"
+
+
+@click.command(cls=Command)
+@click.argument("files", nargs=-1, metavar="[FILE|DIR...]")
+@click.option("--cluster", "clusters", multiple=True, help="Those with replicas on it. May be repeated.")
+@click.option("--deployment", "names", multiple=True, help="NAMESPACE/NAME. May be repeated.")
+@click.option("--all", "everyone", is_flag=True, help="Every deployment.")
+@click.option("--context", default="", help="The kubectl context to name in the command lines.")
+def reconcile(
+    files: tuple[str, ...], clusters: tuple[str, ...], names: tuple[str, ...], *, everyone: bool, context: str
+) -> None:
+    r"""Print the kubectl commands that make deployments reconcile now, not when their ttl runs out.
+
+    Crossplane reconciles a deployment at once when its annotation crossplane.io/reconcile-requested-at
+    changes. FILEs ("-" for standard input) are what the control plane has; without them the command line
+    that collects it is printed. No cluster is asked or changed: look at what is printed, and pipe it to sh.
+
+    Chosen are the deployments named, else those that a change of the clusters named concerns: with replicas
+    there, with replicas on clusters that do not exist, and those that are short of replicas.
+
+    \b
+    Exit codes: 0 done, 1 bad input.
+
+    \b
+    Examples:
+      fleet-scheduler reconcile --cluster gke-europe-west4
+      kubectl get ic,mr,md -A -o json | fleet-scheduler reconcile - --cluster gke-europe-west4 | sh
+    """
+    kubectl = f"kubectl --context {quote(context)}" if context else "kubectl"
+    if not files:
+        click.echo(_collecting(kubectl, context, clusters, names, everyone=everyone))
+        return
+    state = read_state(_request(load(files)), NoReuse())
+    chosen = _all(state) if everyone else _named(state, names) if names else _concerned(state, clusters)
+    click.echo("".join(f"{kubectl} {_annotate(each)}\n" for each in chosen), nl=False)
+
+
+def _collecting(
+    kubectl: str, context: str, clusters: Iterable[str], names: Iterable[str], *, everyone: bool
+) -> str:
+    """The command line that collects what is read, and pipes it into this command with the same options."""
+    options = [f"--cluster {quote(each)}" for each in clusters]
+    options += [f"--deployment {quote(each)}" for each in names]
+    options += ["--all"] if everyone else []
+    options += [f"--context {quote(context)}"] if context else []
+    words = " ".join(("fleet-scheduler reconcile -", *options))
+    return f"{kubectl} get {RESOURCES} --all-namespaces -o json \\\n  | {words}"
+
+
+def _request(manifests: Manifests) -> Request:
+    """What an Operation is sent after a deletion: the fleet, and no object that changed."""
+    required = {
+        name: tuple(PlainDocument(each.content) for each in manifests[kind]) for name, kind in FLEET.items()
+    }
+    return Request(PlainDocument({}), required={**required, WATCHED: ()})
+
+
+def _all(state: State) -> list[Deployment]:
+    return [each for each in state.deployments if not each.deleting]
+
+
+def _named(state: State, names: Iterable[str]) -> list[Deployment]:
+    """The deployments of some names. Raises BadInput."""
+    known = {f"{each.namespace}/{each.name}": each for each in state.deployments}
+    for name in names:
+        if name not in known:
+            raise BadInput(f'no ModelDeployment "{name}" in the files; {closest(name, known)}')
+    return [known[name] for name in sorted(set(names))]
+
+
+def _concerned(state: State, clusters: Iterable[str]) -> list[Deployment]:
+    """The deployments that a change of some clusters concerns; without any, of none. Raises BadInput."""
+    known = state.clusters.keys() | {name for each in state.deployments for name in each.clusters}
+    for name in clusters:
+        if name not in known:
+            raise BadInput(f'no InferenceCluster "{name}" in the files; {closest(name, known)}')
+    changes = [replace(state, changed=name) for name in clusters] or [state]
+    concerned = {each for change in changes for each in change.concerned()}
+    return [each for each in state.deployments if each in concerned]
+
+
+def _annotate(deployment: Deployment) -> str:
+    """The words after kubectl. The token is the resource version: each write of the object has another."""
+    if not deployment.version:
+        name = f"{deployment.namespace}/{deployment.name}"
+        raise BadInput(
+            f"ModelDeployment {name} has no resourceVersion: it does not come from a control plane"
+        )
+    name, namespace, token = map(quote, (deployment.name, deployment.namespace, deployment.version))
+    return f"annotate modeldeployments.modelplane.ai {name} -n {namespace} {ANNOTATION}={token} --overwrite"
