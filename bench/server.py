@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 METHOD = "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction"
 LIMIT = 512
 """MB a request may have here."""
+REUSE = 256
+"""MB of parsed objects to remember: over plaintext that must be asked for."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ def server(*flags: str) -> Iterator[Server]:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     program = "from function.main import main; main()"
     command = [sys.executable, "-c", program, "--insecure", "--address", address]
-    command += ["--max-recv-message-size", str(LIMIT), *flags]
+    command += ["--max-recv-message-size", str(LIMIT), "--max-held-size", str(3 * LIMIT)]
+    command += ["--reuse-size", str(REUSE), *flags]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     unlimited = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
     try:

@@ -56,7 +56,12 @@ _SECONDS = click.FloatRange(min=0)
     help="Folder to record calls in, secrets left out, for `fleet-scheduler replay`. Bounded; slow.",
 )
 @click.option("--no-reuse", is_flag=True, help="Parse every object on every call.")
-@click.option("--reuse-size", type=_AT_LEAST_ONE, default=256, help="MB of objects to remember parsed.")
+@click.option(
+    "--reuse-size",
+    type=_AT_LEAST_ONE,
+    show_default="256, none with --insecure",
+    help="MB of objects to remember parsed. An object is known by its uid and resourceVersion.",
+)
 @click.option("--grace", type=_SECONDS, default=20, help="Seconds for calls in flight when told to stop.")
 def main(*, debug: bool, tls_certs_dir: str | None, no_reuse: bool, **flags: Any) -> None:
     """Serve the fleet scheduler as a Crossplane composition function.
@@ -101,7 +106,7 @@ def _serve(settings: Settings, log: Any) -> int:
         from function.boundary.parse_cache import Memory  # noqa: PLC0415 - as above
         from function.wire import Ttl  # noqa: PLC0415 - as above
 
-        memory = Memory(settings.reuse_bytes) if settings.reuse_size else None
+        memory = Memory(settings.reuse_bytes) if settings.reuse_bytes else None
         ttl = Ttl(settings.ttl_pending, settings.ttl_settled)
         return runner.Function(log, memory=memory, ttl=ttl, recorder=_recorder(settings, log))
 

@@ -72,7 +72,16 @@ async def _serve(settings: Settings, build: Callable[[], Function], log: Any) ->
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECT)
-    log.info("serving", port=port, insecure=settings.insecure, metrics_port=metrics_port)
+    if settings.max_held < 2 * settings.max_receive:
+        log.warning("requests are received one by one", reason="max-held-size < 2 x max-recv-message-size")
+    remembered = 0 if function.memory is None else settings.reuse_bytes // MEBI
+    log.info(
+        "serving",
+        port=port,
+        insecure=settings.insecure,
+        metrics_port=metrics_port,
+        reuse_size=remembered,
+    )
     await stop.wait()
     log.info("stopping", calls=runner.calls)
     await health.enter_graceful_shutdown()

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MEBI = 1024 * 1024
+REUSE_SIZE = 256
+"""MB of parsed objects that are remembered where nothing else is said."""
 
 
 class CannotStart(Exception):
@@ -31,8 +33,8 @@ class Settings:
     max_held: int = 512
     """MB that the requests worked on and waiting may have together. One alone may have more."""
     metrics_address: str | None = None
-    reuse_size: int = 256
-    """MB of parsed objects to remember, 0 for none."""
+    reuse_size: int | None = None
+    """MB of parsed objects to remember, 0 for none. None: as many as is usual, and none where `insecure`."""
     ttl_pending: float = 15.0
     ttl_settled: float = 60.0
     max_connection_age: float = 300.0
@@ -44,8 +46,13 @@ class Settings:
 
     @property
     def reuse_bytes(self) -> int:
-        """`reuse_size` in bytes."""
-        return self.reuse_size * MEBI
+        """Bytes of parsed objects to remember.
+
+        What is asked over plaintext comes from files as often as not, whose uid and resourceVersion may
+        stay the same while their content changes: there, remembering must be asked for.
+        """
+        usual = 0 if self.insecure else REUSE_SIZE
+        return (usual if self.reuse_size is None else self.reuse_size) * MEBI
 
 
 def host_and_port(address: str) -> tuple[str, int]:

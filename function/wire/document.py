@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
-from zlib import adler32
 
 from function.boundary import Plain, Unreadable
 from function.wire.fast import read
@@ -76,28 +75,27 @@ class OpenDocument:
 
     @property
     def identity(self) -> Hashable | None:
-        """The object's type, name, uid and resource version, with the length and the sum of its bytes.
+        """The object's type, name, uid and resource version, with the number of its bytes.
 
-        Crossplane writes map entries in another order on every call, so the bytes themselves cannot be
-        compared; their number and their sum do not depend on the order. They tell apart two contents
-        that carry one resource version, as a hand-edited file or a restored etcd can have.
+        Relied on: an API server never gives one resource version to two contents of one object. Files do,
+        when somebody edits them, and so does an etcd that was restored. Bytes cannot be compared, because
+        Crossplane writes map entries in another order on every call; their number tells some of those
+        contents apart, not all.
         """
         if self._metadata is None:
             return None
-        told, top, content = self._metadata.get, self._top.get, self.content
-        uid, version = told("uid"), told("resourceVersion")
+        metadata, top = self._metadata.get, self._top.get
+        uid, version = metadata("uid"), metadata("resourceVersion")
         if not uid or not version or _EMPTY in (uid, version):
             return None
         if uid[0] != _STRING or version[0] != _STRING:
             return None
-        total = adler32(content) & 0xFFFF
         return (
             uid,
             version,
-            len(content),
-            total,
-            told("name"),
-            told("namespace"),
+            len(self.content),
+            metadata("name"),
+            metadata("namespace"),
             top("kind"),
             top("apiVersion"),
         )

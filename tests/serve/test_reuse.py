@@ -6,10 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from crossplane.function.proto.v1 import run_function_pb2 as pb
 
 from function.boundary import PlainDocument
 from function.boundary.parse_cache import OVERHEAD, Memory, Session
+from function.server.settings import Settings
 from function.wire import WireDocument, write
+from tests.serve.server import Server, run
+from tests.support import build
 
 
 def document(name: str, version: int = 1, *, padding: int = 0) -> WireDocument:
@@ -104,3 +108,45 @@ def test_many_threads_may_share_it() -> None:
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(work, range(8)))
     assert memory.bytes == sum(each.charge for each in memory._entries.values()) <= 50_000
+
+
+def edited(nodes: int) -> bytes:
+    """A request of files: their uids and versions are as they were, whatever else was changed in them."""
+    message = pb.RunFunctionRequest()
+    message.observed.composite.resource.update(build.deployment(replicas=9))
+    message.required_resources["all-replicas"].SetInParent()
+    cluster = build.cluster("east", [build.pool("h100", nodes)])
+    assert cluster["metadata"].keys() >= {"uid", "resourceVersion"}
+    message.required_resources["clusters"].items.add().resource.update(cluster)
+    return message.SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected", "reason"),
+    [
+        ((), [3, 1, 3], "what is there now counts"),
+        (("--no-reuse", "--reuse-size", "1"), [3, 1, 3], "no is no"),
+        (("--reuse-size", "1"), [3, 3, 3], "asked for: a version is relied on"),
+    ],
+)
+def test_over_plaintext_nothing_is_remembered_unless_asked_for(
+    flags: tuple[str, ...], expected: list[int], reason: str
+) -> None:
+    with Server("--insecure", *flags) as server, server.channel() as channel:
+        assert server.started["reuse_size"] == (1 if flags == ("--reuse-size", "1") else 0)
+        answers = [run(channel, edited(nodes)) for nodes in (3, 1, 3)]
+    placed = [sum(key.startswith("replica-") for key in answer.desired.resources) for answer in answers]
+    assert placed == expected, reason
+
+
+@pytest.mark.parametrize(
+    ("settings", "megabytes"),
+    [
+        (Settings(), 256),
+        (Settings(insecure=True), 0),
+        (Settings(insecure=True, reuse_size=8), 8),
+        (Settings(reuse_size=0), 0),
+    ],
+)
+def test_what_is_remembered_by_default(settings: Settings, megabytes: int) -> None:
+    assert settings.reuse_bytes == megabytes * 1024 * 1024

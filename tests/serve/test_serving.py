@@ -22,7 +22,7 @@ MEBI = 1024 * 1024
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with Server("--insecure", "--metrics-address", "127.0.0.1:0") as running:
+    with Server("--insecure", "--metrics-address", "127.0.0.1:0", "--reuse-size", "16") as running:
         yield running
 
 
