@@ -3,50 +3,100 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class Reason(Enum):
-    """Reason codes in evaluation order: a later one is nearer to fitting. The value is for people."""
+class Level(Enum):
+    """What a reason is about. A reason of a level stands in the way of everything below it."""
 
-    MalformedCluster = "unreadable cluster"
-    ClusterDeleting = "cluster being deleted"
-    ClusterSelectorMismatch = "cluster selector mismatch"
-    ClusterSelectorError = "cluster selector error"
-    OutsideCacheFootprint = "outside the cache's footprint"
-    UntoleratedTaint = "untolerated taint"
-    ClusterNotReady = "cluster not ready"
-    NoGatewayAddress = "no gateway address"
-    NoPoolsPublished = "no pools published"
-    MaxReplicasPerCluster = "at the limit of replicas per cluster"
-    TopologySpread = "topology spread"
-    NodeSelectorMismatch = "node selector mismatch"
-    NodeSelectorError = "node selector error"
-    NoMatchingDevice = "no matching device"
-    DeviceSelectorError = "device selector error"
-    SelectorCostExceeded = "selector cost exceeded"
-    DeviceCountShort = "too few devices per node"
-    DeviceContention = "device contention"
-    ConstraintUnsatisfied = "constraint unsatisfied"
-    NothingClaimable = "nothing claimable"
-    NoSinglePool = "no single pool"
-    FabricMismatch = "fabric mismatch"
-    PoolOvercommitted = "pool overcommitted"
-    InsufficientNodes = "insufficient nodes"
-    InsufficientDevices = "insufficient devices"
-    JointCapacity = "insufficient joint capacity"
-    SearchBudgetExceeded = "search budget exceeded"
+    CLUSTER = "the cluster as a whole"
+    POOL = "one engine on one pool"
+    ENGINE = "one engine on all pools"
+    REPLICA = "all engines together"
+
+
+class Nature(Enum):
+    """What a reason means for what may be done about it."""
+
+    DEFINITE = "it does not fit, and only an edit changes that"
+    CAPACITY = "it would fit, were it not for what is taken"
+    TRANSIENT = "it may pass while nobody edits anything"
+    DOUBT = "nothing is known: no answer was reached. Doubt removes nothing (Law 2)"
+
+
+class Reason(Enum):
+    """Reason codes in evaluation order: a later one is nearer to fitting. The value is for people.
+
+    A row is a reason with all that is known of it; nobody keeps lists of reasons elsewhere. One more reason
+    is one more row at its place in the order, and its text in `docs/reasons.md`.
+    """
+
+    MalformedCluster = "unreadable cluster", Level.CLUSTER, Nature.DOUBT
+    ClusterDeleting = "cluster being deleted", Level.CLUSTER, Nature.DEFINITE
+    ClusterSelectorMismatch = "cluster selector mismatch", Level.CLUSTER, Nature.DEFINITE
+    ClusterSelectorError = "cluster selector error", Level.CLUSTER, Nature.DOUBT
+    OutsideCacheFootprint = "outside the cache's footprint", Level.CLUSTER, Nature.DEFINITE
+    UntoleratedTaint = "untolerated taint", Level.CLUSTER, Nature.DEFINITE
+    ClusterNotReady = "cluster not ready", Level.CLUSTER, Nature.TRANSIENT
+    NoGatewayAddress = "no gateway address", Level.CLUSTER, Nature.TRANSIENT
+    NoPoolsPublished = "no pools published", Level.CLUSTER, Nature.DEFINITE
+    MaxReplicasPerCluster = "at the limit of replicas per cluster", Level.CLUSTER, Nature.CAPACITY
+    TopologySpread = "topology spread", Level.CLUSTER, Nature.TRANSIENT
+    NodeSelectorMismatch = "node selector mismatch", Level.POOL, Nature.DEFINITE
+    NodeSelectorError = "node selector error", Level.POOL, Nature.DOUBT
+    NoMatchingDevice = "no matching device", Level.POOL, Nature.DEFINITE
+    DeviceSelectorError = "device selector error", Level.POOL, Nature.DOUBT
+    SelectorCostExceeded = "selector cost exceeded", Level.POOL, Nature.DOUBT
+    DeviceCountShort = "too few devices per node", Level.POOL, Nature.DEFINITE
+    DeviceContention = "device contention", Level.POOL, Nature.DEFINITE
+    ConstraintUnsatisfied = "constraint unsatisfied", Level.POOL, Nature.DEFINITE
+    NothingClaimable = "nothing claimable", Level.POOL, Nature.DEFINITE
+    NoSinglePool = "no single pool", Level.ENGINE, Nature.DEFINITE
+    FabricMismatch = "fabric mismatch", Level.ENGINE, Nature.DEFINITE
+    PoolOvercommitted = "pool overcommitted", Level.POOL, Nature.CAPACITY
+    InsufficientNodes = "insufficient nodes", Level.POOL, Nature.CAPACITY
+    InsufficientDevices = "insufficient devices", Level.POOL, Nature.CAPACITY
+    JointCapacity = "insufficient joint capacity", Level.REPLICA, Nature.CAPACITY
+    SearchBudgetExceeded = "search budget exceeded", Level.REPLICA, Nature.DOUBT
+
+    level: Level
+    nature: Nature
+    depth: int
+    """Position in evaluation order: the deeper, the nearer to fitting."""
+
+    def __new__(cls, text: str, level: Level, nature: Nature) -> Self:
+        """Make a row."""
+        row = object.__new__(cls)
+        row._value_, row.level, row.nature, row.depth = text, level, nature, len(cls.__members__)
+        return row
 
     @property
-    def depth(self) -> int:
-        """Position in evaluation order: the deeper, the nearer to fitting."""
-        return _DEPTH[self]
+    def doubt(self) -> bool:
+        """Whether it says nothing about the pool, only that no answer was reached."""
+        return self.nature is Nature.DOUBT
 
+    @property
+    def capacity(self) -> bool:
+        """Whether only what is taken stands in the way."""
+        return self.nature is Nature.CAPACITY
 
-_DEPTH = {reason: depth for depth, reason in enumerate(Reason)}
+    @property
+    def passes(self) -> bool:
+        """Whether it may pass while nobody edits anything: a cluster recovers, replicas leave."""
+        return self.nature in (Nature.CAPACITY, Nature.TRANSIENT)
+
+    @property
+    def short_of_nodes(self) -> bool:
+        """Whether freed nodes can remove it: one pool is short of them, or all engines together."""
+        return self.capacity and self.level is not Level.CLUSTER
+
+    @property
+    def short_pool(self) -> bool:
+        """Whether one pool is short of something that more nodes would give it."""
+        return self.capacity and self.level is Level.POOL
 
 
 class Rejection(NamedTuple):

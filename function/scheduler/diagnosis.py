@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from function.api.reasons import Reason, Rejection
+from function.api.reasons import Level, Reason, Rejection
 from function.scheduler.capacity.device_accounting import lacking
 
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from function.scheduler.matching.engine_options import EngineOption
     from function.scheduler.matching.matcher import ClusterFit, EngineFit
     from function.scheduler.search import Free
-
-TOGETHER = frozenset({Reason.JointCapacity, Reason.SearchBudgetExceeded})
-"""Outcomes of a search in which no single engine stands in the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +44,9 @@ def below_gates(
 ) -> Rejection:
     """The verdict on a cluster where the search found nothing, with everything below it."""
     engines = tuple(found for each in fit.engines if (found := _engine(each, cluster, ledger, free)))
-    if not engines or (outcome in TOGETHER and fit.possible):
+    if not engines or (outcome.level is Level.REPLICA and fit.possible):
         names = " + ".join(each.engine.name for each in fit.engines)
-        together = outcome if outcome in TOGETHER else Reason.JointCapacity
+        together = outcome if outcome.level is Level.REPLICA else Reason.JointCapacity
         return Rejection(together, detail=names, parts=engines)
     headline = min(engines, key=lambda each: each.reason.depth)
     return headline._replace(parts=engines)

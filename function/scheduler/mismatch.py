@@ -34,14 +34,6 @@ if TYPE_CHECKING:
     from function.scheduler.matching.matcher import Fits
     from function.scheduler.scheduling_input import SchedulingInput
 
-DOUBTFUL = {
-    Reason.DeviceSelectorError,
-    Reason.SelectorCostExceeded,
-    Reason.SearchBudgetExceeded,
-    Reason.NodeSelectorError,
-}
-"""Rejections that say nothing about the pool, only that a selector or the search did not get to an answer."""
-
 Pair = tuple["Engine", "Member", "StampedMember"]
 
 
@@ -104,7 +96,7 @@ def _why(inputs: SchedulingInput, fits: Fits, pair: Pair, pool: Pool, barred: Re
     _, member, _ = pair
     free = fits.member(member, pool, fits.shape_of(pool))
     for found in (barred, free):
-        if isinstance(found, Rejection) and found.reason in DOUBTFUL:
+        if isinstance(found, Rejection) and found.reason.doubt:
             return Finding(None, _described(pool, found), _answered(pool))
     if errs(inputs.selectors, member, pool.devices or ()):
         detail = f"pool {pool.name}: {Reason.DeviceSelectorError.value}"

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any
 
-from function.api.reasons import Reason
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
 from function.cli.commands.headroom import going_on
@@ -23,10 +22,6 @@ if TYPE_CHECKING:
     from function.cli.worlds.manifests import Manifest
     from function.cli.worlds.world import Planned, World
 
-ROOM = frozenset(
-    {Reason.PoolOvercommitted, Reason.InsufficientNodes, Reason.InsufficientDevices, Reason.JointCapacity}
-)
-"""Reasons that freed nodes can remove."""
 TRIES = 2_000
 """Sets of moves that are tried for one deployment."""
 
@@ -100,7 +95,7 @@ def _crowded(planned: Planned) -> list[str]:
     if decision is None or not may_place(decision.inputs):
         return []
     rejections = going_on(decision, decision.inputs.fleet.clusters).places.rejections()
-    return [name for name, each in rejections.items() if each.reason in ROOM]
+    return [name for name, each in rejections.items() if each.reason.short_of_nodes]
 
 
 def _without(world: World, moved: tuple[Resident, ...], first: list[Manifest]) -> World:

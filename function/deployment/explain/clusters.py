@@ -37,24 +37,9 @@ class Verdict(Enum):
     Unknown = "cannot be told"
 
 
-FULL = frozenset(
-    {
-        Reason.MaxReplicasPerCluster,
-        Reason.PoolOvercommitted,
-        Reason.InsufficientNodes,
-        Reason.InsufficientDevices,
-        Reason.JointCapacity,
-    }
-)
-"""Reasons that are about capacity and nothing else."""
-
-_PASSING = frozenset({Reason.ClusterNotReady, Reason.NoGatewayAddress, Reason.TopologySpread, *FULL})
-"""Reasons that may pass while nobody edits anything: a cluster recovers, replicas leave."""
-
-
 def resolvable(rejection: Rejection) -> bool:
     """Whether the rejection may pass by itself: as the cluster recovers or as replicas leave it."""
-    if rejection.reason not in _PASSING:
+    if not rejection.reason.passes:
         return False
     short = rejection.reason in (Reason.InsufficientNodes, Reason.InsufficientDevices)
     return not short or (rejection.needs or 0) <= (rejection.total or 0)
@@ -84,7 +69,7 @@ class Survey:
             return Verdict.Unknown
         if rejection is None:
             return Verdict.Eligible
-        return Verdict.Full if rejection.reason in FULL else Verdict.Rejected
+        return Verdict.Full if rejection.reason.capacity else Verdict.Rejected
 
     def names(self) -> list[str]:
         """Every cluster, those that host replicas first, then those that could, then the nearest misses."""

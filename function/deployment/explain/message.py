@@ -28,8 +28,6 @@ TAINTS = 3
 HISTOGRAM = 200
 """Characters that the counts get at least, whatever stands before them."""
 
-CAPACITY = {Reason.InsufficientNodes, Reason.PoolOvercommitted, Reason.InsufficientDevices}
-
 
 def one_line(text: str, limit: int = LIMIT) -> str:
     """Fold white space and cut to the limit, so that every text stays one readable line."""
@@ -70,7 +68,7 @@ def _example(found: Iterable[tuple[str, Rejection]]) -> str:
 def _particular(reason: Reason, rejections: Mapping[str, Rejection]) -> str:
     """What is worth knowing about one reason, in brackets; empty when there is nothing."""
     found = [(name, each) for name, each in rejections.items() if each.reason is reason]
-    if reason in CAPACITY and all(each.needs is not None for _, each in found):
+    if reason.short_pool and all(each.needs is not None for _, each in found):
         return f" ({_nearest(found)})"
     example = one_line(_example(found), EXAMPLE)
     if not example:

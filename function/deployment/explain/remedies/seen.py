@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 EACH = 2
 """How many changes of one kind are proposed."""
-SHORT = frozenset({Reason.InsufficientNodes, Reason.InsufficientDevices, Reason.PoolOvercommitted})
+SHORT = tuple(reason for reason in Reason if reason.short_pool)
 """Reasons that more nodes would mend."""
 
 
