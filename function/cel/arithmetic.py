@@ -49,7 +49,7 @@ def add(one: Value, two: Value) -> Value:
         if kind is Duration:
             return Duration(one.nanos + two.nanos)
     elif kind in SPANS and type(two) in SPANS:
-        return Timestamp(one.nanos + two.nanos)
+        return Timestamp(one.nanos + two.nanos, (one if kind is Timestamp else two).offset)
     raise _mismatch("+", one, two)
 
 
@@ -66,7 +66,7 @@ def subtract(one: Value, two: Value) -> Value:
         if kind in SPANS:
             return Duration(one.nanos - two.nanos)
     elif kind is Timestamp and type(two) is Duration:
-        return Timestamp(one.nanos - two.nanos)
+        return Timestamp(one.nanos - two.nanos, one.offset)
     raise _mismatch("-", one, two)
 
 
@@ -127,4 +127,6 @@ def minus(value: Value) -> Value:
         return int64(-value)
     if type(value) is float:
         return -value
+    if type(value) is Duration:
+        return Duration(-value.nanos)
     raise no_overload(f"-{type_name(value)}")

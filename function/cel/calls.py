@@ -10,13 +10,13 @@ from function.cel.errors import EvaluationError, Mistake, no_overload
 from function.cel.folding import PATTERNS, folded
 from function.cel.library import operators
 from function.cel.operators import equal
-from function.cel.passing import passing
+from function.cel.passing import passing, qualified
 from function.cel.paths import optional_selected, path_code
 from function.cel.runtime import admission, direct
 from function.cel.scope import BUDGET
 from function.cel.syntax.descent import each
 from function.cel.syntax.nodes import Call, Name, Node, Select, operands, written
-from function.cel.types import accepts_null
+from function.cel.types import BOOL, DYN
 from function.cel.values import Optional, UInt, Value, type_name
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from function.cel.generate import Generator
     from function.cel.types import Type
 
+DECIDING = frozenset({"_==_", "_!=_", "@in"})
+"""Operators that say true or false of anything."""
 LAZY = frozenset({"or", "orValue"})
 KEYS = frozenset({str, int, UInt, float, bool})
 INDEXES = frozenset({"_[_]", "_[?_]"})
@@ -44,20 +46,20 @@ def call_code(generator: Generator, node: Call) -> CodeSteps:
     if node.function == "_?_:_":
         return _choice(generator, node)
     if node.function == "_?._":
-        return _optional_select(node)
+        return _optional_select(generator, node)
     if node.function == "_[_]":
         fused = path_code(generator.checked, node)
         if fused is not None:
-            return _fused(node, fused)
+            return _fused(node, fused, generator.checked.types[node])
     if node.function in LAZY and node.target is not None:
-        return _alternative(node)
+        return _alternative(generator, node)
     return _eager(generator, node)
 
 
-def _fused(node: Call, run: Run) -> CodeSteps:
+def _fused(node: Call, run: Run, certain: Type) -> CodeSteps:
     """Charge for each step of a path that is read in one."""
     operand = yield node.args[0]
-    return Code(run, operand.cost + 1)
+    return Code(run, operand.cost + 1, certain=certain)
 
 
 def _logic(node: Call) -> CodeSteps:
@@ -84,14 +86,14 @@ def _logic(node: Call) -> CodeSteps:
             raise error
         return not decisive
 
-    return Code(run, first.cost)
+    return Code(run, first.cost, certain=BOOL)
 
 
 def _choice(generator: Generator, node: Call) -> CodeSteps:
     condition, one, other = yield from each(node.args)
     test = condition.run
     yes, no = (
-        code.run if is_path(branch) else passing(code.run, generator.checked.types[branch])
+        code.run if is_path(branch) else passing(code.run, generator.checked, branch)
         for code, branch in zip((one, other), node.args[1:], strict=True)
     )
     yes_cost, no_cost = _branch_cost(one, node.args[1]), _branch_cost(other, node.args[2])
@@ -115,10 +117,10 @@ def _branch_cost(code: Code, node: Node) -> int:
     return max(code.cost - 1, 0) if path else code.cost
 
 
-def _optional_select(node: Call) -> CodeSteps:
+def _optional_select(generator: Generator, node: Call) -> CodeSteps:
     operand, field = node.args
     code = yield operand
-    run, name = code.run, written(field)
+    run, name = qualified(generator.checked, operand, code.run), written(field)
 
     def select(frame: Frame) -> Value:
         found = optional_selected(run(frame), name)
@@ -129,8 +131,9 @@ def _optional_select(node: Call) -> CodeSteps:
     return Code(select, code.cost + relative(operand))
 
 
-def _alternative(node: Call) -> CodeSteps:
+def _alternative(generator: Generator, node: Call) -> CodeSteps:
     """Build `or` and `orValue`: the alternative runs only if the optional is empty."""
+    strict = generator.checked.dialect.alternatives_need_optionals
     optional, alternative = yield from each(operands(node))
     first, second, units = optional.run, alternative.run, alternative.cost
     whole = node.function == "or"
@@ -138,19 +141,18 @@ def _alternative(node: Call) -> CodeSteps:
     def run(frame: Frame) -> Value:
         value = first(frame)
         if type(value) is not Optional:
-            raise no_overload(f"{type_name(value)}.{node.function}")
+            if strict:
+                raise no_overload(f"{type_name(value)}.{node.function}")
+            return value
         if value.present:
             return value if whole else value.value
         frame[BUDGET] -= units
-        other = second(frame)
-        if whole and type(other) is not Optional:
-            raise no_overload(f"optional_type.or({type_name(other)})")
-        return other
+        return second(frame)
 
     return Code(run, optional.cost)
 
 
-def _eager(generator: Generator, node: Call) -> CodeSteps:  # noqa: PLR0911 - one for each way to call
+def _eager(generator: Generator, node: Call) -> CodeSteps:
     nodes = node.args if node in generator.checked.global_calls else operands(node)
     codes = yield from each(nodes)
     overloads = generator.checked.overloads[node]
@@ -164,20 +166,25 @@ def _eager(generator: Generator, node: Call) -> CodeSteps:  # noqa: PLR0911 - on
         _check_index(node, codes[1])
         units += relative(nodes[0]) - isinstance(nodes[1], Name | Select)
     if node.function == "_==_" and isinstance(codes[1].constant, str):
-        return Code(_equals_text(codes[0].run, codes[1].constant), units)
-    kinds = [_certain(generator, arg) for arg in nodes]
+        return Code(_equals_text(codes[0].run, codes[1].constant), units, certain=BOOL)
+    kinds = [code.certain for code in codes]
+    certain = _result(node.function, overloads, kinds)
     runs = [code.run for code in codes]
+    if node.function in INDEXES:
+        runs[0] = qualified(generator.checked, nodes[0], runs[0])
     one = direct(overloads, kinds)
     if one is None and node.function in OPERATORS:
-        return _operator(node.function, overloads, runs, units)
+        return _operator(node.function, overloads, runs, units)._replace(certain=certain)
     if one is None:
-        return Code(_dispatched(node.function, overloads, runs), units)
+        return Code(_dispatched(node.function, overloads, runs), units, certain=certain)
     run = generator.owning(one)
     if isinstance(one.cost, int):
         if len(codes) == 2 and codes[1].is_constant:  # noqa: PLR2004 - such as x > 0
-            return Code(_with_constant(run, runs[0], codes[1].constant), units + one.cost)
-        return Code(_applied(run, runs), units + one.cost)
-    return Code(_metered(run, one.cost, runs), units)
+            run = _with_constant(run, runs[0], codes[1].constant)
+        else:
+            run = _applied(run, runs)
+        return Code(run, units + one.cost, certain=certain)
+    return Code(_metered(run, one.cost, runs), units, certain=certain)
 
 
 def _operator(name: str, overloads: tuple[Overload, ...], runs: list[Run], units: int) -> Code:
@@ -191,13 +198,14 @@ def _operator(name: str, overloads: tuple[Overload, ...], runs: list[Run], units
     return Code(_metered(run, cost, runs), units)
 
 
-def _certain(generator: Generator, node: Node) -> Type | None:
-    """Return the type of an argument; None if null may stand there in spite of it, as after `? :`."""
-    kind = generator.checked.types[node]
-    if not accepts_null(kind) or path_code(generator.checked, node) is not None:
-        return kind
-    overloads = generator.checked.overloads.get(node, ()) if isinstance(node, Call) else ()
-    return kind if overloads and not any(overload.generic for overload in overloads) else None
+def _result(name: str, overloads: tuple[Overload, ...], kinds: list[Type]) -> Type:
+    """Return what is certain of the type of a call's result."""
+    result = overloads[0].result
+    if overloads[0].generic or any(overload.result != result for overload in overloads[1:]):
+        return BOOL if name in DECIDING else DYN
+    if name in OPERATORS and result != BOOL and kinds.count(result) != len(kinds):
+        return DYN
+    return result
 
 
 def _check_index(node: Call, index: Code) -> None:
@@ -279,7 +287,9 @@ def _charged(call: Callable[..., Value], units: Cost) -> Callable[[Frame, list[V
 
 def _dispatched(name: str, overloads: tuple[Overload, ...], runs: list[Run]) -> Run:
     """Return what computes the arguments and then finds the overload for what they turned out to be."""
-    choices = [(admission(one.parameters), _charged(one.run, one.cost)) for one in overloads]
+    choices = [
+        (admission(one.parameters if one.guarded else ()), _charged(one.run, one.cost)) for one in overloads
+    ]
 
     def run(frame: Frame) -> Value:
         values = []

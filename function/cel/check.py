@@ -31,12 +31,24 @@ from function.cel.syntax.nodes import (
     Select,
     dotted,
 )
-from function.cel.types import BOOL, DYN, Substitution, Type, list_of, map_of, optional_of, type_of
+from function.cel.types import (
+    BOOL,
+    DYN,
+    Substitution,
+    Type,
+    equivalent,
+    list_of,
+    map_of,
+    optional_of,
+    type_of,
+    wrapper_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from function.cel.declarations import Overload
+    from function.cel.dialects import Dialect
     from function.cel.environment import Environment
 
 
@@ -46,6 +58,7 @@ class Checked:
 
     root: Node
     environment: Environment
+    dialect: Dialect
     types: dict[Node, Type]
     overloads: dict[Call, tuple[Overload, ...]]
     variables: dict[Name, Variable]
@@ -55,13 +68,14 @@ class Checked:
     size: int = FIRST_SLOT
 
 
-def check(root: Node, environment: Environment) -> Checked:
+def check(root: Node, environment: Environment, dialect: Dialect) -> Checked:
     """Check an expression whose result must be a bool. Raises Mistake."""
-    checker = Checker(root, environment)
+    checker = Checker(root, environment, dialect)
     scope = {environment.variable: Variable(environment.type, SUBJECT)}
     result = checker.final(descend(checker.note, (root, scope)))
     checker.finish()
-    if result not in (BOOL, DYN):
+    accepted = (BOOL, DYN, wrapper_of(BOOL)) if dialect.wrapper_results else (BOOL, DYN)
+    if result not in accepted:
         raise Mistake(f"must evaluate to bool or the unknown type, not {result}", root.span.start)
     return checker.checked
 
@@ -69,14 +83,18 @@ def check(root: Node, environment: Environment) -> Checked:
 class Checker:
     """One check of one expression: what is known so far."""
 
-    def __init__(self, root: Node, environment: Environment) -> None:
-        self.checked = Checked(root, environment, {}, {}, {}, {}, {}, set())
+    def __init__(self, root: Node, environment: Environment, dialect: Dialect) -> None:
+        self.checked = Checked(root, environment, dialect, {}, {}, {}, {}, {}, set())
+        self.functions = dialect.functions
         self.substitution = Substitution()
         self.resolve = self.substitution.resolve
         self.final = self.substitution.final
         self.unify = self.substitution.unify
+        self.substitute = self.substitution.substitute
         self.alike: list[list[tuple[Type, int]]] = []
         self.in_format = 0
+        self.read: list[tuple[Type, str, int]] = []
+        """Names that a macro reads itself, whatever its arguments say: their types and where they stand."""
 
     def rule(self, wanted: Place) -> Type | TypeSteps:
         """Return the type of a node, or the steps to it."""
@@ -96,11 +114,24 @@ class Checker:
         kinds = self.checked.types
         for node, kind in kinds.items():
             kinds[node] = self.final(kind, settled)
+        self.refuse_bound_types()
         for (first, _), *others in self.alike:
             wanted = self.final(first, settled)
             for kind, at in others:
-                if self.final(kind, settled) != wanted:
+                if not equivalent(self.final(kind, settled), wanted):
                     raise Mistake(f"expected type '{wanted}' but found '{self.final(kind)}'", at)
+
+    def refuse_bound_types(self) -> None:
+        """Refuse names that stand for a type: cel-go takes them for names of types, not of variables."""
+        for kind, name, at in self.read:
+            if self.final(kind).name == "type" and name not in TYPE_IDENTIFIERS:
+                raise Mistake(f"reference to undefined type: {name}", at)
+        for node in [node for node in self.checked.variables if self.checked.types[node].name == "type"]:
+            name = node.name.removeprefix(".")
+            if name not in TYPE_IDENTIFIERS:
+                raise Mistake(f"reference to undefined type: {name}", node.span.at)
+            del self.checked.variables[node]
+            self.checked.type_values[node] = name
 
     def slot(self) -> int:
         """Return a slot for a new name."""
@@ -113,11 +144,20 @@ class Checker:
 
     def name(self, node: Name, scope: Scope) -> Type:
         """Return the type of a name: a variable's, or of a type's name."""
-        variable = scope.get(node.name.removeprefix("."))
+        variable = self.variable(node.name, scope)
         if variable is not None:
             self.checked.variables[node] = variable
             return variable.type
         return self.type_value(node, node.name.removeprefix("."))
+
+    def variable(self, name: str, scope: Scope) -> Variable | None:
+        """Return what a name stands for, with or without its leading dot; None if it is no variable."""
+        if not name.startswith("."):
+            return scope.get(name)
+        if not self.checked.dialect.rooted_names_are_global:
+            return scope.get(name[1:])
+        environment = self.checked.environment
+        return Variable(environment.type, SUBJECT) if name[1:] == environment.variable else None
 
     def type_value(self, node: Name | Select, name: str) -> Type:
         """Return the type of a name that stands for a type."""
@@ -132,7 +172,7 @@ class Checker:
         if name in TYPE_IDENTIFIERS:
             return self.type_value(node, str(name))
         found = self.field((yield node.operand, scope), node.field, node.span.at)
-        return BOOL if node.test else found
+        return BOOL if node.test else self.substitute(found)
 
     def qualified(self, node: Node, scope: Scope) -> str | None:
         """Return the dotted name of a node that no variable in scope begins."""
@@ -189,11 +229,10 @@ class Checker:
         if not optional:
             return kind
         kind = self.resolve(kind)
-        if kind.name == "optional":
-            return kind.args[0]
-        if kind.name != "dyn":
-            raise Mistake(f"expected type 'optional_type({kind})' but found '{kind}'", node.span.at)
-        return kind
+        if kind.name != "optional":
+            shown = self.final(kind)
+            raise Mistake(f"expected type 'optional_type({shown})' but found '{shown}'", node.span.at)
+        return kind.args[0]
 
     def same_types(self, kinds: list[tuple[Type, int]]) -> None:
         """Note that these must turn out to be of one type, unless they are the arguments of format."""
@@ -235,9 +274,11 @@ class Checker:
     def bind(self, node: Bind, scope: Scope) -> TypeSteps:
         """Return the type of cel.bind."""
         kind = yield node.value, scope
+        self.read.append((kind, node.name, node.span.at))
         slot = self.slot()
         self.checked.slots[node] = (slot,)
-        return (yield node.body, {**scope, node.name: Variable(kind, slot, lazy=True)})
+        body = yield node.body, {**scope, node.name: Variable(kind, slot, lazy=True)}
+        return self.substitute(body)
 
     def optional_map(self, node: OptionalMap, scope: Scope) -> TypeSteps:
         """Return the type of optMap or optFlatMap."""
@@ -245,14 +286,15 @@ class Checker:
         given = yield node.optional, scope
         if not self.unify((given, optional_of(value))):
             raise mismatch(self, "hasValue", [given], node.span.at, member=True)
+        self.read.append((value, node.name, node.span.at))
         slot = self.slot()
         self.checked.slots[node] = (slot,)
         body = yield node.body, {**scope, node.name: Variable(value, slot)}
         if not node.flat:
-            return optional_of(body)
+            return optional_of(self.substitute(body))
         if not self.unify((body, optional_of(self.substitution.variable()))):
             raise Mistake(f"optFlatMap needs an optional, not '{self.final(body)}'", node.body.span.at)
-        return body
+        return self.substitute(body)
 
 
 RULES: Mapping[type, Callable[[Checker, Any, Scope], Type | TypeSteps]] = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.cel.errors import Mistake
-from function.cel.library import FUNCTIONS
 from function.cel.syntax.descent import each
 from function.cel.syntax.nodes import written
 from function.cel.types import BOOL, DYN, Type
@@ -22,7 +21,8 @@ def call_type(checker: Checker, node: Call, scope: Scope) -> TypeSteps:
     if node.function == "_?._":
         operand, field = node.args
         yield field, scope
-        return checker.field((yield operand, scope), written(field), node.span.at, optional=True)
+        found = checker.field((yield operand, scope), written(field), node.span.at, optional=True)
+        return checker.substitute(found)
     exempt = node.function == "format"
     checker.in_format += exempt
     found = yield from _known_call(checker, node, scope)
@@ -46,7 +46,7 @@ def _function(checker: Checker, node: Call, scope: Scope) -> tuple[str, Node | N
     """Return the function a call means: `sets.contains(...)` is one name, not a method."""
     if node.target is not None:
         prefix = checker.qualified(node.target, scope)
-        if prefix is not None and f"{prefix}.{node.function}" in FUNCTIONS:
+        if prefix is not None and f"{prefix}.{node.function}" in checker.functions:
             checker.checked.global_calls.add(node)
             return f"{prefix}.{node.function}", None
     return node.function, node.target
@@ -63,11 +63,11 @@ def _choice(checker: Checker, node: Call, kinds: list[Type]) -> Type:
     condition, one, other = kinds
     if not checker.unify((condition, BOOL), (one, result), (other, result)):
         raise mismatch(checker, "_?_:_", kinds, node.span.at, member=False)
-    return checker.resolve(result)
+    return checker.substitute(result)
 
 
 def _overloaded(checker: Checker, node: Call, function: str, kinds: list[Type], *, member: bool) -> Type:
-    declared = FUNCTIONS.get(function)
+    declared = checker.functions.get(function)
     if declared is None:
         raise Mistake(f"undeclared reference to '{function}' (in container '')", node.span.at)
     matching = []
@@ -78,7 +78,7 @@ def _overloaded(checker: Checker, node: Call, function: str, kinds: list[Type], 
         parameters, made = _instance(checker, overload)
         if checker.unify(*zip(kinds, parameters, strict=True)):
             matching.append(overload)
-            found = checker.resolve(made)
+            found = checker.substitute(made) if overload.generic else made
             result = found if result is None or result == found else DYN
     if result is None:
         raise mismatch(checker, function, kinds, node.span.at, member=member)

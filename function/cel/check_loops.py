@@ -7,7 +7,21 @@ from typing import TYPE_CHECKING
 from function.cel.errors import Mistake
 from function.cel.scope import Variable
 from function.cel.syntax.descent import each
-from function.cel.types import BOOL, DYN, INT, Type, list_of, map_of
+from function.cel.syntax.macros import READ
+from function.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    STRING,
+    TIMESTAMP,
+    UINT,
+    Type,
+    list_of,
+    map_of,
+)
 
 if TYPE_CHECKING:
     from function.cel.check import Checker
@@ -15,13 +29,16 @@ if TYPE_CHECKING:
     from function.cel.syntax.nodes import Loop
 
 PREDICATES = frozenset({"all", "exists", "exists_one"})
-SORTABLE = frozenset({"int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes", "dyn"})
+SORTABLE = (INT, UINT, DOUBLE, BOOL, DURATION, TIMESTAMP, STRING, BYTES)
+"""Types of keys that sortBy takes, in the order of cel-go's overloads."""
 
 
 def loop_type(checker: Checker, node: Loop, scope: Scope) -> TypeSteps:
     """Return the type of a comprehension. Raises Mistake."""
-    over = checker.resolve((yield node.range, scope))
+    over = checker.substitute((yield node.range, scope))
     kinds = _names(checker, node, over)
+    if node.kind in READ:
+        checker.read.append((kinds[0], node.names[0], node.span.at))
     slots = tuple(checker.slot() for _ in node.names)
     checker.checked.slots[node] = slots
     inner = dict(scope)
@@ -56,24 +73,31 @@ def _result(checker: Checker, node: Loop, over: Type, names: tuple[Type, ...], s
         return BOOL
     if node.kind == "filter":
         checker.boolean(steps[0], node.steps[0])
-        return list_of(names[0])
+        return list_of(checker.substitute(names[0]))
     if node.kind == "sortBy":
         return _sorted(checker, node, over, steps[0])
     if len(steps) > 1:
         checker.boolean(steps[0], node.steps[0])
     if node.kind == "transformMap":
-        return map_of(names[0], steps[-1])
+        return map_of(names[0], checker.substitute(steps[-1]))
     if node.kind == "transformMapEntry":
         return _entries(checker, node, steps[-1])
-    return list_of(steps[-1])
+    return list_of(checker.substitute(steps[-1]))
 
 
 def _sorted(checker: Checker, node: Loop, over: Type, key: Type) -> Type:
-    if over.name not in ("list", "dyn"):
-        raise Mistake(f"sortBy needs a list, not '{checker.final(over)}'", node.range.span.at)
-    if checker.final(key).name not in SORTABLE:
-        raise Mistake(f"sortBy cannot order '{checker.final(key)}'", node.steps[0].span.at)
-    return list_of(DYN) if over.name == "dyn" else over
+    """Return the type of sortBy, of which cel-go has an overload for each type of key."""
+    result: Type | None = None
+    for sortable in SORTABLE:
+        element = checker.substitution.variable()
+        if checker.unify((over, list_of(element)), (key, sortable)):
+            found = list_of(checker.substitute(element))
+            result = found if result is None or result == found else DYN
+    if result is None:
+        given, by = checker.final(over), checker.final(key)
+        culprit = node.steps[0] if given.name in ("list", "dyn") else node.range
+        raise Mistake(f"sortBy cannot sort a {given} by a {by}", culprit.span.at)
+    return result
 
 
 def _entries(checker: Checker, node: Loop, entry: Type) -> Type:
@@ -81,4 +105,4 @@ def _entries(checker: Checker, node: Loop, entry: Type) -> Type:
     if not checker.unify((entry, made)):
         found = checker.final(entry)
         raise Mistake(f"transformMapEntry needs a map of one entry, not '{found}'", node.steps[-1].span.at)
-    return checker.resolve(made)
+    return checker.substitute(made)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, TypeAlias
 
 from function.cel.syntax.nodes import Call, Name, Node, Select
+from function.cel.types import DYN, Type
 from function.cel.values import Value
 
 Frame: TypeAlias = list[Value]
@@ -15,11 +16,17 @@ UNKNOWN: Any = object()
 
 
 class Code(NamedTuple):
-    """What a node compiles to: what runs, what it surely costs, its value if that is known."""
+    """What a node compiles to: what runs, what it surely costs, its value if that is known.
+
+    `certain` is the type that the value surely has, dyn where nothing is sure. The check alone makes no type
+    certain: it lets the first overload of cel-go bind a parameter that nothing else binds, whatever the value
+    is, and lets null pass for many types.
+    """
 
     run: Run
     cost: int = 0
     constant: Value = UNKNOWN
+    certain: Type = DYN
 
     @property
     def is_constant(self) -> bool:
@@ -30,9 +37,9 @@ class Code(NamedTuple):
 CodeSteps: TypeAlias = Generator[Node, Code, Code]
 
 
-def constant(value: Value) -> Code:
+def constant(value: Value, certain: Type = DYN) -> Code:
     """Return the code of a known value."""
-    return Code(lambda _frame: value, 0, value)
+    return Code(lambda _frame: value, 0, value, certain)
 
 
 def is_path(node: Node) -> bool:

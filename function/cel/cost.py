@@ -44,7 +44,7 @@ def size(value: Value) -> int:
     if kind is str or kind is bytes or kind is list or kind is Map:
         return len(value)
     if kind is Optional and value.present:
-        return size(value.value)
+        return size(value.unread)
     return 1
 
 
@@ -79,7 +79,7 @@ def weight(value: Value) -> int:
     while todo:
         inner = todo.pop()
         if type(inner) is Optional:
-            todo.append(inner.value)
+            todo.append(inner.unread)
         elif type(inner) is list or type(inner) is Map:
             count += 1 + len(inner)
             if count * MET > LIMIT:
@@ -108,6 +108,11 @@ def search(_result: Value, value: Value, container: Value) -> int:
 def found(_result: Value, value: Value, wanted: Value) -> int:
     """Cost of `includes`: one, and what nests in a list."""
     return 1 + (excess(weight(value), MET) if type(wanted) in NESTING else 0)
+
+
+def searched(_result: Value, value: Value, wanted: Value) -> int:
+    """Cost of `includes` from Kubernetes 1.37 on: every element of a list."""
+    return traverse(value) + (excess(weight(value), MET) if type(wanted) in NESTING else 0)
 
 
 def product(_result: Value, text: Value, part: Value) -> int:
@@ -156,7 +161,7 @@ def sorting(values: list[Value]) -> int:
 
 def pairwise(_result: Value, values: list[Value]) -> int:
     """Cost of sorting, as the cost of a call."""
-    return sorting(values)
+    return sorting(values) if type(values) is list else 1
 
 
 def traverse(value: Value) -> int:
@@ -211,5 +216,11 @@ def looked(_result: Value, value: Value, container: Value) -> int:
     return 1 + excess(search(None, value, container))
 
 
-AFTER = frozenset({allocate})
+def flattened(result: Value, values: Value, levels: int = 1) -> int:
+    """Cost of flattening: the elements for each level, and what comes out of it if that is much more."""
+    before = size(values)
+    return 1 + CREATE_LIST + before * levels + excess(len(result) - before)
+
+
+AFTER = frozenset({allocate, flattened})
 """Costs that only the result tells; every other is charged before the work is done."""

@@ -8,7 +8,7 @@ returns it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -48,6 +48,8 @@ class Overload:
     cost: Cost
     since: str
     generic: bool
+    guarded: bool = True
+    """Whether cel-go looks at the values' types before it runs it; else it does so itself."""
 
 
 def function(
@@ -58,17 +60,24 @@ def function(
 
 
 def method(
-    name: str, signature: str, run: Callable[..., Value], *, cost: Cost = 1, since: str = ALWAYS
+    name: str,
+    signature: str,
+    run: Callable[..., Value],
+    *,
+    cost: Cost = 1,
+    since: str = ALWAYS,
+    guarded: bool = True,
 ) -> Overload:
     """Declare `receiver.name(arguments)`; the receiver is the first of the signature."""
-    return _overload(name, signature, run, cost, since, member=True)
+    return replace(_overload(name, signature, run, cost, since, member=True), guarded=guarded)
 
 
 def both(
-    name: str, signature: str, run: Callable[..., Value], *, cost: Cost = 1
+    name: str, signature: str, run: Callable[..., Value], *, cost: Cost = 1, guarded: bool = True
 ) -> tuple[Overload, Overload]:
     """Declare a function that can be called in either style."""
-    return function(name, signature, run, cost=cost), method(name, signature, run, cost=cost)
+    declared = method(name, signature, run, cost=cost, guarded=guarded)
+    return replace(declared, member=False), declared
 
 
 def _overload(

@@ -43,6 +43,10 @@ class CostExceeded(Exception):
     """The evaluation did more work than Kubernetes allows. Nothing absorbs it."""
 
 
+class Aborted(Exception):
+    """Go's code fails as a whole, which is an error of the evaluation that nothing absorbs."""
+
+
 def no_overload(what: str = "") -> EvaluationError:
     """Return the error of an operation that does not exist for the types it met."""
     return EvaluationError(f"no such overload: {what}" if what else "no such overload")

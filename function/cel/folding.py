@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.cel.code import Code, Frame, Run, constant
-from function.cel.errors import EvaluationError, Mistake
+from function.cel.errors import Aborted, EvaluationError, Mistake
 from function.cel.library.regex import compiled
 from function.cel.library.text_format import check_template
 from function.cel.operators import contains
 from function.cel.runtime import admission
-from function.cel.syntax.nodes import ListLiteral
+from function.cel.syntax.nodes import ListLiteral, Literal
+from function.cel.types import BOOL
 from function.cel.values import UInt, Value, type_name
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ def folded(
         return _literal(generator, overloads, codes)
     if name == "@in" and type(codes[1].constant) is list:
         return _membership(codes[0], codes[1].constant)
-    if name == "format" and codes[0].is_constant:
-        _check_format(generator, node, codes[0].constant)
+    if name == "format":
+        _check_format(generator, node)
     if name in PATTERNS and len(codes) > 1 and codes[1].is_constant:
         _check_pattern(node, codes[1].constant)
     return None
@@ -69,17 +70,17 @@ def _literal(generator: Generator, overloads: tuple[Overload, ...], codes: list[
         return None
     units = overload.cost if isinstance(overload.cost, int) else overload.cost(value, *values)
     if generator.forms and overload.name == "quantity":
-        return Code(lambda _frame: value.own(), units)
-    return Code(lambda _frame: value, units)
+        return Code(lambda _frame: value.own(), units, certain=overload.result)
+    return Code(lambda _frame: value, units, certain=overload.result)
 
 
 def _membership(code: Code, elements: list[Value]) -> Code | None:
     """Settle `x in [literals]`: cel-go makes a set of the literals, and does not even look at x for none."""
     if not elements:
-        return constant(value=False)
+        return constant(value=False, certain=BOOL)
     if not all(type(element) in _SETTABLE for element in elements):
         return None
-    return Code(_member(code.run, elements), code.cost)
+    return Code(_member(code.run, elements), code.cost, certain=BOOL)
 
 
 def _member(run: Run, elements: list[Value]) -> Run:
@@ -90,21 +91,21 @@ def _member(run: Run, elements: list[Value]) -> Run:
         if type(value) is str:
             return value in texts
         if type_name(value) in _UNHASHABLE:
-            raise EvaluationError(f"a {type_name(value)} cannot be looked up in a list of literals")
+            raise Aborted(f"a {type_name(value)} cannot be looked up in a list of literals")
         return contains(value, elements)
 
     return test
 
 
-def _check_format(generator: Generator, node: Call, template: Value) -> None:
-    """Check a literal template against the types of literal arguments."""
-    (given,) = node.args
-    if type(template) is not str:
+def _check_format(generator: Generator, node: Call) -> None:
+    """Check a literal template against the types of arguments that are written out. Raises Mistake."""
+    given = node.args[-1]
+    if not isinstance(node.target, Literal) or not isinstance(given, ListLiteral):
         return
-    if not isinstance(given, ListLiteral) or any(item.optional for item in given.items):
+    if type(node.target.value) is not str:
         return
     try:
-        check_template(template, [generator.checked.types[item.value].name for item in given.items])
+        check_template(node.target.value, given, generator.checked.types)
     except EvaluationError as error:
         raise Mistake(str(error), given.span.at) from None
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from function.cel.calls import call_code
 from function.cel.code import Code, CodeSteps, Frame, Run, constant, relative
 from function.cel.cost import CREATE_LIST, CREATE_MAP, CREATE_MESSAGE
-from function.cel.errors import EvaluationError, no_overload
+from function.cel.errors import Aborted, EvaluationError, no_overload
 from function.cel.generate_loops import loop_code, optional_map_code
 from function.cel.messages import MESSAGES
-from function.cel.passing import passing
+from function.cel.passing import passing, qualified
 from function.cel.paths import path_code, present, selected
-from function.cel.scope import BUDGET
+from function.cel.scope import BUDGET, SUBJECT
 from function.cel.syntax.descent import descend, each
 from function.cel.syntax.nodes import (
     Bind,
@@ -33,6 +33,7 @@ from function.cel.syntax.nodes import (
     OptionalMap,
     Select,
 )
+from function.cel.types import BOOL, DYN, list_of
 from function.cel.values import Map, Optional, TypeValue, Value, normal_key
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Generator:
 
     def literal(self, node: Literal) -> Code:
         """Return the code of a literal."""
-        return constant(node.value)
+        return constant(node.value, node.type)
 
     def name(self, node: Name) -> Code:
         """Return the code of a name: a type, or a variable's slot."""
@@ -75,20 +76,24 @@ class Generator:
             return constant(TypeValue(self.checked.type_values[node]))
         variable = self.checked.variables[node]
         slot = variable.slot
+        if slot == SUBJECT:
+            return Code(lambda frame: frame[SUBJECT].whole, 1)
         run = _lazy(slot) if variable.lazy else (lambda frame: frame[slot])
-        return Code(passing(run, self.checked.types[node]), 1)
+        return Code(passing(run, self.checked, node), 1)
 
     def select(self, node: Select) -> CodeSteps:
         """Return the code of a selection, or of has()."""
         if node in self.checked.type_values:
             return constant(TypeValue(self.checked.type_values[node]))
         operand, field = (yield node.operand), node.field
-        run, units = operand.run, operand.cost + relative(node.operand)
+        run, units = qualified(self.checked, node.operand, operand.run), operand.cost + relative(node.operand)
         if node.test:
-            return Code(lambda frame: present(run(frame), field), units)
+            return Code(lambda frame: present(run(frame), field), units, certain=BOOL)
         fused = path_code(self.checked, node)
         if fused is not None:
-            return Code(fused, units + 1)
+            return Code(fused, units + 1, certain=self.checked.types[node])
+        if self.checked.types[node.operand] == self.checked.environment.type:
+            return Code(lambda frame: frame[SUBJECT].fields[field], units + 1)
         return Code(lambda frame: selected(run(frame), field), units + 1)
 
     def call(self, node: Call) -> Code | CodeSteps:
@@ -187,14 +192,15 @@ def _lazy(slot: int) -> Run:
 
 
 def _plain_list(codes: list[Code]) -> Code:
+    kinds = {code.certain for code in codes}
+    certain = list_of(kinds.pop() if len(kinds) == 1 else DYN)
     if all(code.is_constant for code in codes):
-        known = [code.constant for code in codes]
-        return Code(lambda _frame: known, 0, known)
+        return constant([code.constant for code in codes], certain)
     runs = [code.run for code in codes]
     units = CREATE_LIST + sum(code.cost for code in codes)
     if len(runs) == 1:
         only = runs[0]
-        return Code(lambda frame: [only(frame)], units)
+        return Code(lambda frame: [only(frame)], units, certain=certain)
 
     def run(frame: Frame) -> Value:
         made = []
@@ -202,7 +208,7 @@ def _plain_list(codes: list[Code]) -> Code:
             made.append(part(frame))  # noqa: PERF401 - a comprehension would be one more frame
         return made
 
-    return Code(run, units)
+    return Code(run, units, certain=certain)
 
 
 def _optional(value: Value) -> Optional:
@@ -212,10 +218,10 @@ def _optional(value: Value) -> Optional:
 
 
 def _constant_map(run: Run) -> Code:
-    """Build the map now; one with a repeated key stays a runtime error."""
+    """Build the map now; one with a key that cannot be looked up stays a runtime error."""
     try:
         return constant(run([]))
-    except EvaluationError:
+    except Aborted:
         return Code(run)
 
 
@@ -224,13 +230,12 @@ def _map_of(entries: list[tuple[Run, Run, bool]]) -> Run:
         made: dict[Value, tuple[Value, Value]] = {}
         for key_run, value_run, mark in entries:
             key, value = key_run(frame), value_run(frame)
+            normal = normal_key(key)
             if mark:
                 if not _optional(value).present:
+                    made.pop(normal, None)
                     continue
                 value = value.value
-            normal = normal_key(key)
-            if normal in made:
-                raise EvaluationError(f"Failed with repeated key: {key}")
             made[normal] = (key, value)
         return Map(made)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from function.cel.check_loops import PREDICATES
 from function.cel.code import Code, CodeSteps, Frame, Run
 from function.cel.cost import CREATE_LIST, absorbed, sorting, spend
 from function.cel.errors import CostExceeded, EvaluationError, no_overload
@@ -11,6 +12,7 @@ from function.cel.library.lists import sorted_by
 from function.cel.passing import passed
 from function.cel.scope import BUDGET, WORK
 from function.cel.syntax.descent import each
+from function.cel.types import BOOL, DYN
 from function.cel.values import NONE, Map, Optional, Value, normal_key, type_name
 
 if TYPE_CHECKING:
@@ -32,7 +34,9 @@ def loop_code(generator: Generator, node: Loop) -> CodeSteps:
     """Return the code of a comprehension."""
     over, *steps = yield from each((node.range, *node.steps))
     walker = _walker(over.run, generator.checked.slots[node])
-    return Code(BUILDERS[node.kind](walker, steps), over.cost)
+    return Code(
+        BUILDERS[node.kind](walker, steps), over.cost, certain=BOOL if node.kind in PREDICATES else DYN
+    )
 
 
 def _walker(over: Run, slots: tuple[int, ...]) -> Walker:
@@ -178,7 +182,7 @@ def _transform_map(walker: Walker, steps: list[Code]) -> Run:
             frame[BUDGET] -= asking
             if test is None or _bool(test(frame)):
                 frame[BUDGET] -= units
-                made[normal_key(key)] = (key, make(frame))
+                _insert(made, Map({normal_key(key): (key, make(frame))}))
         frame[BUDGET] -= RESULT
         return Map(made)
 
@@ -206,7 +210,7 @@ def _insert(made: dict[Value, tuple[Value, Value]], entries: Value) -> None:
     if type(entries) is not Map:
         raise no_overload(f"{type_name(entries)} is not a map of one entry")
     for normal, entry in entries.entries.items():
-        if normal in made:
+        if Map(made).held(entry[0]) is not None:
             raise EvaluationError(f"insert failed: key {entry[0]} already exists")
         made[normal] = entry
 
@@ -245,7 +249,7 @@ def optional_map_code(generator: Generator, node: OptionalMap) -> CodeSteps:
     optional, body = yield from each((node.optional, node.body))
     given, make, units = optional.run, body.run, body.cost
     (slot,) = generator.checked.slots[node]
-    flat = node.flat
+    flat, keeps = node.flat, generator.checked.dialect.optionals_keep_values
 
     def run(frame: Frame) -> Value:
         value = given(frame)
@@ -256,8 +260,8 @@ def optional_map_code(generator: Generator, node: OptionalMap) -> CodeSteps:
         frame[slot] = value.value
         frame[BUDGET] -= units
         made = make(frame)
-        if flat and type(made) is not Optional:
-            raise no_overload(f"optFlatMap to {type_name(made)}")
-        return passed(made if flat else Optional(made))
+        if not flat:
+            made = Optional(made)
+        return made if keeps else passed(made)
 
     return Code(run, optional.cost)

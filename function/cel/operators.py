@@ -12,7 +12,6 @@ from function.cel.values import (
     TypeValue,
     UInt,
     Value,
-    normal_key,
     type_name,
 )
 
@@ -53,6 +52,8 @@ def equal(one: Value, two: Value) -> bool:  # noqa: C901, PLR0911, PLR0912 - one
         return other is Optional and _same_optional(one, two)
     if kind is TypeValue:
         return other is TypeValue and bool(one.name == two.name)
+    if kind is not other:
+        raise no_overload()
     return bool(one.same(two))
 
 
@@ -73,15 +74,17 @@ def _not_unequal(one: Value, two: Value) -> bool:
 def _same_map(one: Map, two: Map) -> bool:
     if len(one.entries) != len(two.entries):
         return False
-    for key, (_, value) in one.entries.items():
-        entry = two.entries.get(key)
-        if entry is None or not _not_unequal(value, entry[1]):
+    for key, value in one.entries.values():
+        own, entry = one.find(key), two.find(key)
+        if entry is None or not _not_unequal(value if own is None else own[1], entry[1]):
             return False
     return True
 
 
 def _same_optional(one: Optional, two: Optional) -> bool:
-    return one.present == two.present and (not one.present or equal(one.value, two.value))
+    if not one.present or not two.present:
+        return one.present == two.present
+    return equal(one.value, two.value)
 
 
 def unequal(one: Value, two: Value) -> bool:
@@ -140,10 +143,7 @@ def contains(value: Value, container: Value) -> bool:
     if kind is list:
         return _in_list(value, container)
     if kind is Map:
-        try:
-            return container.entries.get(normal_key(value)) is not None
-        except EvaluationError:
-            return False
+        return container.held(value) is not None
     raise no_overload(f"in {type_name(container)}")
 
 
@@ -173,9 +173,20 @@ def position(index: Value) -> int:
     raise EvaluationError(f"unsupported index type '{type_name(index)}' in list")
 
 
+KEYS = frozenset({str, int, UInt, float, bool})
+
+
+def _check_key(key: Value) -> None:
+    """Refuse what cel-go has no qualifier for, whatever it stands in front of. Raises EvaluationError."""
+    if type(key) not in KEYS:
+        raise EvaluationError(f"invalid qualifier type: {type_name(key)}")
+
+
 def element(container: Value, key: Value) -> Value:
     """Return `container[key]`."""
     kind = type(container)
+    if kind is not Optional:
+        _check_key(key)
     if kind is Map:
         entry = container.find(key)
         if entry is None:
@@ -196,10 +207,11 @@ def optional_element(container: Value, key: Value) -> Optional:
     kind = type(container)
     if kind is Optional:
         return optional_element(container.value, key) if container.present else NONE
+    _check_key(key)
     if kind is Map:
         entry = container.find(key)
         return NONE if entry is None else Optional(entry[1])
     if kind is list:
         at = position(key)
         return Optional(container[at]) if 0 <= at < len(container) else NONE
-    raise no_overload(f"{type_name(container)}[?{type_name(key)}]")
+    return NONE

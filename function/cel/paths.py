@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from function.cel.errors import EvaluationError, no_overload
 from function.cel.scope import SUBJECT
-from function.cel.subject import Subject
 from function.cel.syntax.nodes import Call, Literal, Name, Node, Select
 from function.cel.values import NONE, Map, Optional, Value, type_name
 
@@ -54,14 +53,10 @@ def selected(operand: Value, field: str) -> Value:
     """Return `operand.field`."""
     kind = type(operand)
     if kind is Map:
-        entry = operand.entries.get(field)
+        entry = operand.find(field)
         if entry is not None:
             return entry[1]
-        if operand.default is not None:
-            return operand.default
         raise EvaluationError(f"no such key: {field}")
-    if kind is Subject:
-        return operand.fields[field]
     if kind is Optional:
         return optional_selected(operand, field)
     raise no_overload(f"{type_name(operand)} has no fields, so no {field}")
@@ -75,16 +70,18 @@ def optional_selected(operand: Value, field: str) -> Optional:
     if kind is Map:
         entry = operand.find(field)
         return NONE if entry is None else Optional(entry[1])
-    return Optional(operand.fields[field]) if kind is Subject else NONE
+    if kind is list:
+        raise EvaluationError("unsupported index type 'string' in list")
+    return NONE
 
 
 def present(operand: Value, field: str) -> bool:
     """Return `has(operand.field)`."""
     kind = type(operand)
     if kind is Map:
-        return operand.default is not None or field in operand.entries
+        return operand.find(field) is not None
     if kind is Optional:
         return bool(operand.present) and present(operand.value, field)
     if kind is list:
         raise EvaluationError("unsupported index type 'string' in list")
-    return kind is Subject
+    return False

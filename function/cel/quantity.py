@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from function.cel.errors import EvaluationError, no_overload
 from function.cel.values import INT64_MAX, INT64_MIN, Value, is_int64
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
 
 DECIMAL = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
@@ -22,6 +26,8 @@ MAX_EXPONENT = 5000
 MAX_LENGTH = 4000
 """In characters: Python refuses to read much longer numbers."""
 MAX_POWER = 18
+MAX_POWER_OF_TEN, MIN_POWER_OF_TEN = 308, -323
+"""Of a float."""
 DIGITS = 18
 """Digits that surely fit in the int64 form."""
 
@@ -74,9 +80,13 @@ class Quantity:
 
     def same(self, other: Value) -> bool:
         """Whether the values are equal, whatever their forms. A computed right side has no equality."""
-        if type(other) is not Quantity or other.computed:
+        if other.computed:
             raise no_overload()
         return self.order(other) == 0
+
+    def lookup_key(self) -> Hashable:
+        """Return what finds it in a map: nothing, for Go knows it by its address, new with each call."""
+        return object()
 
     def integer(self) -> int | None:
         """Return the value if the int64 form holds it as an integer."""
@@ -99,10 +109,14 @@ class Quantity:
             base = float(number)
         except OverflowError:
             base = float("inf") if number > 0 else float("-inf")
-        return base * float(f"1e{power}") if power else base
+        return base * _power_of_ten(power) if power else base
 
-    def plus(self, other: Quantity, sign: int) -> Quantity:
-        """Return this plus `sign` times the other."""
+    def plus(self, other: Quantity, sign: int, *, shares: bool) -> Quantity:
+        """Return this plus `sign` times the other.
+
+        Up to Kubernetes 1.36 the sum `shares` the receiver's decimal digits, a fault of it: adding
+        to a quantity changes it.
+        """
         if self.small and other.small:
             total = _small_sum(self.cell, other.cell, sign)
             if total is not None:
@@ -110,10 +124,18 @@ class Quantity:
         (one, power), (two, other_power) = self.cell, other.cell
         lowest = min(power, other_power)
         total = [one * 10 ** (power - lowest) + sign * two * 10 ** (other_power - lowest), lowest]
-        if self.owned and not self.small:  # Kubernetes up to 1.36 adds into the receiver's own decimal.
+        if shares and self.owned and not self.small:
             self.cell[:] = total
             total = self.cell
         return Quantity(total, small=False, computed=True, owned=True)
+
+
+def _power_of_ten(power: int) -> float:
+    """Return the power of ten as Go multiplies it from two tables, which is not always the nearest float."""
+    high, low = divmod(abs(power), 32)
+    if power >= 0:
+        return float(f"1e{high * 32}") * float(f"1e{low}") if power <= MAX_POWER_OF_TEN else float("inf")
+    return float(f"1e-{high * 32}") / float(f"1e{low}") if power >= MIN_POWER_OF_TEN else 0.0
 
 
 def _small_sum(one: list[int], two: list[int], sign: int) -> list[int] | None:

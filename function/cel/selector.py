@@ -11,7 +11,8 @@ from function.cel import environment
 from function.cel.check import check
 from function.cel.comparisons import Comparison, comparison
 from function.cel.cost import LIMIT, STEPS
-from function.cel.errors import CompileError, CostExceeded, EvaluationError, Mistake
+from function.cel.dialects import DEFAULT, DIALECTS
+from function.cel.errors import Aborted, CompileError, CostExceeded, EvaluationError, Mistake
 from function.cel.estimate import estimate
 from function.cel.generate import Generator
 from function.cel.library.quantities import FORM_MATTERS
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from function.cel.check import Checked
     from function.cel.code import Frame, Run
+    from function.cel.dialects import Dialect
     from function.cel.environment import Environment
     from function.cel.subject import Subject
 
@@ -85,7 +87,7 @@ class Program:
             return TOO_MUCH
         except RecursionError:
             return Outcome("error", "the caller left no room on the stack")
-        except EvaluationError as error:
+        except (EvaluationError, Aborted) as error:
             return TOO_MUCH if frame[BUDGET] < 0 else Outcome("error", str(error))
         if frame[BUDGET] < 0:
             return TOO_MUCH
@@ -100,7 +102,7 @@ class Program:
     def cost(self, subject: Subject) -> int:
         """Return the units that an evaluation costs, also where it ends in an error."""
         frame = self._frame(subject)
-        with suppress(EvaluationError, CostExceeded):
+        with suppress(EvaluationError, Aborted, CostExceeded):
             self._run(frame)
         return LIMIT - int(frame[BUDGET])
 
@@ -172,11 +174,11 @@ def _forms_matter(root: Node) -> bool:
     return False
 
 
-def compiled(source: str, level: Environment) -> Selector:
+def compiled(source: str, level: Environment, dialect: Dialect = DIALECTS[DEFAULT]) -> Selector:
     """Return the selector of a text. Raises CompileError, with the place."""
     try:
-        root = parse(source)
-        return Selector(source, check(root, level), root)
+        root = parse(source, quoted_fields=dialect.quoted_fields)
+        return Selector(source, check(root, level, dialect), root)
     except Mistake as mistake:
         raise CompileError(mistake.message, source, mistake.at) from None
     except RecursionError:
@@ -187,21 +189,25 @@ _short = lru_cache(maxsize=COMPILED)(compiled)
 _long = lru_cache(maxsize=COMPILED_LONG)(compiled)
 
 
-def _kept(source: str, level: Environment) -> Selector:
+def _kept(source: str, level: Environment, release: str) -> Selector:
     """Return what `compiled` does, kept for the next time."""
-    return _short(source, level) if len(source) <= LONG else _long(source, level)
+    dialect = DIALECTS[release]
+    return _short(source, level, dialect) if len(source) <= LONG else _long(source, level, dialect)
 
 
-def compile_device(source: str) -> Selector:
-    """Return the selector of a text over `device`. Raises CompileError, with the place."""
-    return _kept(source, environment.DEVICE)
+def compile_device(source: str, release: str = DEFAULT) -> Selector:
+    """Return the selector of a text over `device`, as a Kubernetes release reads it.
+
+    Raises CompileError, with the place.
+    """
+    return _kept(source, environment.DEVICE, release)
 
 
 def compile_cluster(source: str) -> Selector:
     """Return the selector of a text over `cluster`. Raises CompileError, with the place."""
-    return _kept(source, environment.CLUSTER)
+    return _kept(source, environment.CLUSTER, DEFAULT)
 
 
 def compile_node(source: str) -> Selector:
     """Return the selector of a text over `node`. Raises CompileError, with the place."""
-    return _kept(source, environment.NODE)
+    return _kept(source, environment.NODE, DEFAULT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from function.cel.errors import EvaluationError, no_overload
+from function.cel.errors import EvaluationError
 from function.cel.values import Value, is_uint64
 
 _NUMBER = r"(0|[1-9][0-9]*)"
@@ -37,9 +37,7 @@ class Semver:
 
     def same(self, other: Value) -> bool:
         """Whether the versions have equal precedence."""
-        if type(other) is not Semver:
-            raise no_overload()
-        return self.precedence == other.precedence
+        return bool(self.precedence == other.precedence)
 
 
 @lru_cache(maxsize=4096)

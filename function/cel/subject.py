@@ -23,7 +23,6 @@ class Subject:
     is an error.
     """
 
-    TYPE_NAME = "kubernetes.DRADevice"
     __slots__ = ("content", "digest", "fields", "key", "kind", "problem", "values")
 
     def __init__(
@@ -48,9 +47,10 @@ class Subject:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Subject) and self.key == other.key
 
-    def same(self, other: Value) -> bool:
-        """Whether `other` is this subject: within one evaluation there is only one."""
-        return other is self
+    @property
+    def whole(self) -> Map:
+        """The variable itself: to whoever does not read a field of it, it is a map."""
+        return Map.of(self.fields)
 
     def lacks(self, path: Path) -> EvaluationError:
         """Return the error of reading what is not there, by its name."""
@@ -83,7 +83,7 @@ def _domains(field: str, values: Mapping[Path, Value]) -> Map:
             _, domain, name = path
             found = domains.get(domain)
             if found is None:
-                found = domains[domain] = Map({})
+                found = domains[domain] = Map({}, of_texts=True)
             found.entries[name] = (name, value)
     return Map.of(domains, EMPTY)
 

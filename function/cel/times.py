@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
+from decimal import Decimal
 from typing import NamedTuple
 
 from function.cel.errors import EvaluationError
-from function.cel.values import INT64_MAX, NANO, Duration, Timestamp
+from function.cel.values import NANO, Duration, Timestamp
 
 DAY = 86_400
 HOURS, SIXTY = 24, 60
@@ -20,12 +22,13 @@ _UNITS = {
     "m": 60 * NANO,
     "h": 3600 * NANO,
 }
-_AMOUNT = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
+_AMOUNT = re.compile(r"([0-9]*+)(?:\.([0-9]*+))?+([^.0-9]++)")
 _TIMESTAMP = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
+    r"(\d{4})-(\d\d)-(\d\d)T(\d\d?):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
 )
 _OFFSET = re.compile(r"([+-]?\d{1,9}):([+-]?\d{1,9})", re.ASCII)
-_LONGEST = 64
+_MOST = 2**63
+"""Nanoseconds of the longest duration, which only a negative one may have."""
 _LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
@@ -77,7 +80,7 @@ def date_of(nanos: int, offset: int = 0) -> Date:
 
 def parse_timestamp(text: str) -> Timestamp:
     """Return the timestamp that an RFC 3339 text is. Raises EvaluationError."""
-    match = _TIMESTAMP.fullmatch(text) if len(text) <= _LONGEST else None
+    match = _TIMESTAMP.fullmatch(text)
     if match is None:
         raise EvaluationError(f"{text!r} is not an RFC 3339 timestamp")
     year, month, day, hour, minute, second = map(int, match.groups()[:6])
@@ -87,16 +90,26 @@ def parse_timestamp(text: str) -> Timestamp:
         raise EvaluationError(f"{text!r} is not a time that exists")
     days = days_before(year) + sum(days_in(year, past) for past in range(1, month)) + day - 1
     seconds = days * DAY + hour * 3600 + minute * 60 + second
+    offset = 0
     if match[8]:
-        seconds -= (int(match[9]) * 3600 + int(match[10]) * 60) * (1 if match[8] == "+" else -1)
-    return Timestamp(seconds * NANO + int((match[7] or "")[:9].ljust(9, "0")))
+        hours, minutes = int(match[9]), int(match[10])
+        if hours > HOURS or minutes > SIXTY:  # Go lets 24 hours and 60 minutes pass.
+            raise EvaluationError(f"{text!r} is not in a zone that exists")
+        offset = (hours * 3600 + minutes * 60) * (1 if match[8] == "+" else -1)
+    return Timestamp((seconds - offset) * NANO + int((match[7] or "")[:9].ljust(9, "0")), offset)
 
 
 def format_timestamp(time: Timestamp) -> str:
-    """Return the RFC 3339 text of a timestamp."""
-    date = date_of(time.nanos)
+    """Return the RFC 3339 text of a timestamp, in the zone it was written in."""
+    date = date_of(time.nanos, time.offset)
     day = f"{date.year:04}-{date.month:02}-{date.day:02}"
-    return f"{day}T{date.hour:02}:{date.minute:02}:{date.second:02}{_fraction(time.nanos % NANO)}Z"
+    clock = f"{date.hour:02}:{date.minute:02}:{date.second:02}{_fraction(time.nanos % NANO)}"
+    return f"{day}T{clock}{_zone(time.offset)}"
+
+
+def _zone(offset: int) -> str:
+    minutes = abs(offset) // 60
+    return f"{'-' if offset < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}" if offset else "Z"
 
 
 def _fraction(nanos: int) -> str:
@@ -104,33 +117,59 @@ def _fraction(nanos: int) -> str:
 
 
 def parse_duration(text: str) -> Duration:
-    """Return the duration that a text such as 1h30m is. Raises EvaluationError."""
+    """Return the duration that a text such as 1h30m is, by the rules of Go. Raises EvaluationError."""
     bare = text[1:] if text[:1] in ("+", "-") else text
     nanos = 0 if bare == "0" else _nanos(bare)
-    if nanos is None or nanos > INT64_MAX:
-        raise EvaluationError(f"{text!r} is not a duration")
-    return Duration(-nanos if text[0] == "-" else nanos)
+    negative = text[:1] == "-"
+    if nanos is None or nanos > _MOST - (not negative):
+        raise EvaluationError(f"{text[:80]!r} is not a duration")
+    return Duration(-nanos if negative else nanos)
 
 
 def _nanos(text: str) -> int | None:
-    """Return the sum of amounts with units; None if anything else is in the text."""
+    """Return the sum of amounts with units; None if anything else is in the text, or too much."""
     total = position = 0
-    if not text or len(text) > _LONGEST * 4:
+    if not text:
         return None
     while position < len(text):
         match = _AMOUNT.match(text, position)
-        if match is None or not (match[1] or match[2]):
+        if match is None or not (match[1] or match[2]) or match[3] not in _UNITS:
             return None
-        unit, fraction = _UNITS[match[3]], match[2] or "0"
-        total += int(match[1] or 0) * unit + int(fraction) * unit // 10 ** len(fraction)
+        unit, whole = _UNITS[match[3]], match[1].lstrip("0")
+        if len(whole) > len(str(_MOST)) or int(whole or 0) > _MOST // unit:
+            return None
+        total += int(whole or 0) * unit + _part(match[2] or "", unit)
+        if total > _MOST:
+            return None
         position = match.end()
     return total
 
 
+def _part(fraction: str, unit: int) -> int:
+    """Return the nanoseconds of a fraction of a unit, as Go computes them with doubles."""
+    digits, scale = 0, 1.0
+    for digit in fraction:
+        if digits > (_MOST - 1) // 10 or digits * 10 + int(digit) > _MOST:
+            break
+        digits, scale = digits * 10 + int(digit), scale * 10
+    return int(float(digits) * (unit / scale))
+
+
 def format_duration(duration: Duration) -> str:
-    """Return a duration in seconds, such as 90.5s."""
-    seconds, nanos = divmod(abs(duration.nanos), NANO)
-    return f"{'-' if duration.nanos < 0 else ''}{seconds}{_fraction(nanos)}s"
+    """Return a duration in seconds, such as 90.5s: the shortest text of the double that Go makes of it."""
+    return f"{plain_double(part_of(duration, NANO))}s"
+
+
+def part_of(duration: Duration, unit: int) -> float:
+    """Return how many of a unit a duration is, as the double that Go makes of it."""
+    whole, rest = divmod(abs(duration.nanos), unit)
+    return math.copysign(whole + rest / unit, duration.nanos or 1)
+
+
+def plain_double(number: float) -> str:
+    """Return the shortest text that reads back as the number, without an exponent."""
+    text = f"{Decimal(repr(number)):f}"
+    return text.removesuffix(".0")
 
 
 def zone_offset(zone: str) -> int:

@@ -83,6 +83,7 @@ class Substitution:
 
     def __init__(self) -> None:
         self._bound: dict[Type, Type] = {}
+        self._undo: list[tuple[Type, Type | None]] = []
         self._count = 0
 
     def variable(self) -> Type:
@@ -98,6 +99,15 @@ class Substitution:
                 return kind
             kind = known
         return kind
+
+    def substitute(self, kind: Type) -> Type:
+        """Replace all variables that stand for something, now: what they stand for later changes nothing."""
+        if kind.name[0] == "?":
+            kind = self.resolve(kind)
+        if not kind.args:
+            return kind
+        args = tuple([self.substitute(arg) for arg in kind.args])
+        return kind if args == kind.args else Type(kind.name, args)
 
     def final(self, kind: Type, settled: dict[int, Type] | None = None) -> Type:
         """Replace all variables; what nobody constrained is dyn. `settled` remembers by identity."""
@@ -117,10 +127,14 @@ class Substitution:
 
     def unify(self, *pairs: tuple[Type, Type]) -> bool:
         """Whether every given type may stand where its partner is expected; binds variables if so."""
-        before = self._bound.copy()
+        self._undo.clear()
         for given, expected in pairs:
             if not self._assignable(given, expected):
-                self._bound = before
+                for variable, before in reversed(self._undo):
+                    if before is None:
+                        del self._bound[variable]
+                    else:
+                        self._bound[variable] = before
                 return False
         return True
 
@@ -131,6 +145,10 @@ class Substitution:
         if not self.unify((known, other)):
             return DYN
         return known if _no_more_specific(known, other) else other
+
+    def _set(self, variable: Type, kind: Type) -> None:
+        self._undo.append((variable, self._bound.get(variable)))
+        self._bound[variable] = kind
 
     def _assignable(self, given: Type, expected: Type) -> bool:  # noqa: PLR0911 - cel-go's cases, in its order
         if expected.name[0] == "?":
@@ -157,13 +175,15 @@ class Substitution:
         if known is None:
             if self._occurs(variable, kind):
                 return None
-            self._bound[variable] = kind
+            self._set(variable, kind)
             return True
-        if kind != known and not self._assignable(kind, known):
+        if kind == known:
+            return True
+        if not self._assignable(kind, known):
             return False
         general = kind if _no_more_specific(kind, known) else known
         if not self._occurs(variable, general):
-            self._bound[variable] = general
+            self._set(variable, general)
         return True
 
     def _occurs(self, variable: Type, kind: Type) -> bool:
@@ -179,6 +199,16 @@ class Substitution:
 
 def _unwrapped(kind: Type) -> Type:
     return kind.args[0] if kind.name == "wrapper" else kind
+
+
+def equivalent(one: Type, other: Type) -> bool:
+    """Whether two final types are alike; a wrapper is like what it wraps, as in cel-go."""
+    one, other = _unwrapped(one), _unwrapped(other)
+    return one == other or (
+        one.name == other.name
+        and len(one.args) == len(other.args)
+        and all(map(equivalent, one.args, other.args))
+    )
 
 
 def _no_more_specific(one: Type, other: Type) -> bool:

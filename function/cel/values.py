@@ -6,9 +6,12 @@ built, except what one evaluation owns.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from function.cel.errors import EvaluationError
+from function.cel.errors import Aborted, EvaluationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Value: TypeAlias = Any
 
@@ -47,14 +50,15 @@ class Duration:
 
 
 class Timestamp:
-    """A point in time in nanoseconds since 1970, UTC."""
+    """A point in time in nanoseconds since 1970, and how many seconds east of UTC it was written."""
 
-    __slots__ = ("nanos",)
+    __slots__ = ("nanos", "offset")
 
-    def __init__(self, nanos: int) -> None:
+    def __init__(self, nanos: int, offset: int = 0) -> None:
         if not TIMESTAMP_MIN <= nanos <= TIMESTAMP_MAX:
             raise EvaluationError("timestamp overflow")
         self.nanos = nanos
+        self.offset = offset
 
 
 class TypeValue:
@@ -67,62 +71,110 @@ class TypeValue:
 
 
 class Optional:
-    """A value that may be missing."""
+    """A value that may be missing. One that `fails` is there and is an error to whoever reads it."""
 
-    __slots__ = ("present", "value")
+    __slots__ = ("_value", "fails", "present")
 
-    def __init__(self, value: Value = None, *, present: bool = True) -> None:
+    def __init__(self, value: Value = None, *, present: bool = True, fails: str = "") -> None:
         self.present = present
-        self.value = value
+        self.fails = fails
+        self._value = value
+
+    @property
+    def unread(self) -> Value:
+        """The value for whoever only measures it; None if it is an error."""
+        return self._value
+
+    @property
+    def value(self) -> Value:
+        """The value. Raises EvaluationError if it is an error."""
+        if self.fails:
+            raise EvaluationError(self.fails)
+        return self._value
 
 
 NONE = Optional(present=False)
 
 
-class Opaque(Protocol):
-    """A value of a library type: an address, a URL, a format. It knows its type and its equals."""
-
-    TYPE_NAME: str
-
-    def same(self, other: Value) -> bool:
-        """Whether `other` is the same value. Raises EvaluationError where cel-go has no such overload."""
-
-
 class Map:
-    """A map: normalised key to (key, value). `default` stands for every key that is not there."""
+    """A map: normalised key to (key, value). `default` stands for every key that is not there.
 
-    __slots__ = ("default", "entries")
+    One `of_texts` was made by Go from a map of strings: no other key is ever found in it.
+    """
 
-    def __init__(self, entries: dict[Value, tuple[Value, Value]], default: Value = None) -> None:
+    __slots__ = ("default", "entries", "of_texts")
+
+    def __init__(
+        self, entries: dict[Value, tuple[Value, Value]], default: Value = None, *, of_texts: bool = False
+    ) -> None:
         self.entries = entries
         self.default = default
+        self.of_texts = of_texts
 
     @classmethod
-    def of(cls, pairs: dict[str, Value], default: Value = None) -> Map:
+    def of(cls, pairs: Mapping[str, Value], default: Value = None) -> Map:
         """Return the map of string keys to values."""
-        return cls({key: (key, value) for key, value in pairs.items()}, default)
+        return cls({key: (key, value) for key, value in pairs.items()}, default, of_texts=True)
+
+    def held(self, key: Value) -> tuple[Value, Value] | None:
+        """Return the entry of `key`, or None. Raises Aborted for a key that cannot be looked up."""
+        if type(key) is str:
+            return self.entries.get(key)
+        if self.of_texts or not self.entries:
+            return None
+        entry = self.entries.get(normal_key(key))
+        if entry is None and type(key) in (int, UInt, float):
+            return self._held_number(key)
+        return entry
+
+    def _held_number(self, key: Value) -> tuple[Value, Value] | None:
+        """Look a number up as an int and as a uint, where nothing is lost by it."""
+        if type(key) is float and not key.is_integer():
+            return None
+        number = int(key)
+        found = self.entries.get(number) if is_int64(number) and type(key) is not int else None
+        if found is None and is_uint64(number) and type(key) is not UInt:
+            found = self.entries.get((UInt, number))
+        return found
 
     def find(self, key: Value) -> tuple[Value, Value] | None:
         """Return the entry of `key`, or None; the default counts as an entry."""
-        entry = self.entries.get(normal_key(key))
+        entry = self.held(key)
         return (key, self.default) if entry is None and self.default is not None else entry
 
     def __len__(self) -> int:
         return len(self.entries)
 
 
-def normal_key(key: Value) -> Value:
-    """Return a key under which equal CEL keys meet: 1, 1u and 1.0 are one key, true is another."""
+_COUNTED = frozenset({type(None), list, Map, Optional})
+_UNHASHABLE = frozenset({"bytes", "kubernetes.Semver", "kubernetes.NamedFormat"})
+"""Values that Go cannot use as a key of a map: it fails when it tries."""
+
+
+def normal_key(key: Value) -> Value:  # noqa: PLR0911 - one for each kind of key
+    """Return what Go compares when it looks a key up. Raises Aborted for what it cannot look up.
+
+    1, 1u and 1.0 are three keys, NaN is never found again, and what Go knows by its address only is itself.
+    """
     kind = type(key)
-    if kind is str:
+    if kind is str or kind is int:
         return key
     if kind is bool:
         return (bool, key)
-    if kind is int or kind is UInt:
-        return int(key)
+    if kind is UInt:
+        return (UInt, int(key))
     if kind is float:
-        return int(key) if key.is_integer() else (float, key)
-    raise EvaluationError("unsupported key type")
+        return (float, key) if key == key else object()  # noqa: PLR0124 - NaN is what differs from itself
+    if kind is Duration:
+        return (Duration, key.nanos)
+    if kind is Timestamp:
+        return (Timestamp, key.nanos, key.offset)
+    if kind is TypeValue:
+        return (TypeValue, key.name)
+    name = type_name(key)
+    if name in _UNHASHABLE:
+        raise Aborted(f"a {name} cannot be looked up")
+    return (kind, id(key)) if kind in _COUNTED else key.lookup_key()
 
 
 TYPE_NAMES: dict[type, str] = {

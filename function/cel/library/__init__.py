@@ -1,4 +1,4 @@
-"""The function libraries of the dialect, one file each; `FUNCTIONS` is all of them by name."""
+"""The function libraries of the dialect, one file each; `declared` has all of them by name."""
 
 from __future__ import annotations
 
@@ -23,35 +23,38 @@ from function.cel.library import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from function.cel.declarations import Overload
 
 LIBRARIES = (
     operators,
     conversions,
-    strings,
-    text_format,
+    urls,
+    regex,
     lists,
-    sets,
     optionals,
     quantities,
+    strings,
+    text_format,
+    sets,
+    network,
+    named_formats,
     semvers,
     includes,
-    regex,
-    network,
-    urls,
-    named_formats,
     times,
 )
+"""In the order in which Kubernetes registers them, and so that of a function's overloads: the first that fits
+binds a type that nothing else binds."""
 
 
-def _by_name() -> Mapping[str, tuple[Overload, ...]]:
+def declared(changed: Iterable[Overload] = ()) -> Mapping[str, tuple[Overload, ...]]:
+    """Return all functions by name; those in `changed` replace every overload of their names."""
     named: dict[str, list[Overload]] = {}
     for library in LIBRARIES:
         for overload in library.DECLARATIONS:
             named.setdefault(overload.name, []).append(overload)
-    return {name: tuple(overloads) for name, overloads in named.items()}
-
-
-FUNCTIONS = _by_name()
+    replaced: dict[str, list[Overload]] = {}
+    for overload in changed:
+        replaced.setdefault(overload.name, []).append(overload)
+    return {name: tuple(overloads) for name, overloads in (named | replaced).items()}

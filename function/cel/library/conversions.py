@@ -24,8 +24,10 @@ from function.cel.values import (
 
 _INT = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _UINT = re.compile(r"[0-9]+", re.ASCII)
+_DIGITS, _HEX = "[0-9](?:_?[0-9])*", "[0-9a-f](?:_?[0-9a-f])*"
 _DOUBLE = re.compile(
-    r"[+-]?(inf|infinity|nan|([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|0x[0-9a-f]+\.?[0-9a-f]*p[+-]?[0-9]+)",
+    rf"[+-]?(?:inf|infinity|(?:{_DIGITS}\.?(?:{_DIGITS})?|\.{_DIGITS})(?:e[+-]?{_DIGITS})?"
+    rf"|0x_?(?:{_HEX}\.?(?:{_HEX})?|\.{_HEX})p[+-]?{_DIGITS})|nan",
     re.ASCII | re.IGNORECASE,
 )
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
@@ -134,8 +136,9 @@ def to_double(value: Value) -> float:
         return float(value)
     if len(value) > _LONGEST or not _DOUBLE.fullmatch(value):
         raise _failed(value, "double")
+    digits = value.replace("_", "")
     try:
-        number = float.fromhex(value) if "x" in value.lower() else float(value)
+        number = float.fromhex(digits) if "x" in digits.lower() else float(digits)
     except (ValueError, OverflowError):
         raise _failed(value, "double") from None
     if math.isinf(number) and "inf" not in value.lower():
@@ -162,24 +165,33 @@ def to_timestamp(value: Value) -> Timestamp:
 
 
 def to_duration(value: Value) -> Duration:
-    """Return a text as duration."""
+    """Return a text as duration. Kubernetes up to 1.36 declares this of an int too, and then cannot do it."""
+    if type(value) is int:
+        raise EvaluationError("type conversion error from 'int' to 'google.protobuf.Duration'")
     return parse_duration(value) if type(value) is str else value
 
 
-_STRING = ("bool", "double", "duration", "int", "string", "timestamp", "uint", "IP", "CIDR")
+_STRING = ("string", "bool", "bytes", "double", "duration", "int", "timestamp", "uint", "IP", "CIDR")
 _CONVERSIONS = (
     ("string", to_string, _STRING),
-    ("int", to_int, ("int", "uint", "double", "string", "timestamp", "duration")),
-    ("uint", to_uint, ("uint", "int", "double", "string")),
-    ("double", to_double, ("double", "int", "uint", "string")),
+    ("int", to_int, ("int", "double", "duration", "string", "timestamp", "uint")),
+    ("uint", to_uint, ("uint", "double", "int", "string")),
+    ("double", to_double, ("double", "int", "string", "uint")),
     ("bool", to_bool, ("bool", "string")),
-    ("timestamp", to_timestamp, ("timestamp", "string", "int")),
-    ("duration", to_duration, ("duration", "string")),
+    ("timestamp", to_timestamp, ("timestamp", "int", "string")),
+    ("duration", to_duration, ("duration", "int", "string")),
 )
+"""In the order of cel-go's overloads: the first one binds a type that nothing else binds."""
+
+LATER = tuple(function("duration", f"{given} -> duration", to_duration) for given in ("duration", "string"))
+"""What Kubernetes 1.37 has in their place."""
 
 DECLARATIONS = (
-    *(function(name, f"{given} -> {name}", run) for name, run, kinds in _CONVERSIONS for given in kinds),
-    function("string", "bytes -> string", to_string, cost=cost.walk),
+    *(
+        function(name, f"{given} -> {name}", run, cost=cost.walk if given == "bytes" else 1)
+        for name, run, kinds in _CONVERSIONS
+        for given in kinds
+    ),
     function("bytes", "bytes -> bytes", lambda value: value),
     function("bytes", "string -> bytes", lambda value: value.encode(errors="surrogatepass"), cost=cost.walk),
     function("dyn", "A -> dyn", lambda value: value),

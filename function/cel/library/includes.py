@@ -37,4 +37,12 @@ def includes(value: Value, wanted: Value) -> bool:
     return False
 
 
+def held(value: Value, wanted: Value) -> bool:
+    """Whether a list contains, or a single value is, what is wanted; however long the list is."""
+    return any(_is(element, wanted) for element in value) if type(value) is list else _is(value, wanted)
+
+
+LATER = (method("includes", "dyn, dyn -> bool", held, cost=cost.searched, since="1.36"),)
+"""What Kubernetes 1.37 has in its place: charged for each element, and without a limit of its own."""
+
 DECLARATIONS = (method("includes", "dyn, dyn -> bool", includes, cost=cost.found, since="1.36"),)

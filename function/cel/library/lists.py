@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 from function.cel import cost
 from function.cel.arithmetic import add
 from function.cel.declarations import Overload, function, method
-from function.cel.errors import CostExceeded, EvaluationError
+from function.cel.errors import CostExceeded, EvaluationError, no_overload
 from function.cel.operators import EXACT, ORDERED, SPANS, equal, order
-from function.cel.values import Duration, UInt, Value
+from function.cel.values import Duration, UInt, Value, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 EXTENSIONS = "1.34"
 _ORDERED = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
+INSERTED = 12
+"""Elements that Go sorts by insertion."""
 _SORTED = frozenset({int, UInt, float}) | ORDERED | SPANS
 
 
@@ -28,20 +30,33 @@ def _alike(values: list[Value]) -> bool:
 
 
 def is_sorted(values: list[Value]) -> bool:
-    """Whether no element is more than the next."""
+    """Whether no element is more than the next. What has no order with its neighbour does not disturb."""
     if values and _alike(values):
         return all(map(operator.le, values, values[1:]))
-    return all(order(one, two) <= 0 for one, two in pairwise(values))
+    _refuse_unordered(values)
+    return all(compared(one, two) != 1 for one, two in pairwise(values))
+
+
+def compared(one: Value, two: Value) -> int | None:
+    """Return -1, 0 or 1; None for two that cannot be compared, such as NaN with anything."""
+    try:
+        return order(one, two)
+    except EvaluationError:
+        return None
+
+
+def _refuse_unordered(values: list[Value]) -> None:
+    for value in values:
+        if type(value) not in _SORTED:
+            raise no_overload(type_name(value))
 
 
 def total(zero: Value) -> Callable[[list[Value]], Value]:
     """Return what sums up, from this zero."""
 
     def run(values: list[Value]) -> Value:
-        if not values:
-            return zero
-        result, *others = values
-        for value in others:
+        result = zero
+        for value in values:
             result = add(result, value)
         return result
 
@@ -57,9 +72,10 @@ def extreme(name: str, sign: int) -> Callable[[list[Value]], Value]:
             raise EvaluationError(f"{name} called on empty list")
         if _alike(values):
             return quick(values)
+        _refuse_unordered(values)
         best = values[0]
         for value in values[1:]:
-            if order(value, best) == sign:
+            if compared(best, value) == -sign:
                 best = value
         return best
 
@@ -96,8 +112,10 @@ def cut(values: list[Value], start: int, end: int) -> list[Value]:
     return values[start:end]
 
 
-def flatten(values: list[Value], levels: int = 1) -> list[Value]:
-    """Replace lists by their elements, so many levels deep."""
+def flatten(values: Value, levels: Value = 1) -> list[Value]:
+    """Replace lists by their elements, so many levels deep. cel-go looks at the types here, not before."""
+    if type(values) is not list or type(levels) is not int:
+        raise no_overload(f"{type_name(values)}.flatten({type_name(levels)})")
     if levels < 0:
         raise EvaluationError("level must be non-negative")
     while levels > 0 and any(type(value) is list for value in values):
@@ -105,26 +123,40 @@ def flatten(values: list[Value], levels: int = 1) -> list[Value]:
             raise CostExceeded
         values = [inner for value in values for inner in (value if type(value) is list else [value])]
         levels -= 1
-    return values
+    flat: list[Value] = values
+    return flat
 
 
 def _by_key(one: tuple[Value, Value], two: tuple[Value, Value]) -> int:
-    return order(one[0], two[0])
+    return compared(one[0], two[0]) or 0
 
 
 def sorted_by(values: list[Value], keys: list[Value]) -> list[Value]:
-    """Return the values in the order of their keys, which must be of one type that has an order."""
-    kinds = {type(key) for key in keys}
-    if len(kinds) > 1:
-        raise EvaluationError("list elements must have the same type")
-    if kinds - _SORTED:
+    """Return the values in the order of their keys, which must be of one type that has an order.
+
+    Go sorts up to a dozen by insertion, which shows where NaN is among the keys. Above it does not keep equal
+    keys in their order; we do.
+    """
+    if keys and type(keys[0]) not in _SORTED:
         raise EvaluationError("list elements must be comparable")
-    pairs = sorted(zip(keys, values, strict=True), key=cmp_to_key(_by_key))
-    return [value for _, value in pairs]
+    if len({type(key) for key in keys}) > 1:
+        raise EvaluationError("list elements must have the same type")
+    if len(keys) > INSERTED or not any(key != key for key in keys):  # noqa: PLR0124 - NaN differs from itself
+        pairs = sorted(zip(keys, values, strict=True), key=cmp_to_key(_by_key))
+        return [value for _, value in pairs]
+    places: list[int] = []
+    for place, key in enumerate(keys):
+        at = len(places)
+        while at and compared(key, keys[places[at - 1]]) == -1:
+            at -= 1
+        places.insert(at, place)
+    return [values[place] for place in places]
 
 
-def sort(values: list[Value]) -> list[Value]:
+def sort(values: Value) -> list[Value]:
     """Return the values in order."""
+    if type(values) is not list:
+        raise no_overload(f"sort({type_name(values)})")
     return sorted_by(values, values)
 
 
@@ -135,6 +167,13 @@ def distinct(values: list[Value]) -> list[Value]:
         if not any(_is(value, other) for other in kept):
             kept.append(value)
     return kept
+
+
+def counted(count: int) -> list[int]:
+    """Return 0 to count - 1; none of them is an error from Kubernetes 1.37 on."""
+    if count < 0:
+        raise EvaluationError(f"lists.range: size must be non-negative, got {count}")
+    return numbers(count)
 
 
 def numbers(count: int) -> list[int]:
@@ -151,9 +190,30 @@ def _ordered() -> list[Overload]:
             method("isSorted", f"list<{kind}> -> bool", is_sorted, cost=cost.elements),
             method("max", f"list<{kind}> -> {kind}", extreme("max", 1), cost=cost.elements),
             method("min", f"list<{kind}> -> {kind}", extreme("min", -1), cost=cost.elements),
-            method("sort", f"list<{kind}> -> list<{kind}>", sort, cost=cost.pairwise, since=EXTENSIONS),
+            method(
+                "sort",
+                f"list<{kind}> -> list<{kind}>",
+                sort,
+                cost=cost.pairwise,
+                since=EXTENSIONS,
+                guarded=False,
+            ),
         ]
     return made
+
+
+POSITIONS = (
+    method("indexOf", "list<A>, A -> int", index_of, cost=cost.elements),
+    method("lastIndexOf", "list<A>, A -> int", last_index_of, cost=cost.elements),
+)
+
+
+def _flattening(*signatures: str) -> tuple[Overload, ...]:
+    run, units = flatten, cost.flattened
+    return tuple(
+        method("flatten", signature, run, cost=units, since=EXTENSIONS, guarded=False)
+        for signature in signatures
+    )
 
 
 _SUMS = {"int": 0, "uint": UInt(0), "double": 0.0, "duration": Duration(0)}
@@ -164,15 +224,15 @@ DECLARATIONS = (
         method("sum", f"list<{kind}> -> {kind}", total(zero), cost=cost.elements)
         for kind, zero in _SUMS.items()
     ),
-    method("indexOf", "list<A>, A -> int", index_of, cost=cost.elements),
-    method("lastIndexOf", "list<A>, A -> int", last_index_of, cost=cost.elements),
+    *POSITIONS,
     method("slice", "list<A>, int, int -> list<A>", cut, cost=cost.allocate, since=EXTENSIONS),
-    method("flatten", "list<list<A>> -> list<A>", flatten, cost=cost.allocate, since=EXTENSIONS),
-    method("flatten", "list<dyn> -> list<dyn>", flatten, cost=cost.allocate, since=EXTENSIONS),
-    method("flatten", "list<dyn>, int -> list<dyn>", flatten, cost=cost.allocate, since=EXTENSIONS),
+    *_flattening("list<list<A>> -> list<A>", "list<dyn>, int -> list<dyn>"),
     method("distinct", "list<A> -> list<A>", distinct, cost=cost.pairwise, since=EXTENSIONS),
     method(
         "reverse", "list<A> -> list<A>", lambda values: values[::-1], cost=cost.allocate, since=EXTENSIONS
     ),
     function("lists.range", "int -> list<int>", numbers, cost=cost.allocate, since=EXTENSIONS),
 )
+
+LATER = (function("lists.range", "int -> list<int>", counted, cost=cost.allocate, since=EXTENSIONS),)
+"""What Kubernetes 1.37 has in its place."""

@@ -12,7 +12,7 @@ from function.cel.declarations import function, method
 from function.cel.errors import EvaluationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     from function.cel.values import Value
 
@@ -32,7 +32,11 @@ class Ip:
 
     def same(self, other: Value) -> bool:
         """Whether `other` is the same address."""
-        return type(other) is Ip and self.address == other.address
+        return bool(self.address == other.address)
+
+    def lookup_key(self) -> Hashable:
+        """Return what finds it in a map."""
+        return (Ip, self.address)
 
     def __str__(self) -> str:
         return str(self.address)
@@ -50,7 +54,11 @@ class Cidr:
 
     def same(self, other: Value) -> bool:
         """Whether `other` has the same address and prefix."""
-        return type(other) is Cidr and (self.address, self.bits) == (other.address, other.bits)
+        return (self.address, self.bits) == (other.address, other.bits)
+
+    def lookup_key(self) -> Hashable:
+        """Return what finds it in a map."""
+        return (Cidr, self.address, self.bits)
 
     def network(self, address: IPv4Address | IPv6Address) -> int:
         """Return the network part of an address, as this block divides it."""

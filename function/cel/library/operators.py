@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 
     from function.cel.values import Value
 
-_NUMBERS = ("int", "uint", "double")
 _WALKED = ("string", "bytes")
-_MIXED = [(one, two) for one in _NUMBERS for two in _NUMBERS]
-_ALIKE = [(kind, kind) for kind in ("bool", "string", "bytes", "timestamp", "duration")]
+_COMPARED = (
+    ("bool", "bool"),
+    *((one, two) for one in ("int", "uint", "double") for two in ("int", "uint", "double")),
+    *((kind, kind) for kind in ("string", "bytes", "timestamp", "duration")),
+)
 _ORDER = (("_<_", less), ("_<=_", at_most), ("_>_", more), ("_>=_", at_least))
 
 
@@ -62,36 +64,43 @@ _INTS: dict[str, Callable[..., Value]] = {
 """The same for two ints: loops spend their time here."""
 
 
-def _for_ints() -> list[Overload]:
-    return [
-        function(name, f"int, int -> {'bool' if name in dict(_ORDER) else 'int'}", run)
-        for name, run in _INTS.items()
-    ]
-
-
 def _orders() -> list[Overload]:
     return [
-        function(name, f"{one}, {two} -> bool", run, cost=cost.compare if one in _WALKED else 1)
+        function(
+            name,
+            f"{one}, {two} -> bool",
+            _INTS[name] if one == two == "int" else run,
+            cost=cost.compare if one in _WALKED else 1,
+        )
         for name, run in _ORDER
-        for one, two in _ALIKE + _MIXED
-        if (one, two) != ("int", "int")
+        for one, two in _COMPARED
     ]
 
 
 def _arithmetic() -> list[Overload]:
+    """Declare arithmetic, in the order of cel-go: the first that fits binds what nothing else binds."""
     return [
-        *(function("_+_", f"{k}, {k} -> {k}", add) for k in ("uint", "double", "duration")),
-        *(function("_+_", f"{k}, {k} -> {k}", add, cost=cost.walk_both) for k in _WALKED),
+        function("_+_", "bytes, bytes -> bytes", add, cost=cost.walk_both),
+        function("_+_", "double, double -> double", add),
+        function("_+_", "duration, duration -> duration", add),
         function("_+_", "duration, timestamp -> timestamp", add),
         function("_+_", "timestamp, duration -> timestamp", add),
+        function("_+_", "int, int -> int", _INTS["_+_"]),
         function("_+_", "list<A>, list<A> -> list<A>", add, cost=cost.join_lists),
-        *(function("_-_", f"{k}, {k} -> {k}", subtract) for k in ("uint", "double", "duration")),
+        function("_+_", "string, string -> string", add, cost=cost.walk_both),
+        function("_+_", "uint, uint -> uint", add),
+        function("_-_", "double, double -> double", subtract),
+        function("_-_", "duration, duration -> duration", subtract),
+        function("_-_", "int, int -> int", _INTS["_-_"]),
         function("_-_", "timestamp, duration -> timestamp", subtract),
         function("_-_", "timestamp, timestamp -> duration", subtract),
-        *(function("_*_", f"{k}, {k} -> {k}", multiply) for k in ("uint", "double")),
-        *(function("_/_", f"{k}, {k} -> {k}", divide) for k in _NUMBERS),
-        *(function("_%_", f"{k}, {k} -> {k}", remainder) for k in ("int", "uint")),
-        *(function("-_", f"{k} -> {k}", minus) for k in ("int", "double")),
+        function("_-_", "uint, uint -> uint", subtract),
+        function("_*_", "double, double -> double", multiply),
+        function("_*_", "int, int -> int", _INTS["_*_"]),
+        function("_*_", "uint, uint -> uint", multiply),
+        *(function("_/_", f"{kind}, {kind} -> {kind}", divide) for kind in ("double", "int", "uint")),
+        *(function("_%_", f"{kind}, {kind} -> {kind}", remainder) for kind in ("int", "uint")),
+        *(function("-_", f"{kind} -> {kind}", minus) for kind in ("double", "int")),
     ]
 
 
@@ -109,7 +118,6 @@ DECLARATIONS = (
     function("_[?_]", "optional<list<A>>, int -> optional<A>", optional_element),
     function("_[?_]", "map<A, B>, A -> optional<B>", optional_element),
     function("_[?_]", "optional<map<A, B>>, A -> optional<B>", optional_element),
-    *_for_ints(),
     *_orders(),
     *_arithmetic(),
 )

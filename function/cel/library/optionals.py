@@ -5,7 +5,7 @@ from __future__ import annotations
 from function.cel import cost
 from function.cel.declarations import function, method
 from function.cel.errors import EvaluationError, no_overload
-from function.cel.values import NONE, Duration, Map, Optional, UInt, Value
+from function.cel.values import NONE, TIMESTAMP_MIN, Duration, Map, Optional, Timestamp, UInt, Value
 
 _SIZED = (str, bytes, list, Map)
 _NUMERIC = (bool, int, UInt, float)
@@ -19,10 +19,11 @@ def unwrap(optional: Optional) -> Value:
 
 
 def of_non_zero(value: Value) -> Optional:
-    """Return none for null, for zero and for what is empty."""
+    """Return none for null, for zero, for what is empty and for the first moment of the year 1."""
     kind = type(value)
     zero = value is None or (kind in _SIZED and len(value) == 0) or (kind in _NUMERIC and value == 0)
-    zero = zero or (kind is Duration and value.nanos == 0) or (kind is Optional and not value.present)
+    zero = zero or (kind is Duration and value.nanos == 0)
+    zero = zero or (kind is Timestamp and value.nanos == TIMESTAMP_MIN)
     return NONE if zero else Optional(value)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from function.cel import cost
-from function.cel.declarations import function, method
+from function.cel.declarations import Overload, function, method
 from function.cel.errors import EvaluationError
 from function.cel.quantity import Quantity, quantity, whole
 
@@ -29,6 +29,24 @@ def _operand(value: Quantity | int) -> Quantity:
     return value if isinstance(value, Quantity) else whole(value)
 
 
+def _sums(*, shares: bool) -> tuple[Overload, ...]:
+    """Declare add and sub; `shares` as in `Quantity.plus`."""
+
+    def declare(name: str, sign: int, kind: str) -> Overload:
+        return method(
+            name,
+            f"Quantity, {kind} -> Quantity",
+            lambda one, two: one.plus(_operand(two), sign, shares=shares),
+        )
+
+    return tuple(
+        declare(name, sign, kind) for name, sign in (("add", 1), ("sub", -1)) for kind in ("Quantity", "int")
+    )
+
+
+LATER = _sums(shares=False)
+"""What Kubernetes 1.37 has in place of add and sub: the receiver does not change."""
+
 DECLARATIONS = (
     function("quantity", "string -> Quantity", quantity, cost=cost.walk),
     function("isQuantity", "string -> bool", is_quantity, cost=cost.walk),
@@ -39,13 +57,7 @@ DECLARATIONS = (
     method("asInteger", "Quantity -> int", as_integer),
     method("isInteger", "Quantity -> bool", lambda value: value.integer() is not None),
     method("asApproximateFloat", "Quantity -> double", Quantity.real),
-    *(
-        method(
-            name, f"Quantity, {kind} -> Quantity", lambda one, two, sign=sign: one.plus(_operand(two), sign)
-        )
-        for name, sign in (("add", 1), ("sub", -1))
-        for kind in ("Quantity", "int")
-    ),
+    *_sums(shares=True),
 )
 
 FORM_MATTERS = frozenset({"asInteger", "isInteger", "asApproximateFloat", "add", "sub"})

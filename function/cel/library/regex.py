@@ -17,10 +17,23 @@ _QUIET.log_errors = False
 @lru_cache(maxsize=512)
 def compiled(pattern: str) -> re2._Regexp:
     """Return a pattern ready to use. Raises EvaluationError."""
+    if _reads_bytes(pattern):
+        raise EvaluationError("error parsing regexp: invalid escape sequence: `\\C`")
     try:
         return re2.compile(pattern, _QUIET)
     except re2.error as error:
         raise EvaluationError(f"error parsing regexp: {_said(error)}") from None
+
+
+def _reads_bytes(pattern: str) -> bool:
+    """Whether a pattern has the escape for a single byte, which Go refuses and RE2 does not."""
+    at = pattern.find("\\")
+    while at >= 0:
+        if pattern.startswith("\\C", at):
+            return True
+        end = pattern.find("\\E", at) if pattern.startswith("\\Q", at) else at
+        at = pattern.find("\\", end + 2) if end >= 0 else -1
+    return False
 
 
 def _said(error: re2.error) -> str:

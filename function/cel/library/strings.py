@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.cel import cost
-from function.cel.declarations import both, function, method
+from function.cel.declarations import Overload, both, function, method
 from function.cel.errors import CostExceeded, EvaluationError, no_overload
+from function.cel.values import Map, type_name
 
 if TYPE_CHECKING:
-    from function.cel.values import Map, Value
+    from collections.abc import Callable
+
+    from function.cel.values import Value
 
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
@@ -19,6 +22,7 @@ _QUOTED = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t"
     '"': '\\"',
 }
 _ESCAPES = str.maketrans(_QUOTED)
+SIZED = frozenset({str, bytes, list, Map})
 LONGEST = 10 * cost.LIMIT
 """Characters: walking through a longer text would cost more than an evaluation may."""
 
@@ -41,6 +45,17 @@ def index_of(text: str, part: str, start: int = 0) -> int:
     if start < 0:
         raise EvaluationError(f"index out of range: {start}")
     return text.find(part, start)
+
+
+def clamped(search: Callable[..., int]) -> Callable[..., int]:
+    """Return a search as Kubernetes has it from 1.37 on: an empty part is nowhere beyond the text."""
+
+    def run(text: str, part: str, start: int) -> int:
+        if start < 0:
+            raise EvaluationError(f"index out of range: {start}")
+        return search(text, part, min(start, len(text)) if part == "" else start)
+
+    return run
 
 
 def last_index_of(text: str, part: str, start: int | None = None) -> int:
@@ -99,16 +114,32 @@ def quote(text: str) -> str:
     return '"' + text.translate(_ESCAPES) + '"'
 
 
-def length(value: str | bytes | list[Value] | Map) -> int:
+def length(value: Value) -> int:
     """Return how many characters, bytes, elements or entries there are."""
+    if type(value) not in SIZED:
+        raise no_overload(f"size({type_name(value)})")
     return len(value)
 
 
+def _positions(first: Callable[..., int], last: Callable[..., int]) -> tuple[Overload, ...]:
+    """Declare the searches; `first` and `last` are those from a given place on."""
+    return (
+        method("indexOf", "string, string -> int", index_of, cost=cost.elements),
+        method("indexOf", "string, string, int -> int", first, cost=cost.elements),
+        method("lastIndexOf", "string, string -> int", last_index_of, cost=cost.elements),
+        method("lastIndexOf", "string, string, int -> int", last, cost=cost.elements),
+    )
+
+
+LATER = _positions(clamped(index_of), clamped(last_index_of))
+"""What Kubernetes 1.37 has in place of the searches."""
+
 DECLARATIONS = (
-    *both("size", "string -> int", length),
-    *both("size", "bytes -> int", length),
-    *both("size", "list<A> -> int", length),
-    *both("size", "map<A, B> -> int", length),
+    *(
+        overload
+        for sized in ("bytes", "list<A>", "map<A, B>", "string")
+        for overload in both("size", f"{sized} -> int", length, guarded=False)
+    ),
     method("contains", "string, string -> bool", lambda text, part: part in text, cost=cost.product),
     method(
         "startsWith",
@@ -118,10 +149,7 @@ DECLARATIONS = (
     ),
     method("endsWith", "string, string -> bool", lambda text, part: text.endswith(part), cost=cost.walk),
     method("charAt", "string, int -> string", char_at),
-    method("indexOf", "string, string -> int", index_of, cost=cost.elements),
-    method("indexOf", "string, string, int -> int", index_of, cost=cost.elements),
-    method("lastIndexOf", "string, string -> int", last_index_of, cost=cost.elements),
-    method("lastIndexOf", "string, string, int -> int", last_index_of, cost=cost.elements),
+    *_positions(index_of, last_index_of),
     method("lowerAscii", "string -> string", lambda text: text.translate(_LOWER), cost=cost.walk),
     method("upperAscii", "string -> string", lambda text: text.translate(_UPPER), cost=cost.walk),
     method("replace", "string, string, string -> string", replace, cost=cost.copy),

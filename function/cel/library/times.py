@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.cel.declarations import Overload, method
-from function.cel.times import Date, date_of, zone_offset
+from function.cel.times import Date, date_of, part_of, zone_offset
 from function.cel.values import NANO, Duration, Timestamp
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def _milliseconds(time: Timestamp, zone: str = "UTC") -> int:
     return time.nanos % NANO // MILLI
 
 
-def _whole(duration: Duration, unit: int) -> int:
-    """Return how many whole units, towards zero."""
-    count = abs(duration.nanos) // unit
+def _milliseconds_of(duration: Duration) -> int:
+    """Return all milliseconds of a duration, not only those beyond its seconds."""
+    count = abs(duration.nanos) // MILLI
     return -count if duration.nanos < 0 else count
 
 
@@ -52,8 +52,9 @@ def _calendar() -> list[Overload]:
 
 DECLARATIONS = (
     *_calendar(),
-    method("getHours", "duration -> int", lambda d: _whole(d, 3600 * NANO)),
-    method("getMinutes", "duration -> int", lambda d: _whole(d, 60 * NANO)),
-    method("getSeconds", "duration -> int", lambda d: _whole(d, NANO)),
-    method("getMilliseconds", "duration -> int", lambda d: _whole(d, MILLI) - _whole(d, NANO) * 1000),
+    *(
+        method(name, "duration -> int", lambda duration, unit=unit: int(part_of(duration, unit)))
+        for name, unit in (("getHours", 3600 * NANO), ("getMinutes", 60 * NANO), ("getSeconds", NANO))
+    ),
+    method("getMilliseconds", "duration -> int", _milliseconds_of),
 )

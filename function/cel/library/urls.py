@@ -1,129 +1,318 @@
-"""URLs, with the rules of Go's parser: an absolute URI or an absolute path."""
+"""URLs, by the rules of Go's `net/url`: an absolute URI or an absolute path.
+
+Go works on bytes, and so does this: inside, a text has one character for each byte of its UTF-8.
+"""
 
 from __future__ import annotations
 
 import re
+from ipaddress import IPv6Address
+from typing import TYPE_CHECKING, NoReturn
 
 from function.cel import cost
 from function.cel.declarations import function, method
 from function.cel.errors import EvaluationError
+from function.cel.library.quoting import quoted
 from function.cel.values import Map, Value
 
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+_ALPHANUMERIC = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+PATH = frozenset(_ALPHANUMERIC + "-_.~$&+,/:;=@")
+FRAGMENT = frozenset(_ALPHANUMERIC + "-_.~$&+,/:;=?@!()*")
+USER = frozenset(_ALPHANUMERIC + "-_.~$&+,;=")
+HOST = frozenset(_ALPHANUMERIC + "-_.~!$&'()*+,;=:[]<>\"")
+"""The bytes that stand for themselves in each part; any other is escaped."""
+KEPT = frozenset("!$&'()*+,;=:@[]%")
+"""Bytes that are not escaped by default and that Go leaves alone where they are written as they are."""
+_USERINFO = re.compile(r"[A-Za-z0-9._:~!$&'()*+,;=%@-]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):(.*)", re.DOTALL)
+_ESCAPE = re.compile(r"%([0-9a-fA-F]{2})")
 _BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
-_HOST = re.compile(r"[^\s<>\"{}|\\^`\[\]]*")
-_BRACKETED = re.compile(r"\[[0-9a-fA-F:.%]+[^\]]*\]")
 _PORT = re.compile(r"(:[0-9]*)?")
-_USER = re.compile(r"[A-Za-z0-9._:~!$&'()*+,;=%@-]*")
-_ESCAPED = re.compile(rb"%([0-9a-fA-F]{2})")
-_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~$&+,/:;=@!'()*%[]")
+_ASCII = 0x80
+_ZONE = "%25"
+_ESCAPED = 3
+
+
+def _bytes(text: str) -> str:
+    return text.encode(errors="surrogatepass").decode("latin-1")
+
+
+def _text(content: str) -> str:
+    return content.encode("latin-1").decode(errors="surrogateescape")
 
 
 class Url:
-    """A URL in its parts."""
+    """A URL in its parts, as Go keeps them: unescaped, and the path and fragment as they were written too."""
 
     TYPE_NAME = "kubernetes.URL"
-    __slots__ = ("fragment", "host", "path", "query", "scheme", "user")
+    __slots__ = (
+        "forced_query",
+        "fragment",
+        "host",
+        "opaque",
+        "path",
+        "query",
+        "raw_fragment",
+        "raw_path",
+        "scheme",
+        "user",
+        "without_host",
+    )
 
-    def __init__(self, text: str) -> None:
-        before, _, self.fragment = text.partition("#")
-        self.scheme, rest = _scheme(before)
-        rest, _, self.query = rest.partition("?")
-        self.user, self.host, self.path = "", "", rest
-        if rest.startswith("//") and not (not self.scheme and rest.startswith("///")):
-            authority, slash, path = rest[2:].partition("/")
-            user, at, host = authority.rpartition("@")
-            self.user, self.host, self.path = (user if at else ""), host, slash + path
+    def __init__(self) -> None:
+        self.scheme = self.opaque = self.host = self.path = self.raw_path = ""
+        self.query = self.fragment = self.raw_fragment = ""
+        self.user: tuple[str, ...] | None = None
+        self.forced_query = self.without_host = False
 
     def same(self, other: Value) -> bool:
-        """Whether `other` is written alike."""
-        return type(other) is Url and self.parts() == other.parts()
+        """Whether both are written alike."""
+        return str(self) == str(other)
 
-    def parts(self) -> tuple[str, ...]:
-        """Return all that is written."""
-        return (self.scheme, self.user, self.host, self.path, self.query, self.fragment)
+    def lookup_key(self) -> Hashable:
+        """Return what finds it in a map: Go knows it by its address."""
+        return (Url, id(self))
 
     @property
     def hostname(self) -> str:
         """Return the host without its port and brackets."""
-        if self.host.startswith("["):
-            return self.host[1:].partition("]")[0]
-        return self.host.partition(":")[0]
+        name, _ = self._split_host()
+        return name[1:-1] if name.startswith("[") and name.endswith("]") else name
 
     @property
     def port(self) -> str:
         """Return the port as it is written, or nothing."""
-        behind = self.host.partition("]")[2] if self.host.startswith("[") else self.host
-        return behind.rpartition(":")[2] if ":" in behind else ""
+        return self._split_host()[1]
+
+    def _split_host(self) -> tuple[str, str]:
+        colon = self.host.rfind(":")
+        if colon >= 0 and _PORT.fullmatch(self.host[colon:]):
+            return self.host[:colon], self.host[colon + 1 :]
+        return self.host, ""
 
     @property
     def escaped_path(self) -> str:
-        """Return the path with what needs it escaped."""
-        return "".join(
-            c if c in _PLAIN else "".join(f"%{byte:02X}" for byte in c.encode()) for c in self.path
-        )
+        """Return the path as it was written if that is well escaped, else with what needs it escaped."""
+        if self.raw_path and all(byte in PATH or byte in KEPT for byte in self.raw_path):
+            return self.raw_path
+        return self.path if self.path == "*" else _escaped(self.path, PATH)
+
+    @property
+    def escaped_fragment(self) -> str:
+        """Return the fragment as it was written if that is well escaped, else with what needs it escaped."""
+        if self.raw_fragment and all(byte in FRAGMENT or byte in KEPT for byte in self.raw_fragment):
+            return self.raw_fragment
+        return _escaped(self.fragment, FRAGMENT)
+
+    def __str__(self) -> str:
+        made = f"{self.scheme}:" if self.scheme else ""
+        if self.opaque:
+            made += self.opaque
+        else:
+            made += self._authority() + self._rooted_path(is_first=not made)
+        if self.forced_query or self.query:
+            made += f"?{self.query}"
+        return made + (f"#{self.escaped_fragment}" if self.fragment else "")
+
+    def _authority(self) -> str:
+        if not (self.scheme or self.host or self.user is not None):
+            return ""
+        if self.without_host and not self.host and self.user is None:
+            return ""
+        made = "//" if self.host or self.path or self.user is not None else ""
+        if self.user is not None:
+            made += ":".join(_escaped(part, USER) for part in self.user) + "@"
+        return made + _escaped(self.host, HOST)
+
+    def _rooted_path(self, *, is_first: bool) -> str:
+        path = self.escaped_path
+        if path and path[0] != "/" and self.host:
+            return f"/{path}"
+        return f"./{path}" if is_first and ":" in path.partition("/")[0] else path
 
 
-def _scheme(text: str) -> tuple[str, str]:
-    match = _SCHEME.fullmatch(text)
-    return (match[1].lower(), match[2]) if match else ("", text)
+def _escaped(content: str, plain: frozenset[str]) -> str:
+    return "".join(byte if byte in plain else f"%{ord(byte):02X}" for byte in content)
+
+
+def _unescaped(content: str) -> str:
+    """Return what escapes stand for. Raises EvaluationError for one that is badly written."""
+    bad = _BAD_ESCAPE.search(content)
+    if bad is not None:
+        _fail(f"invalid URL escape {quoted(_text(content[bad.start() : bad.start() + _ESCAPED]))}")
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), content)
+
+
+def _fail(problem: str) -> NoReturn:
+    raise EvaluationError(problem)
+
+
+def parsed(content: str, *, absolute: bool) -> Url:
+    """Return the parts of a URL without its fragment. Raises EvaluationError with Go's reason."""
+    if _CONTROL.search(content):
+        _fail("net/url: invalid control character in URL")
+    if not content and absolute:
+        _fail("empty url")
+    made = Url()
+    if content == "*":
+        made.path = "*"
+        return made
+    rest = _without_scheme_and_query(made, content)
+    if not rest.startswith("/") and made.scheme:
+        made.opaque = rest
+        return made
+    _refuse_relative(rest, absolute=absolute)
+    if rest.startswith("//") and (made.scheme or (not absolute and not rest.startswith("///"))):
+        authority, slash, path = rest[2:].partition("/")
+        rest = slash + path
+        made.user, made.host = _authority_of(made.scheme, authority)
+    elif made.scheme:
+        made.without_host = True
+    made.path = _unescaped(rest)
+    made.raw_path = "" if _escaped(made.path, PATH) == rest else rest
+    return made
+
+
+def _without_scheme_and_query(made: Url, content: str) -> str:
+    """Set the scheme and the query, and return what stands between them."""
+    if content.startswith(":"):
+        _fail("missing protocol scheme")
+    scheme = _SCHEME.fullmatch(content)
+    made.scheme, rest = (scheme[1].lower(), scheme[2]) if scheme else ("", content)
+    if rest.endswith("?") and rest.count("?") == 1:
+        made.forced_query = True
+        return rest[:-1]
+    rest, _, made.query = rest.partition("?")
+    return rest
+
+
+def _refuse_relative(rest: str, *, absolute: bool) -> None:
+    if rest.startswith("/"):
+        return
+    if absolute:
+        _fail("invalid URI for request")
+    if ":" in rest.partition("/")[0]:
+        _fail("first path segment in URL cannot contain colon")
+
+
+def _authority_of(scheme: str, authority: str) -> tuple[tuple[str, ...] | None, str]:
+    """Return the user, perhaps with a password, and the host."""
+    userinfo, at, name = authority.rpartition("@")
+    host = _host(scheme, name)
+    if not at:
+        return None, host
+    if not _USERINFO.fullmatch(userinfo):
+        _fail("net/url: invalid userinfo")
+    return tuple(_unescaped(part) for part in userinfo.split(":", 1)), host
+
+
+def _host(scheme: str, host: str) -> str:
+    bracket = host.rfind("[")
+    if bracket > 0:
+        _fail("invalid IP-literal")
+    if bracket == 0:
+        return _literal_host(host)
+    colon = host.find(":")
+    if colon >= 0 and scheme not in ("http", "https"):
+        colon = host.rfind(":")
+    if colon >= 0 and not _PORT.fullmatch(host[colon:]):
+        _fail(f"invalid port {quoted(_text(host[colon:]))} after host")
+    return _unescaped_host(host)
+
+
+def _literal_host(host: str) -> str:
+    """Return a host in brackets, which must be an IPv6 address, perhaps with a zone."""
+    closing = host.rfind("]")
+    if closing < 0:
+        _fail("missing ']' in host")
+    port = host[closing + 1 :]
+    if not _PORT.fullmatch(port):
+        _fail(f"invalid port {quoted(_text(port))} after host")
+    name, zone, rest = host[1:closing].partition(_ZONE)
+    literal = _unescaped_host(name) + (_unescaped_zone(zone + rest) if zone else "")
+    try:
+        IPv6Address(_text(literal))
+    except ValueError:
+        _fail(f"invalid host: ParseAddr({quoted(_text(literal))}): unable to parse IP")
+    return f"[{literal}]{port}"
+
+
+def _unescaped_host(content: str) -> str:
+    """Unescape a host, in which only bytes beyond ASCII may be escaped."""
+    for match in _ESCAPE.finditer(content):
+        if int(match[1], 16) < _ASCII and match[0] != _ZONE:
+            _fail(f"invalid URL escape {quoted(match[0])}")
+    unescaped = _unescaped(content)
+    _refuse_in_host(_ESCAPE.sub("", content))
+    return unescaped
+
+
+def _unescaped_zone(content: str) -> str:
+    for match in _ESCAPE.finditer(content):
+        byte = chr(int(match[1], 16))
+        if match[0] != _ZONE and byte != " " and byte not in HOST:
+            _fail(f"invalid URL escape {quoted(match[0])}")
+    unescaped = _unescaped(content)
+    _refuse_in_host(_ESCAPE.sub("", content))
+    return unescaped
+
+
+def _refuse_in_host(content: str) -> None:
+    for byte in content:
+        if ord(byte) < _ASCII and byte not in HOST:
+            _fail(f"invalid character {quoted(byte)} in host name")
+
+
+def url_problem(text: str) -> str | None:
+    """Return what is wrong with a URL, in Go's words, or None."""
+    try:
+        parsed(_bytes(text), absolute=True)
+    except EvaluationError as error:
+        return f"parse {quoted(text)}: {error}"
+    return None
 
 
 def url(text: str) -> Url:
     """Return the URL that a text is. Raises EvaluationError."""
-    made = Url(text)
-    if _CONTROL.search(text) or not _is_request(made, text) or not _is_host(made):
-        raise EvaluationError(f"URL parse error during conversion from string: {text[:80]!r}")
+    content = _bytes(text)
+    try:
+        parsed(content, absolute=True)
+        before, _, fragment = content.partition("#")
+        made = parsed(before, absolute=False)
+        made.fragment = _unescaped(fragment)
+        made.raw_fragment = "" if _escaped(made.fragment, FRAGMENT) == fragment else fragment
+    except EvaluationError as error:
+        problem = f"parse {quoted(text[:80])}: {error}"
+        raise EvaluationError(f"URL parse error during conversion from string: {problem}") from None
     return made
-
-
-def _is_request(made: Url, text: str) -> bool:
-    """Whether it is absolute, and its escapes are well formed."""
-    return bool(made.scheme or text.startswith("/")) and not _BAD_ESCAPE.search(made.path + made.fragment)
-
-
-def _is_host(made: Url) -> bool:
-    bracketed = _BRACKETED.match(made.host)
-    match = bracketed or re.match(r"[^:]*", made.host)
-    rest = made.host[match.end() :] if match else made.host
-    name_fits = bracketed or _HOST.fullmatch(made.host[: match.end()] if match else "")
-    return bool(
-        name_fits and _PORT.fullmatch(rest) and _USER.fullmatch(made.user)
-    ) and not _BAD_ESCAPE.search(made.host)
 
 
 def is_url(text: str) -> bool:
     """Whether a text is a URL."""
-    try:
-        url(text)
-    except EvaluationError:
-        return False
-    return True
+    return url_problem(text) is None
 
 
 def query(made: Url) -> Map:
     """Return the parameters of the query, each with its values; Go leaves out badly written ones."""
     found: dict[str, list[str]] = {}
     for part in made.query.split("&"):
-        name, _, value = part.partition("=")
+        name, _, value = part.replace("+", " ").partition("=")
         if part and ";" not in part and not _BAD_ESCAPE.search(part):
-            found.setdefault(_unescaped(name), []).append(_unescaped(value))
-    return Map.of(found)
-
-
-def _unescaped(text: str) -> str:
-    raw = text.replace("+", " ").encode(errors="surrogatepass")
-    return _ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), raw).decode(errors="replace")
+            found.setdefault(_text(_unescaped(name)), []).append(_text(_unescaped(value)))
+    return Map({name: (name, values) for name, values in found.items()})
 
 
 DECLARATIONS = (
     function("url", "string -> URL", url, cost=cost.walk),
     function("isURL", "string -> bool", is_url, cost=cost.walk),
     method("getScheme", "URL -> string", lambda made: made.scheme),
-    method("getHost", "URL -> string", lambda made: made.host),
-    method("getHostname", "URL -> string", lambda made: made.hostname),
+    method("getHost", "URL -> string", lambda made: _text(made.host)),
+    method("getHostname", "URL -> string", lambda made: _text(made.hostname)),
     method("getPort", "URL -> string", lambda made: made.port),
-    method("getEscapedPath", "URL -> string", lambda made: made.escaped_path),
+    method("getEscapedPath", "URL -> string", lambda made: _text(made.escaped_path)),
     method("getQuery", "URL -> map<string, list<string>>", query),
 )
