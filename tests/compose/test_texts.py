@@ -105,6 +105,22 @@ CASES = [
         },
     ),
     Case(
+        "a flat key: what is meant, where it is known",
+        lambda: World(broken('device.attributes["gpu.nvidia.com/architecture"] == "Hopper"'), clusters(a=4)),
+        {
+            "ReplicasScheduled": (
+                False,
+                "InvalidNodeSelector",
+                (
+                    "engines[0].members[0].nodeSelector.devices[0].selectors[0]: 1:50: found no matching"
+                    " overload for '_==_' applied to '(map(string, dyn), string)';"
+                    ' did you mean device.attributes["gpu.nvidia.com"].architecture?;'
+                    " every running replica is kept, nothing new is placed"
+                ),
+            )
+        },
+    ),
+    Case(
         "too few for minReplicas, and none had a place",
         lambda: World(ask(4, least=3), clusters(a=0)),
         {

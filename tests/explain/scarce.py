@@ -121,6 +121,7 @@ APPLY: dict[str, Callable[[World, Plain], None]] = {
     "AddNodes": lambda made, hint: add_nodes(made, hint["cluster"], hint["pool"], hint["nodes"]),
     "FreeNodes": free,
     "TolerateTaint": lambda made, hint: tolerate(made, hint["key"], hint["value"], hint["effect"]),
+    "CorrectSelector": lambda made, hint: relax(made, hint["selector"], hint["instead"]),
     "RelaxSelector": lambda made, hint: relax(made, hint["selector"], hint["instead"]),
     "LowerCount": lambda made, hint: lower(made, hint["request"], hint["from"], hint["to"]),
     "ClusterGateway": lambda made, hint: cluster_of(made, hint["cluster"])["status"].update(

@@ -25,7 +25,11 @@ def told(world: World) -> list[tuple[str, str, int]]:
 BY_REASON = {
     "InsufficientNodes": ("AddNodes", "add 1 node to pool p of cluster here (2 to 3)", 1),
     "InsufficientDevices": ("AddNodes", "add 1 node to pool p of cluster here (1 to 2)", 1),
-    "PoolOvercommitted": ("AddNodes", "add 2 nodes to pool p of cluster here (2 to 4)", 1),
+    "PoolOvercommitted": (
+        "FreeNodes",
+        "free 2 nodes of pool p of cluster here, held by ml-team/stranger",
+        1,
+    ),
     "JointCapacity": ("AddNodes", "add 1 node to pool p of cluster here (2 to 3)", 1),
     "UntoleratedTaint": ("TolerateTaint", "tolerate the taint maintenance=soon:NoSchedule (here)", 1),
     "OutsideCacheFootprint": (
@@ -39,7 +43,10 @@ BY_REASON = {
     "DeviceCountShort": ("LowerCount", "ask for 4 instead of 8 devices in request gpu", 1),
     "NoMatchingDevice": (
         "RelaxSelector",
-        f"change the selector {EIGHTY} to {EIGHTY.replace('80Gi', '40Gi')}",
+        (
+            "make do with memory 40Gi instead of 80Gi per device: "
+            f"change the selector {EIGHTY} to {EIGHTY.replace('80Gi', '40Gi')}"
+        ),
         1,
     ),
     "MaxReplicasPerCluster": ("RaiseLimit", "raise placement.maxReplicasPerCluster to 2", 1),
@@ -74,14 +81,80 @@ def test_as_much_more_skew_as_it_takes() -> None:
     assert not any("zone" in message for _, message, _ in found)
 
 
-def test_the_nearest_name_for_one_that_nobody_publishes() -> None:
-    typo = 'device.attributes["gpu.nvidia.com"].architecure == "Hopper"'
-    [found] = told(one(wants(build.request("gpu", 1, typo))))
-    assert found == (
-        "RelaxSelector",
-        f"change the selector {typo} to {typo.replace('architecure', 'architecture')}",
-        1,
-    )
+NAME = 'device.attributes["gpu.nvidia.com"].architecture == "Hopper"'
+MEMORY = 'device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("{}")) >= 0'
+
+
+@pytest.mark.parametrize(
+    ("selector", "instead", "reason"),
+    [
+        (NAME.replace("architecture", "architecure"), NAME, "a name that nobody publishes"),
+        (NAME.replace("Hopper", "Hoper"), NAME, "a value that is nearly the published one"),
+        (NAME.replace("gpu.nvidia.com", "nvidia.com/gpu"), NAME, "the device plugin's name for a domain"),
+        (NAME.replace("gpu.nvidia.com", "gpu.nvida.com"), NAME, "a misspelt domain"),
+        ('device.driver == "nvidia.com/gpu"', 'device.driver == "gpu.nvidia.com"', "and for a driver"),
+        ('device.driver == "gpu.nvidia.con"', 'device.driver == "gpu.nvidia.com"', "a misspelt driver"),
+        (NAME.replace('"].', "/").replace(" ==", '"] =='), NAME, "a flat key, which does not compile"),
+    ],
+)
+def test_what_is_misspelt_is_corrected(selector: str, instead: str, reason: str) -> None:
+    amd = build.cluster("amd", [build.pool("p", 2, [build.gpu() | {"driver": "gpu.amd.com"}])])
+    hints_told = told(World(wants(build.request("gpu", 1, selector)), [amd, here()], [], {}))
+    text = f"correct the spelling: change the selector {selector} to {instead}"
+    assert hints_told[0] == ("CorrectSelector", text, 1), reason
+
+
+@pytest.mark.parametrize(
+    "selector",
+    ['device.attributes["architecture"] == "Hopper"', 'device.attributes.architecture == "Hopper"'],
+)
+def test_a_name_without_its_domain_is_corrected_where_one_publishes_it(selector: str) -> None:
+    made = wants(build.request("gpu", 1, selector))
+    text = f"correct the spelling: change the selector {selector} to {NAME}"
+    assert told(one(made))[0] == ("CorrectSelector", text, 1)
+    amd = build.cluster("amd", [build.pool("p", 2, [build.gpu() | {"driver": "gpu.amd.com"}])])
+    assert told(World(made, [amd, here()], [], {})) == [], "which of the two is meant is not known"
+
+
+@pytest.mark.parametrize(
+    ("memory", "asked", "unit"),
+    [
+        ("143771Mi", "141GB", "141G"),
+        ("96Gi", "80gib", "80Gi"),
+        ("96Gi", "80 Gi", "80Gi"),
+        ("1Mi", "9KB", "9k"),
+    ],
+)
+def test_a_wrong_unit_is_mended_as_a_unit(memory: str, asked: str, unit: str) -> None:
+    """And not by asking for what the device happens to have."""
+    fleet = here(build.pool("p", 2, [build.gpu(memory=memory)]))
+    old, new = MEMORY.format(asked), MEMORY.format(unit)
+    text = f"correct the unit, {unit} for {asked}: change the selector {old} to {new}"
+    assert told(one(wants(build.request("gpu", 1, old)), fleet))[0] == ("CorrectSelector", text, 1)
+
+
+def test_less_than_was_asked_for_is_never_proposed_as_if_it_were_free() -> None:
+    """141 GB are asked for and nobody has them: the unit does not help, and the price is named."""
+    small = here(build.pool("p", 2, [build.gpu(memory="81559Mi")]))
+    [(kind, text, _)] = told(one(wants(build.request("gpu", 1, MEMORY.format("141GB"))), small))
+    assert kind == "RelaxSelector"
+    assert text.startswith("make do with memory 81559Mi instead of 141GB per device: ")
+
+
+def test_hints_come_in_the_order_of_what_they_cost() -> None:
+    stranger = build.deployment("stranger")
+    made = wants(build.request("gpu", 1, MEMORY.format("80Gi")), match={"tier": "prod"})
+    prod = {"labels": {"tier": "prod"}}
+    fleet = [
+        build.cluster("bare", [build.pool("p", 2)], labels={"tier": "dev"}),
+        build.cluster("tainted", [build.pool("p", 2)], taints=[build.taint("spot")], **prod),
+        build.cluster("full", [build.pool("p", 1)], **prod),
+        build.cluster("small", [build.pool("p", 2, [build.gpu(memory="40Gi")])], **prod),
+        build.cluster("broken", [build.pool("p", 2)], ready=False, **prod),
+    ]
+    held = [build.replica(stranger, "full", 0, pools="p")]
+    kinds = [kind for kind, _, _ in told(World(made, fleet, held, {}))]
+    assert kinds == ["SelectLabel", "TolerateTaint", "FreeNodes", "RelaxSelector", "ClusterReady"]
 
 
 def test_less_of_the_same_comes_before_another_thing() -> None:

@@ -75,6 +75,110 @@ def test_each_finding(selector: str, code: str, message: str) -> None:
     assert findings(wants(build.request("gpu", 1, selector)), fleet) == [(code, message)]
 
 
+AMD = build.gpu(name="amd") | {"driver": "gpu.amd.com"}
+AMD["attributes"] = {"vram": {"string": "HBM3"}}
+
+
+@pytest.mark.parametrize(
+    ("selectors", "message", "reason"),
+    [
+        (
+            ['device.attributes["gpu.nvidia.com"].vram == "HBM3"'],
+            "no device of the fleet publishes the attribute gpu.nvidia.com/vram",
+            "another vendor's attribute is not what is meant",
+        ),
+        (
+            ['device.driver == "gpu.nvidia.com"', 'device.capacity["gpu.nvida.com"].memory != quantity("1")'],
+            (
+                "no device of the fleet publishes the capacity gpu.nvida.com/memory; "
+                'the nearest is device.capacity["gpu.nvidia.com"].memory'
+            ),
+            "the selector beside it names the vendor",
+        ),
+        (
+            ['device.driver == "gpu.amd.com"', 'device.capacity["gpu.com"].memory != quantity("1")'],
+            (
+                "no device of the fleet publishes the capacity gpu.com/memory; "
+                'the nearest is device.capacity["gpu.amd.com"].memory'
+            ),
+            "whichever it is",
+        ),
+        (
+            ['device.driver == "nvidia.com/gpu"'],
+            'no device of the fleet has the driver "nvidia.com/gpu"; the nearest is gpu.nvidia.com',
+            "the device plugin's name",
+        ),
+        (
+            ['device.attributes["gpu.nvidia.com/architecture"].string == "Hopper"'],
+            (
+                "no device of the fleet publishes the attribute gpu.nvidia.com/architecture/string; "
+                'the nearest is device.attributes["gpu.nvidia.com"].architecture'
+            ),
+            "a flat key that compiles",
+        ),
+        (
+            ['device.capacity["gpu.nvidia.com"].memory.isGreaterThan(quantity("40GB"))'],
+            '"40GB" is no quantity of Kubernetes; write 40G',
+            "a unit that Kubernetes does not know",
+        ),
+        (
+            ['device.attributes["gpu.nvidia.com/architecture"] == "Hopper"'],
+            (
+                "1:50: found no matching overload for '_==_' applied to '(map(string, dyn), string)'; "
+                'did you mean device.attributes["gpu.nvidia.com"].architecture?'
+            ),
+            "a flat key that does not compile",
+        ),
+        (
+            ['node.attributes["a/b"] == "x"'],
+            (
+                "1:1: undeclared reference to 'node' (in container ''); "
+                "it selects node pools: write it under nodeSelector.selectors"
+            ),
+            "a selector in the wrong place",
+        ),
+    ],
+)
+def test_what_is_meant_is_told_and_never_another_vendors(
+    selectors: list[str], message: str, reason: str
+) -> None:
+    fleet = here(build.pool("p", 2, [build.gpu(), AMD]))
+    told = [
+        text
+        for code, text in findings(wants(build.request("gpu", 1, *selectors)), fleet)
+        if code != "MayBeRefused"
+    ]
+    assert told[0] == message, reason
+
+
+@pytest.mark.parametrize(
+    ("attribute", "message"),
+    [
+        (
+            "node",
+            (
+                "no device of the fleet publishes the attribute node; all devices of a pod are on one node "
+                "anyway: leave the constraint out"
+            ),
+        ),
+        (
+            "gpu.nvidia.com/architecure",
+            (
+                "no device of the fleet publishes the attribute gpu.nvidia.com/architecure; "
+                "the nearest is gpu.nvidia.com/architecture"
+            ),
+        ),
+        ("gpu.nvidia.com/architecture", ""),
+        ("architecture", ""),
+    ],
+)
+def test_a_constraint_on_what_nobody_publishes(attribute: str, message: str) -> None:
+    made = wants(build.request())
+    node = made["spec"]["template"]["spec"]["engines"][0]["members"][0]["nodeSelector"]
+    node["constraints"] = [{"matchAttribute": attribute}]
+    assert findings(made) == ([("UnknownAttribute", message)] if message else [])
+
+
 def test_a_count_that_no_single_entry_covers() -> None:
     halves = here(build.pool("p", 2, [build.gpu(4), build.gpu(4, name="more")]))
     assert findings(wants(build.request("gpu", 8)), halves) == [

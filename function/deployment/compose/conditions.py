@@ -8,6 +8,7 @@ from function.boundary import Condition, Resolution, Unreadable
 from function.deployment.compose.degraded import degraded_clusters, degraded_text
 from function.deployment.compose.notes import listed_pools, noted
 from function.deployment.explain.message import around, one_line, placed_of
+from function.deployment.explain.spelling import advice
 from function.deployment.requirements import CACHE, CLUSTERS, REPLICAS, coordinated
 from function.scheduler.decision import Cause
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from function.boundary import Request
     from function.scheduler.decision import Decision
 
+KEPT = "every running replica is kept, nothing new is placed"
 SCHEDULED, READY, CACHE_RESOLVED = "ReplicasScheduled", "ReplicasReady", "ModelCacheResolved"
 CAPACITY = "CapacityRespected"
 
@@ -53,10 +55,12 @@ def _unresolved(decision: Decision) -> list[str]:
 def _invalid_selectors(decision: Decision) -> Iterator[tuple[str, str]]:
     found = decision.inputs.selectors.invalid
     for level, reason in ((True, "InvalidClusterSelector"), (False, "InvalidNodeSelector")):
-        texts = [f"{each.path}: {each.error}" for each in found if each.cluster_level is level]
-        if texts:
-            more = f" (and {len(texts) - 1} more)" if len(texts) > 1 else ""
-            yield reason, f"{texts[0]}{more}; every running replica is kept, nothing new is placed"
+        invalid = [each for each in found if each.cluster_level is level]
+        if invalid:
+            more = f" (and {len(invalid) - 1} more)" if len(invalid) > 1 else ""
+            help_text = advice(invalid[0], decision.inputs.fleet)
+            parts = (f"{invalid[0].path}: {invalid[0].error}{more}", help_text, KEPT)
+            yield reason, "; ".join(part for part in parts if part)
 
 
 def _held(decision: Decision) -> Iterator[tuple[str, str]]:

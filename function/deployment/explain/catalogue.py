@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function.cel import suggest
+from function.cel import Reference, suggest
+from function.cel.suggest import distance
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from function.api import Device
-    from function.cel import Reference
+    from function.cel import Selector
     from function.scheduler.fleet import Fleet
 
 KINDS = ("attribute", "capacity")
@@ -21,6 +22,12 @@ _FIELDS = {"attributes": "attribute", "capacity": "capacity"}
 def nearest(name: str, known: Iterable[str]) -> str:
     """The known name nearest to another; empty when none is near."""
     return suggest(name, known) or ""
+
+
+def unqualified(name: str) -> str:
+    """The driver that a device plugin's resource name stands for: `nvidia.com/gpu` is `gpu.nvidia.com`."""
+    vendor, slash, kind = name.partition("/")
+    return f"{kind}.{vendor}" if slash and kind and "/" not in kind else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +44,45 @@ class Catalogue:
         """Go through every published pool."""
         pools = (pool for cluster in fleet.clusters.values() for pool in cluster.pools)
         entries = {id(device): device for pool in pools for device in pool.devices or ()}
-        found: dict[object, Device] = {}
+        distinct: dict[object, Device] = {}
         for device in entries.values():
-            found.setdefault((device.subject, device.count, device.claim), device)
-        devices = tuple(found.values())
+            distinct.setdefault((device.subject, device.count, device.claim), device)
+        return cls.listing(distinct.values())
+
+    @classmethod
+    def listing(cls, devices: Iterable[Device]) -> Catalogue:
+        """List devices."""
+        listed = tuple(devices)
         names = (
             (_FIELDS[path[0]], path[1], path[2])
-            for device in devices
+            for device in listed
             for path in device.subject.content
             if path[0] in _FIELDS
         )
-        return cls(devices, frozenset(each.driver for each in devices), frozenset(names))
+        return cls(listed, frozenset(device.driver for device in listed), frozenset(names))
+
+    @property
+    def domains(self) -> frozenset[str]:
+        """Every domain that something is published in."""
+        return frozenset(domain for _, domain, _ in self.names)
+
+    def beside(self, selectors: Iterable[Selector]) -> Catalogue:
+        """The devices that a request is about: of the drivers, else in the domains, that its selectors name.
+
+        What is meant by a name that nobody publishes is looked for there, never at another vendor's. Where
+        the selectors name nothing that is published, all devices are.
+        """
+        listed = tuple(selectors)
+        drivers = {
+            compared.literal
+            for selector in listed
+            for compared in selector.comparisons()
+            if compared.reference.kind == "driver" and compared.operator == "=="
+        } & self.drivers
+        domains = {read.domain for selector in listed for read in selector.reads} & self.domains
+        about = [device for device in self.devices if device.driver in drivers]
+        about = about or [device for device in self.devices if not domains.isdisjoint(device.domains)]
+        return Catalogue.listing(about) if about else self
 
     def publishes(self, read: Reference) -> bool:
         """Whether some device publishes what a selector reads; a name that is not written out always is."""
@@ -57,25 +92,45 @@ class Catalogue:
             return any(kind == read.kind and domain == read.domain for kind, domain, _ in self.names)
         return (read.kind, read.domain, read.id) in self.names
 
-    def alike(self, read: Reference) -> str:
-        """A like name of the same kind and domain, for one that nobody publishes; empty for none."""
-        if self.publishes(read):
-            return ""
-        here = {name for kind, domain, name in self.names if (kind, domain) == (read.kind, read.domain)}
-        return nearest(read.id or "", here)
+    def driver_like(self, name: str) -> str:
+        """The driver that a name which no device has probably means; empty for none."""
+        plugin = unqualified(name)
+        return plugin if plugin in self.drivers else nearest(name, self.drivers)
+
+    def meant(self, read: Reference) -> Reference | None:
+        """What is meant by something that nobody publishes: the nearest that somebody does; None for none.
+
+        In this order: a name with its domain in one key, the same name in the nearest domain or of the other
+        kind, a like name in the same domain, a like domain.
+        """
+        domain, name = read.domain or "", read.id or ""
+        holder, slash, flat = domain.partition("/")
+        if slash and (read.kind, holder, flat) in self.names:
+            return Reference(read.kind, holder, flat)
+        same = [
+            (distance(domain, other[1]), other[0] != read.kind, other)
+            for other in self.names
+            if other[2] == name
+        ]
+        plugin = unqualified(domain)
+        for _, _, (kind, where, _) in sorted(same, key=lambda item: (item[2][1] != plugin, item)):
+            return Reference(kind, where, name)
+        here = {other for kind, where, other in self.names if (kind, where) == (read.kind, domain)}
+        like = nearest(name, here)
+        if like:
+            return Reference(read.kind, domain, like)
+        where = plugin if plugin in self.domains else nearest(domain, self.domains)
+        return Reference(read.kind, where) if where and where != domain else None
 
     def instead_of(self, read: Reference) -> str:
-        """The nearest thing that is published: other kind, other domain or a like name; empty for none."""
-        kind, domain, name = read.kind, read.domain or "", read.id or ""
-        alike = [each for each in self.names if each[2] == name]
-        for other in sorted(alike, key=lambda each: (each[1] != domain, each[0] != kind, each)):
-            return f'device.{_plural(other[0])}["{other[1]}"].{other[2]}'
-        like = self.alike(read)
-        if like:
-            return f'device.{_plural(kind)}["{domain}"].{like}'
-        other_domain = nearest(domain, {each[1] for each in self.names})
-        return f'the domain "{other_domain}"' if other_domain and other_domain != domain else ""
+        """What is meant by something that nobody publishes, as it is written; empty for none."""
+        found = self.meant(read)
+        if found is None:
+            return ""
+        return written(found) if found.id else f'the domain "{found.domain}"'
 
 
-def _plural(kind: str) -> str:
-    return "attributes" if kind == "attribute" else "capacity"
+def written(read: Reference) -> str:
+    """`device.attributes["gpu.nvidia.com"].architecture`."""
+    field = "attributes" if read.kind == "attribute" else "capacity"
+    return f'device.{field}["{read.domain}"].{read.id}'

@@ -6,6 +6,7 @@ A change builds a new question out of the old one; nothing is changed in place.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from function.api import InferenceCluster, ModelDeployment
@@ -21,11 +22,33 @@ Plain = dict[str, Any]
 M = TypeVar("M", bound=Model)
 
 
+class Cost(IntEnum):
+    """What a change costs who makes it, the cheapest first. Hints are told in this order."""
+
+    SPELLING = 0
+    """A name that was mistyped."""
+    UNIT = 1
+    """A unit that Kubernetes does not know."""
+    ALTERNATIVE = 2
+    """Something else that would do as well: another label, a limit of one's own."""
+    TOLERATE = 3
+    """Putting up with a taint."""
+    FREE = 4
+    """Taking from another deployment."""
+    RELAX = 5
+    """Less than was asked for."""
+    ANOTHER = 6
+    """Another product than was asked for."""
+    HARDWARE = 7
+    """Something has to be bought, built or repaired."""
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One change: what to tell a person, and the question as it would be."""
 
     kind: str
+    cost: Cost
     message: str
     apply: Callable[[SchedulingInput], SchedulingInput]
     facts: Mapping[str, object]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from function.api import Malformed
-from function.deployment.explain.remedies import proposals
+from function.deployment.explain.remedies import corrections, proposals
 from function.scheduler.schedule import schedule
 
 if TYPE_CHECKING:
@@ -88,12 +88,16 @@ def _reach(decision: Decision) -> int:
 
 
 def hints(decision: Decision, rejections: Mapping[str, Rejection]) -> list[Hint]:
-    """The hints on a decision that leaves something to be wished for; none when nothing is missing."""
+    """The hints on a decision that leaves something to be wished for; none when nothing is missing.
+
+    Those that cost the user least come first (`Cost`).
+    """
     missing = decision.total < decision.wanted or decision.held
-    if decision.places is None or decision.stopped or not missing:
+    if decision.stopped or not missing or not (decision.places or decision.inputs.selectors.invalid):
         return []
     trial, found, done = _Trial(decision), list[Hint](), set[str]()
-    for change in proposals(decision, rejections):
+    invalid = decision.inputs.selectors.invalid
+    for change in corrections(decision.inputs) if invalid else proposals(decision, rejections):
         if len(found) >= SHOWN:
             break
         if change.group and change.group in done:
@@ -102,4 +106,4 @@ def hints(decision: Decision, rejections: Mapping[str, Rejection]) -> list[Hint]
         if unlocks > 0:
             found.append(trial.least(change, unlocks))
             done.add(change.group)
-    return found
+    return sorted(found, key=lambda hint: hint.change.cost)

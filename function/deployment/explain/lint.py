@@ -13,11 +13,12 @@ from function.cel.errors import EvaluationError
 from function.cel.quantity import quantity
 from function.deployment.explain.asked import asked
 from function.deployment.explain.catalogue import Catalogue, nearest
+from function.deployment.explain.spelling import advice, with_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from function.api import Device
+    from function.api import Device, ModelDeployment
     from function.cel import Comparison, Selector
     from function.cel.quantity import Quantity
     from function.deployment.explain.asked import Asked
@@ -27,6 +28,8 @@ SHOWN = 20
 """How many findings are told."""
 BOX = 0.9
 """A device of at least this share of what is asked is taken to be the one that was meant."""
+SAME_NODE = frozenset({"node", "nodeName", "hostname", "kubernetes.io/hostname"})
+"""What people write who want the devices of a pod on one node."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -46,7 +49,9 @@ class Finding:
 def lint(inputs: SchedulingInput) -> list[Finding]:
     """Every finding, once per text: a second place that asks the same is not told again."""
     catalogue = Catalogue.of(inputs.fleet)
-    found = list(_labels(inputs))
+    found = [*_labels(inputs), *_invalid(inputs)]
+    if catalogue.devices:
+        found.extend(_constraints(inputs, catalogue))
     if catalogue.devices and not inputs.selectors.invalid:
         for each in asked(inputs.deployment):
             found.extend(_request(inputs, catalogue, each))
@@ -59,10 +64,10 @@ def lint(inputs: SchedulingInput) -> list[Finding]:
 def _request(inputs: SchedulingInput, catalogue: Catalogue, each: Asked) -> Iterator[Finding]:
     """The findings on one request: its selectors one by one, then all of them together."""
     selectors = [inputs.selectors.device[selector.cel] for selector in each.sub.selectors]
-    before = 0
+    before, about = 0, catalogue.beside(selectors)
     for index, selector in enumerate(selectors):
         yield from _estimate(f"{each.path}.selectors[{index}]", selector)
-        for finding in _selector(catalogue, f"{each.path}.selectors[{index}]", selector):
+        for finding in _selector(catalogue, about, f"{each.path}.selectors[{index}]", selector):
             before += 1
             yield finding
     outcomes = inputs.selectors.evaluations
@@ -88,16 +93,57 @@ def _count(each: Asked, matching: list[Device]) -> Iterator[Finding]:
         )
 
 
-def _selector(catalogue: Catalogue, path: str, selector: Selector) -> Iterator[Finding]:
+def _invalid(inputs: SchedulingInput) -> Iterator[Finding]:
+    """Selectors that do not compile, where it is known what is meant."""
+    for invalid in inputs.selectors.invalid:
+        text = advice(invalid, inputs.fleet)
+        if text:
+            yield Finding(invalid.path, "DoesNotCompile", f"{invalid.error}; {text}")
+
+
+def _constraints(inputs: SchedulingInput, catalogue: Catalogue) -> Iterator[Finding]:
+    """Attributes that devices must share and that none publishes."""
+    published = {f"{domain}/{name}" for kind, domain, name in catalogue.names if kind == "attribute"}
+    for path, name in _matched_attributes(inputs.deployment):
+        qualified = {name} if "/" in name else {f"{driver}/{name}" for driver in catalogue.drivers}
+        if not published.isdisjoint(qualified):
+            continue
+        if name in SAME_NODE:
+            text = "; all devices of a pod are on one node anyway: leave the constraint out"
+        else:
+            like = nearest(name, published)
+            text = f"; the nearest is {like}" if like else ""
+        yield Finding(
+            path, "UnknownAttribute", f"no device of the fleet publishes the attribute {name}{text}"
+        )
+
+
+def _matched_attributes(deployment: ModelDeployment) -> Iterator[tuple[str, str]]:
+    """Every matchAttribute with its path."""
+    for number, shape in enumerate(deployment.shapes):
+        base = f"alternatives[{number - 1}].engines" if number else "engines"
+        for at, engine in enumerate(shape.engines):
+            for place, member in enumerate(engine.members):
+                stated = member.node_selector.constraints if member.node_selector else ()
+                for index, constraint in enumerate(stated):
+                    where = f"{base}[{at}].members[{place}].nodeSelector.constraints[{index}]"
+                    yield f"{where}.matchAttribute", constraint.match_attribute
+
+
+def _selector(catalogue: Catalogue, about: Catalogue, path: str, selector: Selector) -> Iterator[Finding]:
+    """The findings on one selector; `about` has the devices that its request is about."""
     for read in sorted(selector.reads, key=str):
         if not catalogue.publishes(read):
-            instead = catalogue.instead_of(read)
+            instead = about.instead_of(read)
             told = f"; the nearest is {instead}" if instead else ""
             code = f"Unknown{read.kind.capitalize()}"
             yield Finding(path, code, f"no device of the fleet publishes the {read.kind} {read}{told}")
     for each in selector.comparisons():
         if each.reference.kind == "driver":
             yield from _driver(catalogue, path, each)
+        elif each.kind == "quantity" and with_unit(each.literal):
+            unit = with_unit(each.literal)
+            yield Finding(path, "UnknownUnit", f'"{each.literal}" is no quantity of Kubernetes; write {unit}')
         elif each.kind == "quantity" and each.operator in (">", ">="):
             yield from _below_the_box(catalogue, path, each)
 
@@ -116,7 +162,7 @@ def _estimate(path: str, selector: Selector) -> Iterator[Finding]:
 def _driver(catalogue: Catalogue, path: str, asked_for: Comparison) -> Iterator[Finding]:
     name = asked_for.literal
     if asked_for.operator == "==" and name not in catalogue.drivers:
-        like = nearest(name, catalogue.drivers)
+        like = catalogue.driver_like(name)
         told = f"; the nearest is {like}" if like else ""
         yield Finding(path, "UnknownDriver", f'no device of the fleet has the driver "{name}"{told}')
 

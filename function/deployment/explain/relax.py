@@ -1,56 +1,97 @@
-"""Relax: a selector that differs in one literal, or in one name, and matches a device that is there."""
+"""Rewrites: a selector that differs in one name, one unit or one literal, and matches a device that is there.
+
+A slip is corrected before anything is given up: a misspelt name, a unit that Kubernetes does not know. What
+asks for another thing, or for less of the same, says so.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from function.cel import CompileError, compile_device
+from function.cel import CompileError, compile_device, published, suggest
+from function.deployment.explain.change import Cost
+from function.deployment.explain.spelling import respelt, with_unit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from function.cel import Comparison, Selector, Subject
     from function.deployment.explain.catalogue import Catalogue
 
-_FIELDS = {"attribute": "attributes", "capacity": "capacity"}
 _SIZED = frozenset({"quantity", "semver", "int", "uint", "double"})
 
 
-class Relaxed(NamedTuple):
-    """A selector as it stands and as it would match."""
+class Rewrite(NamedTuple):
+    """A selector as it stands and as it would match, and what that means for who wrote it."""
 
-    another: bool
-    """Whether it asks for another thing (a name), not for less of the same (a number)."""
+    cost: Cost
     old: str
     new: str
+    meaning: str
 
 
-def relaxed(selector: Selector, subject: Subject) -> Relaxed | None:
-    """The selector with the literal of one comparison replaced by the value the subject has."""
-    for each in selector.comparisons():
-        value = _published(subject, each)
-        new = each.relaxed(value) if value else ""
-        if new and _matches(new, subject):
-            return Relaxed(each.kind not in _SIZED, selector.source, new)
+def rewrite(selector: Selector, subject: Subject, catalogue: Catalogue) -> Rewrite | None:
+    """The cheapest rewrite of a selector that matches a device, or None.
+
+    A slip is corrected where any device that the request is about then matches; only what is given up
+    depends on the device that came closest.
+
+    Args:
+        selector: a device selector that does not match.
+        subject: the device that came closest.
+        catalogue: what the devices that the request is about publish.
+    """
+    about = [device.subject for device in catalogue.devices]
+    for found in (*_respelt(selector, subject, catalogue), *_with_units(selector)):
+        if found.new and any(_matches(found.new, each) for each in about):
+            return found
+    for found in _relaxed(selector, subject):
+        if _matches(found.new, subject):
+            return found
     return None
 
 
-def respelt(selector: Selector, subject: Subject, catalogue: Catalogue) -> Relaxed | None:
-    """The selector with one name that nobody publishes replaced by the nearest that somebody does."""
+def _respelt(selector: Selector, subject: Subject, catalogue: Catalogue) -> Iterator[Rewrite]:
+    """A name that nobody publishes, a driver that nobody has, a value that is nearly the published one."""
+    source, meaning = selector.source, "correct the spelling"
     for read in sorted(selector.reads, key=str):
-        instead = catalogue.alike(read)
-        new = selector.source.replace(read.id or "", instead) if instead else ""
-        if new and _matches(new, subject):
-            return Relaxed(another=False, old=selector.source, new=new)
-    return None
+        meant = None if catalogue.publishes(read) else catalogue.meant(read)
+        if meant is not None:
+            yield Rewrite(Cost.SPELLING, source, respelt(source, read, meant), meaning)
+    for compared in selector.comparisons():
+        value = _value(subject, compared)
+        if compared.reference.kind == "driver" and compared.literal not in catalogue.drivers:
+            value = catalogue.driver_like(compared.literal)
+        elif compared.kind != "string" or suggest(compared.literal, [value]) is None:
+            continue
+        yield Rewrite(Cost.SPELLING, source, compared.relaxed(value) if value else "", meaning)
 
 
-def _published(subject: Subject, comparison: Comparison) -> str:
-    """The value the subject has where a comparison reads; empty when there is none, or none of that type."""
-    read = comparison.reference
-    content = subject.content.get((_FIELDS.get(read.kind, ""), read.domain or "", read.id or ""))
-    value = content[1] if isinstance(content, tuple) else content
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        return ""
-    return str(value)
+def _with_units(selector: Selector) -> Iterator[Rewrite]:
+    for compared in selector.comparisons():
+        mended = with_unit(compared.literal) if compared.kind == "quantity" else ""
+        new = compared.relaxed(mended) if mended else ""
+        yield Rewrite(Cost.UNIT, selector.source, new, f"correct the unit, {mended} for {compared.literal}")
+
+
+def _relaxed(selector: Selector, subject: Subject) -> Iterator[Rewrite]:
+    """The literal of one comparison replaced by the value the subject has: never another driver."""
+    for compared in selector.comparisons():
+        value = _value(subject, compared)
+        if not value or compared.reference.kind == "driver":
+            continue
+        name, each = compared.reference.id, " per device" if compared.kind == "quantity" else ""
+        sized = compared.kind in _SIZED
+        verb = "make do with" if sized else "take"
+        meaning = f"{verb} {name} {value} instead of {compared.literal}{each}"
+        cost = Cost.RELAX if sized else Cost.ANOTHER
+        yield Rewrite(cost, selector.source, compared.relaxed(value), meaning)
+
+
+def _value(subject: Subject, compared: Comparison) -> str:
+    """The value the subject has where a comparison reads; empty for none that a literal could be."""
+    value = published(subject, compared.reference) if compared.kind != "bool" else None
+    return "" if value is None or value.startswith("[") else value
 
 
 def _matches(source: str, subject: Subject) -> bool:

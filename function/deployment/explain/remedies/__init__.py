@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.deployment.explain.change import Cost
+from function.deployment.explain.relax import Rewrite
 from function.deployment.explain.remedies.capacity import holders, nodes
 from function.deployment.explain.remedies.clusters import caches, gateways, labels, readiness, taints
 from function.deployment.explain.remedies.limits import limits
-from function.deployment.explain.remedies.requests import counts, selectors
+from function.deployment.explain.remedies.requests import counts, rewritten, selectors
 from function.deployment.explain.remedies.seen import Seen
+from function.deployment.explain.spelling import unflattened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,20 +22,29 @@ if TYPE_CHECKING:
     from function.api.reasons import Rejection
     from function.deployment.explain.change import Change
     from function.scheduler.decision import Decision
+    from function.scheduler.scheduling_input import SchedulingInput
 
 PROPOSERS: tuple[Callable[[Seen], Iterator[Change]], ...] = (
-    nodes,
-    limits,
-    taints,
     selectors,
-    counts,
     labels,
     caches,
+    limits,
+    taints,
+    holders,
+    counts,
     readiness,
     gateways,
-    holders,
+    nodes,
 )
-"""In the order in which their changes are tried."""
+"""In the order in which their changes are tried: the cheapest first, as far as a kind has one price."""
+
+
+def corrections(inputs: SchedulingInput) -> Iterator[Change]:
+    """What may be meant by device selectors that do not compile."""
+    for invalid in inputs.selectors.invalid:
+        new = unflattened(invalid.error.source, inputs.fleet)
+        if new:
+            yield rewritten(Rewrite(Cost.SPELLING, invalid.error.source, new, "correct the spelling"))
 
 
 def proposals(decision: Decision, rejections: Mapping[str, Rejection]) -> Iterable[Change]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from function.api.reasons import Reason
-from function.deployment.explain.change import Change, changed, with_cluster
+from function.deployment.explain.change import Change, Cost, changed, with_cluster
 from function.deployment.explain.remedies.seen import EACH, SHORT, Seen, counted, missing
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def _grown(cluster: InferenceCluster, pool: str, more: int, free: int) -> Change
     text = f"add {counted(more, 'node')} to pool {pool} of cluster {cluster.name} ({total} to {total + more})"
     return Change(
         "AddNodes",
+        Cost.HARDWARE,
         text,
         apply,
         {"cluster": cluster.name, "pool": pool, "nodes": more},
@@ -95,4 +96,4 @@ def _freed(seen: Seen, cluster: InferenceCluster, found: Rejection, holder: str)
 
     text = f"free {counted(freed, 'node')} of pool {pool} of cluster {cluster.name}, held by {holder}"
     facts = {"cluster": cluster.name, "pool": pool, "nodes": freed, "heldBy": holder}
-    return Change("FreeNodes", text, apply, facts, group=f"free {cluster.name}/{pool}")
+    return Change("FreeNodes", Cost.FREE, text, apply, facts, group=f"free {cluster.name}/{pool}")

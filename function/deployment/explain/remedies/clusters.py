@@ -10,7 +10,8 @@ from function.api.cluster import Gateway
 from function.api.model import ConditionStatus
 from function.api.reasons import Reason
 from function.api.taints import Toleration, untolerated
-from function.deployment.explain.change import Change, Plain, changed, edited, with_cluster
+from function.cel import suggest
+from function.deployment.explain.change import Change, Cost, Plain, changed, edited, with_cluster
 from function.deployment.explain.remedies.seen import EACH, Seen, some
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def _tolerated(taint: Taint, clusters: list[str]) -> Change:
 
     facts = {"key": taint.key, "value": taint.value, "effect": taint.effect, "clusters": clusters[:EACH]}
     text = f"tolerate the taint {taint} ({some(clusters)})"
-    return Change("TolerateTaint", text, apply, facts, group=f"taint {taint}")
+    return Change("TolerateTaint", Cost.TOLERATE, text, apply, facts, group=f"taint {taint}")
 
 
 def _add_toleration(plain: Plain, toleration: Toleration) -> None:
@@ -68,7 +69,8 @@ def _selected(key: str, old: str, new: str, clusters: list[str]) -> Change:
 
     text = f"select {key}={new} instead of {old} ({some(clusters)})"
     facts = {"label": key, "from": old, "to": new, "clusters": clusters[:EACH]}
-    return Change("SelectLabel", text, lambda inputs: edited(inputs, edit), facts, group=f"label {key}")
+    cost = Cost.ALTERNATIVE if suggest(old, [new]) is None else Cost.SPELLING
+    return Change("SelectLabel", cost, text, lambda inputs: edited(inputs, edit), facts, group=f"label {key}")
 
 
 def readiness(seen: Seen) -> Iterator[Change]:
@@ -97,7 +99,7 @@ def _once(cluster: InferenceCluster, kind: str, what: str, **status: object) -> 
         return with_cluster(inputs, changed(cluster, status=changed(cluster.status, **status)))
 
     text = f"once cluster {cluster.name} {what}"
-    return Change(kind, text, apply, {"cluster": cluster.name}, group=kind)
+    return Change(kind, Cost.HARDWARE, text, apply, {"cluster": cluster.name}, group=kind)
 
 
 def caches(seen: Seen) -> Iterator[Change]:
@@ -124,4 +126,4 @@ def _widened(cache: ModelCache, key: str, clusters: list[str]) -> Change:
     name, wanted = cache.metadata.name, cache.footprint[key]
     text = f"stage the ModelCache {name} without {key}={wanted} too ({some(clusters)})"
     facts = {"cache": name, "label": key, "value": wanted, "clusters": clusters[:EACH]}
-    return Change("WidenCache", text, apply, facts, group=f"cache {key}")
+    return Change("WidenCache", Cost.ALTERNATIVE, text, apply, facts, group=f"cache {key}")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from function.api.reasons import Reason
-from function.deployment.explain.change import Change, Plain, changed, edited
+from function.deployment.explain.change import Change, Cost, Plain, changed, edited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,13 @@ def limits(seen: Seen) -> Iterator[Change]:
     if seen.headed(Reason.SearchBudgetExceeded):
         steps = seen.inputs.config.search_budget * 10
         text = f"raise searchBudget in the function's input to {steps}"
-        yield Change("RaiseLimit", text, lambda inputs: _budgeted(inputs, steps), {"searchBudget": steps})
+        yield Change(
+            "RaiseLimit",
+            Cost.ALTERNATIVE,
+            text,
+            lambda inputs: _budgeted(inputs, steps),
+            {"searchBudget": steps},
+        )
 
 
 def _skews(seen: Seen) -> Iterator[Change]:
@@ -53,7 +59,9 @@ def _skewed(stated: tuple[TopologySpread, ...], at: int, skew: int) -> Change:
 
     text = f"raise maxSkew of the topologySpread over {key} from {old} to {skew}"
     facts = {"topologyKey": key, "from": old, "maxSkew": skew}
-    return Change("RaiseLimit", text, lambda inputs: edited(inputs, edit), facts, group=f"skew {key}")
+    return Change(
+        "RaiseLimit", Cost.ALTERNATIVE, text, lambda inputs: edited(inputs, edit), facts, group=f"skew {key}"
+    )
 
 
 def _budgeted(inputs: SchedulingInput, steps: int) -> SchedulingInput:
@@ -67,4 +75,6 @@ def _limit(name: str, text: str, path: tuple[str, ...], value: int) -> Change:
             at = at.setdefault(key, {})
         at[path[-1]] = value
 
-    return Change("RaiseLimit", text, lambda inputs: edited(inputs, edit), {name: value}, group=name)
+    return Change(
+        "RaiseLimit", Cost.ALTERNATIVE, text, lambda inputs: edited(inputs, edit), {name: value}, group=name
+    )

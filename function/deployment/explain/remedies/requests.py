@@ -1,4 +1,4 @@
-"""Remedies for device requests that nothing matches: relax one selector, or ask for fewer devices."""
+"""Remedies for device requests that nothing matches: rewrite one selector, or ask for fewer devices."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from function.api.reasons import Reason
 from function.deployment.explain.catalogue import Catalogue
-from function.deployment.explain.change import Change, Plain, edited, requests_in
-from function.deployment.explain.relax import Relaxed, relaxed, respelt
+from function.deployment.explain.change import Change, Cost, Plain, edited, requests_in
+from function.deployment.explain.relax import Rewrite, rewrite
 from function.deployment.explain.remedies.seen import EACH, Seen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.api import Device, InferenceCluster, Member
+    from function.api.deployment import SubRequest
     from function.api.reasons import Rejection
     from function.cel import Subject
     from function.scheduler.scheduling_input import SchedulingInput
@@ -24,41 +25,46 @@ BLAMED = (Reason.NoMatchingDevice, Reason.DeviceSelectorError)
 
 
 def selectors(seen: Seen) -> Iterator[Change]:
-    """Relax one device selector to a value that a device has: less of the same before another thing."""
+    """Rewrite one device selector so that a device matches it, the cheapest rewrites first."""
     catalogue = Catalogue.of(seen.inputs.fleet)
-    known: dict[tuple[str, Subject], Relaxed | None] = {}
-    wider: Counter[Relaxed] = Counter()
+    about: dict[SubRequest, Catalogue] = {}
+    known: dict[tuple[str, Subject], Rewrite | None] = {}
+    wider: Counter[Rewrite] = Counter()
     for cluster, found in seen.headed(*BLAMED):
-        failing = {each for leaf in found.leaves if (each := _failing(seen.inputs, cluster, leaf))}
-        for each in failing - known.keys():
-            selector = seen.inputs.selectors.device[each[0]]
-            known[each] = relaxed(selector, each[1]) or respelt(selector, each[1], catalogue)
-        wider.update({new for each in failing if (new := known[each])})
-    ordered = sorted(wider.items(), key=lambda item: (item[0].another, -item[1], item[0]))
-    for change, _ in ordered[:EACH]:
-        yield _rewritten(change.old, change.new)
-
-
-def _failing(
-    inputs: SchedulingInput, cluster: InferenceCluster, leaf: Rejection
-) -> tuple[str, Subject] | None:
-    """The selector that fails and the closest device."""
-    source = source_of(inputs, leaf) if leaf.reason in BLAMED else ""
-    device = _device(cluster, leaf)
-    return (source, device.subject) if device is not None and source else None
+        failing: set[tuple[str, Subject]] = set()
+        for leaf in found.leaves:
+            sub, device = _sub_request(seen.inputs, leaf), _device(cluster, leaf)
+            if leaf.reason not in BLAMED or leaf.selector is None or sub is None or device is None:
+                continue
+            selector = seen.inputs.selectors.device[sub.selectors[leaf.selector].cel]
+            key = (selector.source, device.subject)
+            failing.add(key)
+            if key not in known:
+                if sub not in about:
+                    asked = [seen.inputs.selectors.device[each.cel] for each in sub.selectors]
+                    about[sub] = catalogue.beside(asked)
+                known[key] = rewrite(selector, device.subject, about[sub])
+        wider.update({new for key in failing if (new := known[key])})
+    ordered = sorted(wider.items(), key=lambda item: (item[0].cost, -item[1], item[0]))
+    for found_rewrite, _ in ordered[:EACH]:
+        yield rewritten(found_rewrite)
 
 
 def source_of(inputs: SchedulingInput, leaf: Rejection) -> str:
     """The text of the selector that a rejection is about; empty when it is about none."""
     if leaf.selector is None:
         return ""
-    for member in _members(inputs, leaf):
-        if not leaf.request and member.node_selector:
-            return member.node_selector.selectors[leaf.selector].cel
-        for request in member.requests:
-            if request.name == leaf.request:
-                return request.ranked[leaf.rank].selectors[leaf.selector].cel
-    return ""
+    if leaf.request:
+        sub = _sub_request(inputs, leaf)
+        return sub.selectors[leaf.selector].cel if sub else ""
+    nodes = (member.node_selector for member in _members(inputs, leaf))
+    return next((each.selectors[leaf.selector].cel for each in nodes if each), "")
+
+
+def _sub_request(inputs: SchedulingInput, leaf: Rejection) -> SubRequest | None:
+    """The way of a request that a rejection is about."""
+    requests = (request for member in _members(inputs, leaf) for request in member.requests)
+    return next((each.ranked[leaf.rank] for each in requests if each.name == leaf.request), None)
 
 
 def _members(inputs: SchedulingInput, leaf: Rejection) -> Iterator[Member]:
@@ -76,15 +82,20 @@ def _device(cluster: InferenceCluster, leaf: Rejection) -> Device | None:
     return named[0] if named else None
 
 
-def _rewritten(old: str, new: str) -> Change:
+def rewritten(found: Rewrite) -> Change:
+    """The change that writes a selector anew, wherever it is written."""
+
     def edit(plain: Plain) -> None:
         for each in requests_in(plain):
             for selector in each.get("selectors", ()):
-                selector["cel"] = new if selector["cel"] == old else selector["cel"]
+                selector["cel"] = found.new if selector["cel"] == found.old else selector["cel"]
 
-    facts = {"selector": old, "instead": new}
-    text = f"change the selector {old} to {new}"
-    return Change("RelaxSelector", text, lambda inputs: edited(inputs, edit), facts, group=f"relax {old}")
+    kind = "CorrectSelector" if found.cost in (Cost.SPELLING, Cost.UNIT) else "RelaxSelector"
+    text = f"{found.meaning}: change the selector {found.old} to {found.new}"
+    facts = {"selector": found.old, "instead": found.new}
+    return Change(
+        kind, found.cost, text, lambda inputs: edited(inputs, edit), facts, group=f"relax {found.old}"
+    )
 
 
 def counts(seen: Seen) -> Iterator[Change]:
@@ -109,4 +120,6 @@ def _lowered(request: str, asked: int, most: int) -> Change:
 
     text = f"ask for {most} instead of {asked} devices in request {request}"
     facts = {"request": request, "from": asked, "to": most}
-    return Change("LowerCount", text, lambda inputs: edited(inputs, edit), facts, group=f"count {request}")
+    return Change(
+        "LowerCount", Cost.RELAX, text, lambda inputs: edited(inputs, edit), facts, group=f"count {request}"
+    )
