@@ -6,13 +6,16 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+import click
 import yaml
 from rich import markup
 from rich.console import Console
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
+WIDTH = 120
+"""Columns when the output is no terminal."""
 WIDEST = 30
 """Characters of a name in a table."""
 TAIL = 12
@@ -56,9 +59,35 @@ class Screen(Console):
         return super().render_str(lines, **options)
 
 
-def as_json(told: object) -> str:
+def console() -> Console:
+    """Where tables go: as wide as the terminal, or a fixed width so that output can be compared."""
+    screen = Screen()
+    return screen if screen.is_terminal else Screen(width=WIDTH)
+
+
+def complain(problems: Iterable[str]) -> None:
+    """Say what is wrong, on standard error."""
+    errors = Screen(stderr=True, soft_wrap=True)
+    for problem in problems:
+        errors.print(f"error: {printable(problem)}", markup=False, style="red")
+
+
+def reassure(out: Console, text: str, faults: Collection[str], indent: str = "") -> None:
+    """Say that all is well; where something could not be read, say no more than is known."""
+    if faults:
+        out.print(f"{indent}? {escape(text)}, as far as the files can be read", style="yellow")
+    else:
+        out.print(f"{indent}✓ {escape(text)}", style="green")
+
+
+def emit(output: str, data: object) -> None:
+    """Print an answer as data: `yaml` or `json`."""
+    click.echo(as_yaml(data) if output == "yaml" else as_json(data), nl=output != "yaml")
+
+
+def as_json(data: object) -> str:
     """JSON for people and programs: readable, and without a character that a terminal obeys."""
-    text = json.dumps(told, indent=2, ensure_ascii=False)
+    text = json.dumps(data, indent=2, ensure_ascii=False)
     if text.replace("\n", "").isprintable():
         return text
     # Outside of strings JSON has only printable characters and line ends, so every other one is in a string.
@@ -69,9 +98,9 @@ def _in_json(character: str) -> str:
     return character if character == "\n" or character.isprintable() else json.dumps(character)[1:-1]
 
 
-def as_yaml(told: object) -> str:
+def as_yaml(data: object) -> str:
     """YAML, likewise."""
-    return _dumped(yaml.safe_dump, told)
+    return _dumped(yaml.safe_dump, data)
 
 
 def as_yaml_stream(documents: Iterable[object]) -> str:
@@ -79,10 +108,10 @@ def as_yaml_stream(documents: Iterable[object]) -> str:
     return _dumped(yaml.safe_dump_all, list(documents))
 
 
-def _dumped(dump: Callable[..., str], told: object) -> str:
+def _dumped(dump: Callable[..., str], data: object) -> str:
     """Dump with letters as they are where all is printable, else with ASCII only: YAML escapes the rest."""
-    text = dump(told, sort_keys=False, width=1_000, allow_unicode=True)
-    return text if text.replace("\n", "").isprintable() else dump(told, sort_keys=False, width=1_000)
+    text = dump(data, sort_keys=False, width=1_000, allow_unicode=True)
+    return text if text.replace("\n", "").isprintable() else dump(data, sort_keys=False, width=1_000)
 
 
 def short(name: str) -> str:

@@ -31,7 +31,7 @@ KIND = "ModelDeployment"
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class Answer:
     """A response and the decision it was composed from; None where the composite could not be read."""
 
     response: Response
@@ -50,16 +50,16 @@ GROWTH: dict[object, int] = {read_deployment: 1024 * 1024}
 
 def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     """Answer one request. The same request gets the same answer, whatever was asked before."""
-    return forecast(request, reuse=reuse).response
+    return answer(request, reuse=reuse).response
 
 
-def forecast(request: Request, *, reuse: Reuse = NO_REUSE) -> Forecast:
-    """Answer one request, and hand out the decision: the command line's door."""
+def answer(request: Request, *, reuse: Reuse = NO_REUSE) -> Answer:
+    """Answer one request, and hand out the decision: see `forecast`."""
     requirements = declared(request)
     try:
         composite, deployment = reuse.parsed(request.composite, read_deployment)
     except ValueError as error:
-        return Forecast(unreadable(request, requirements, str(error)))
+        return Answer(unreadable(request, requirements, str(error)))
     config, fault = _config(request)
     is_coordinated = config.coordination == "GlobalOrder"
     fleet = read_fleet(request, deployment, reuse, thorough=config.coordinates)
@@ -67,7 +67,7 @@ def forecast(request: Request, *, reuse: Reuse = NO_REUSE) -> Forecast:
     inputs = scheduling_input(deployment, fleet, config, fault, peers)
     decision = schedule(inputs, room=room_for(deployment, fleet))
     tells = tells_capacity(request)
-    return Forecast(compose(decision, composite, requirements, tells_capacity=tells), decision)
+    return Answer(compose(decision, composite, requirements, tells_capacity=tells), decision)
 
 
 def condition_types(request: Request) -> tuple[str, ...]:

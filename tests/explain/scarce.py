@@ -29,7 +29,7 @@ def world(seed: int) -> World:
 
 def decide(made: World) -> Decision:
     """Return the decision on a world."""
-    decision = handler.forecast(made.request()).decision
+    decision = handler.answer(made.request()).decision
     assert decision is not None
     return decision
 

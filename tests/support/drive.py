@@ -72,7 +72,7 @@ def run(world: World, *, level: str = "", reuse: Reuse | None = None) -> Answer:
     if (level or LEVEL) == "wire":
         return answer(pb.RunFunctionResponse.FromString(run_bytes(world.message().SerializeToString())))
     memory = {} if reuse is None else {"reuse": reuse}
-    made = handler.forecast(world.request(), **memory)
+    made = handler.answer(world.request(), **memory)
     return of_core(made.response, made.decision)
 
 

@@ -2,104 +2,107 @@
 
 from __future__ import annotations
 
-import sys
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import click
 
-from function.cli.commands.completion import deployment_names
-from function.cli.common import (
-    FILES,
-    FINDINGS,
-    FINE,
-    OUTPUT,
-    Command,
-    console,
-    deployments_named,
-    emit,
-    read,
-    reassure,
-)
-from function.cli.group import BAD_INPUT
-from function.cli.text import escape
-from function.cli.worlds.compare import outcome, title
-from function.cli.worlds.memory import Memory
-from function.cli.worlds.moves import Advice, Stuck, Upgrade, for_one, upgrades_of
+from function.cli.options import DEPLOYMENTS, FILES, OUTPUT, Command, end
+from function.cli.text import console, emit, escape, reassure
+from function.cli.worlds.compare import outcome
+from function.cli.worlds.inputs import Inputs, read
+from function.cli.worlds.memo import ParseMemo
+from function.cli.worlds.moves import Advice, Stuck, Upgrade, advise_one, upgrades_of
 from function.cli.worlds.simulate import one_round, settle
 
-
-def _data(advices: list[Advice], stuck: list[Stuck], upgrades: list[Upgrade]) -> dict[str, Any]:
-    return {
-        "advice": [
-            {
-                "deployment": each.deployment,
-                "gains": list(each.gains),
-                "moves": [
-                    {"deployment": m.deployment, "replica": m.replica, "from": m.origin, "to": m.target}
-                    for m in each.moves
-                ],
-            }
-            for each in advices
-        ],
-        "stuck": [
-            {"deployment": each.deployment, "short": each.short, "message": each.message} for each in stuck
-        ],
-        "upgrades": [
-            {
-                "deployment": each.deployment,
-                "replica": each.replica,
-                "from": each.origin,
-                "alternative": each.alternative,
-                "to": each.target,
-                "better": each.better,
-            }
-            for each in upgrades
-        ],
-    }
+HOW = (
+    "\nNothing was moved. A move is a delete and a new placement, which takes the best place of its "
+    "moment: keep the old one from being it (a NoSchedule taint will do), delete the replica, and "
+    "take the taint off once the other deployment has its place."
+)
 
 
-def _show(
-    advices: list[Advice], stuck: list[Stuck], upgrades: list[Upgrade], faults: tuple[str, ...]
-) -> None:
+@dataclass(slots=True)
+class Answer:
+    """What was found for every deployment that is short, and for replicas on an alternative."""
+
+    advices: list[Advice] = field(default_factory=list)
+    stuck: list[Stuck] = field(default_factory=list)
+    upgrades: list[Upgrade] = field(default_factory=list)
+
+    @property
+    def as_data(self) -> dict[str, Any]:
+        """The answer as plain data."""
+        return {
+            "advice": [_advice(advice) for advice in self.advices],
+            "stuck": [
+                {"deployment": stuck.deployment, "short": stuck.short, "message": stuck.message}
+                for stuck in self.stuck
+            ],
+            "upgrades": [
+                {
+                    "deployment": upgrade.deployment,
+                    "replica": upgrade.replica,
+                    "from": upgrade.origin,
+                    "alternative": upgrade.alternative,
+                    "to": upgrade.target,
+                    "better": upgrade.better,
+                }
+                for upgrade in self.upgrades
+            ],
+        }
+
+
+def _advice(advice: Advice) -> dict[str, Any]:
+    moves = [
+        {"deployment": move.deployment, "replica": move.replica, "from": move.origin, "to": move.target}
+        for move in advice.moves
+    ]
+    return {"deployment": advice.deployment, "gains": list(advice.gains), "moves": moves}
+
+
+def _show(answer: Answer, faults: tuple[str, ...]) -> None:
     out = console()
-    for each in advices:
-        count = f"{len(each.moves)} {'move' if len(each.moves) == 1 else 'moves'}"
-        out.print(
-            escape(f"{each.deployment}: {count} would place {', '.join(each.gains)}"), style="bold green"
-        )
-        for move in each.moves:
+    for advice in answer.advices:
+        count = f"{len(advice.moves)} {'move' if len(advice.moves) == 1 else 'moves'}"
+        line = f"{advice.deployment}: {count} would place {', '.join(advice.gains)}"
+        out.print(escape(line), style="bold green")
+        for move in advice.moves:
             out.print(escape(f"    {move.deployment} {move.replica}: {move.origin} → {move.target}"))
-    for short in stuck:
-        out.print(
-            escape(f"{short.deployment}: {short.short} missing, and no moves were found"), style="bold yellow"
-        )
-        out.print(escape(f"    {short.message}"), soft_wrap=True)
-    for up in upgrades:
-        text = f"{up.deployment} {up.replica}: runs as {up.alternative} on {up.origin}"
-        out.print(escape(f"{text}; {up.better} would fit on {up.target}"), style="green")
-    if advices:
-        out.print(
-            "\nNothing was moved. A move is a delete and a new placement, which takes the best place of its "
-            "moment: keep the old one from being it (a NoSchedule taint will do), delete the replica, and "
-            "take the taint off once the other deployment has its place.",
-            style="dim",
-        )
-    if not (advices or stuck or upgrades):
+    for stuck in answer.stuck:
+        line = f"{stuck.deployment}: {stuck.short} missing, and no moves were found"
+        out.print(escape(line), style="bold yellow")
+        out.print(escape(f"    {stuck.message}"), soft_wrap=True)
+    for upgrade in answer.upgrades:
+        text = f"{upgrade.deployment} {upgrade.replica}: runs as {upgrade.alternative} on {upgrade.origin}"
+        out.print(escape(f"{text}; {upgrade.better} would fit on {upgrade.target}"), style="green")
+    if answer.advices:
+        out.print(HOW, style="dim")
+    if not (answer.advices or answer.stuck or answer.upgrades):
         reassure(out, "Nothing is missing, and nothing could be upgraded", faults)
+
+
+def _advise(inputs: Inputs, chosen: list[str], max_moves: int) -> Answer:
+    """Look for moves for every deployment that is short once the fleet has settled."""
+    reuse, answer = ParseMemo(), Answer()
+    settled = settle(inputs.world, reuse)
+    world = settled.world
+    for planned in settled.last:
+        if not outcome(planned).short or (chosen and planned.title not in chosen):
+            continue
+        advices, world = advise_one(world, planned, max_moves, reuse)
+        answer.advices += advices
+        (now,) = one_round(replace(world, deployments=[planned.manifest]), reuse)
+        if outcome(now).short:
+            answer.stuck.append(Stuck(now.title, outcome(now).short, outcome(now).message))
+    upgrades = upgrades_of(world, reuse)
+    answer.upgrades += [upgrade for upgrade in upgrades if not chosen or upgrade.deployment in chosen]
+    return answer
 
 
 @click.command(cls=Command)
 @FILES
-@click.option(
-    "-d",
-    "--deployment",
-    "names",
-    multiple=True,
-    metavar="NS/NAME",
-    shell_complete=deployment_names,
-    help="Only for this one; repeatable.",
-)
+@DEPLOYMENTS
 @click.option(
     "--max-moves", type=click.IntRange(1, 4), default=2, show_default=True, help="Moves per replica gained."
 )
@@ -122,21 +125,10 @@ def advise(files: tuple[str, ...], names: tuple[str, ...], max_moves: int, outpu
     Example:
       fleet-scheduler advise fleet.yaml -d ml/kimi
     """
-    given = read(files)
-    chosen = deployments_named(given.world, names)
-    reuse = Memory()
-    forecast = settle(given.world, reuse)
-    world, advices, stuck = forecast.world, [], []
-    for planned in forecast.last:
-        if outcome(planned).short and (not chosen or title(planned) in chosen):
-            found, world = for_one(world, planned, max_moves, reuse)
-            advices += found
-            (now,) = one_round(replace(world, deployments=[planned.manifest]), reuse)
-            if outcome(now).short:
-                stuck.append(Stuck(title(now), outcome(now).short, outcome(now).message))
-    upgrades = [each for each in upgrades_of(world, reuse) if not chosen or each.deployment in chosen]
+    inputs = read(files)
+    answer = _advise(inputs, inputs.titles(names), max_moves)
     if output == "table":
-        _show(advices, stuck, upgrades, given.faults)
+        _show(answer, inputs.faults)
     else:
-        emit(output, _data(advices, stuck, upgrades))
-    sys.exit(BAD_INPUT if given.faults else FINDINGS if advices or stuck else FINE)
+        emit(output, answer.as_data)
+    end(inputs.faults, findings=bool(answer.advices or answer.stuck))

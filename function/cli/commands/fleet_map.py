@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
-from function.cli.common import FILES, FINE, Command, read
-from function.cli.group import BAD_INPUT
+from function.cli.options import FILES, Command, end
 from function.cli.render.map.data import draw
 from function.cli.render.map.render import html, svg
-from function.cli.worlds.memory import Memory
+from function.cli.worlds.inputs import read
+from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.parsing import BadInput
 from function.cli.worlds.simulate import one_round
 
@@ -63,8 +62,8 @@ def fleet_map(files: tuple[str, ...], output: str, docs: str) -> None:
       fleet-scheduler map fleet.yaml -o svg > fleet.svg
     """
     form, path = _form(output)
-    given = read(files)
-    picture = draw(given.world, one_round(given.world, Memory()))
+    inputs = read(files)
+    picture = draw(inputs.world, one_round(inputs.world, ParseMemo()))
     text = html(picture, docs) if form == "html" else svg(picture)
     if path is None:
         click.echo(text)
@@ -73,4 +72,4 @@ def fleet_map(files: tuple[str, ...], output: str, docs: str) -> None:
             path.write_text(text, encoding="utf-8")
         except OSError as error:
             raise BadInput(f"{path}: cannot be written: {error.strerror}") from None
-    sys.exit(BAD_INPUT if given.faults else FINE)
+    end(inputs.faults, findings=False)

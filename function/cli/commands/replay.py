@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from function import wire
-from function.cli.common import FINDINGS, FINE, OUTPUT, Command, console, emit
+from function.cli.options import OUTPUT, Command, end
 from function.cli.progress import track
-from function.cli.text import escape
+from function.cli.text import console, emit, escape
 from function.cli.worlds.parsing import BadInput
 from function.dispatch import run
 from function.record import NoRecording, Recording, loaded, readable
@@ -26,14 +25,14 @@ ABSENT = "(absent)"
 
 
 def _files(paths: tuple[str, ...]) -> list[Path]:
-    found: list[Path] = []
-    for each in map(Path, paths):
-        if not each.exists():
-            raise BadInput(f"{each}: no such file or directory")
-        found += sorted(each.glob("*.json")) if each.is_dir() else [each]
-    if not found:
+    recordings: list[Path] = []
+    for path in map(Path, paths):
+        if not path.exists():
+            raise BadInput(f"{path}: no such file or directory")
+        recordings += sorted(path.glob("*.json")) if path.is_dir() else [path]
+    if not recordings:
         raise BadInput("there are no recordings (*.json) in the folders")
-    return found
+    return recordings
 
 
 def _load(path: Path) -> Recording:
@@ -74,30 +73,31 @@ def _replayed(path: Path) -> dict[str, Any]:
         again = answer(recording)
     except wire.Malformed as error:
         raise BadInput(f"{path}: {error}") from None
-    found = list(differences(readable(recording.response), readable(again)))
+    differing = differences(readable(recording.response), readable(again))
     return {
         "file": str(path),
         "recordedBy": recording.version,
         "same": again == recording.response,
         "bytes": len(again),
-        "differences": [{"path": where, "recorded": was, "now": now} for where, was, now in found],
+        "differences": [{"path": where, "recorded": was, "now": now} for where, was, now in differing],
     }
 
 
-def _show(told: dict[str, Any]) -> None:
-    out = console()
-    if told["same"]:
-        out.print(escape(f"✓ {told['file']}: the same {told['bytes']} bytes"), style="green", soft_wrap=True)
+def _show(result: dict[str, Any]) -> None:
+    out, file = console(), result["file"]
+    if result["same"]:
+        out.print(escape(f"✓ {file}: the same {result['bytes']} bytes"), style="green", soft_wrap=True)
         return
-    found = told["differences"]
-    text = f"✗ {told['file']}: recorded by {told['recordedBy']}, {len(found)} differences"
+    differing = result["differences"]
+    text = f"✗ {file}: recorded by {result['recordedBy']}, {len(differing)} differences"
     out.print(escape(text), style="bold red", soft_wrap=True)
-    for each in found[:SHOWN]:
-        out.print(escape(f"    {each['path']}"))
-        out.print(escape(f"      recorded: {_short(each['recorded'])}"), style="red", soft_wrap=True)
-        out.print(escape(f"      now:      {_short(each['now'])}"), style="green", soft_wrap=True)
-    if len(found) > SHOWN:
-        out.print(f"    and {len(found) - SHOWN} more (-o json lists all)")
+    for difference in differing[:SHOWN]:
+        was, now = (_short(difference[key]) for key in ("recorded", "now"))
+        out.print(escape(f"    {difference['path']}"))
+        out.print(escape(f"      recorded: {was}"), style="red", soft_wrap=True)
+        out.print(escape(f"      now:      {now}"), style="green", soft_wrap=True)
+    if len(differing) > SHOWN:
+        out.print(f"    and {len(differing) - SHOWN} more (-o json lists all)")
 
 
 @click.command(cls=Command)
@@ -118,10 +118,10 @@ def replay(files: tuple[str, ...], output: str) -> None:
       fleet-scheduler replay recordings/
     """
     paths = _files(files)
-    found = [_replayed(each) for each in track(paths, "Replaying", total=len(paths))]
+    results = [_replayed(path) for path in track(paths, "Replaying", total=len(paths))]
     if output == "table":
-        for each in found:
-            _show(each)
+        for result in results:
+            _show(result)
     else:
-        emit(output, {"recordings": found})
-    sys.exit(FINE if all(each["same"] for each in found) else FINDINGS)
+        emit(output, {"recordings": results})
+    end((), findings=not all(result["same"] for result in results))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +10,14 @@ import click
 import yaml
 from rich.table import Table
 
-from function.cli.common import FINDINGS, FINE, OUTPUT, Command, console, emit
+from function.cli.options import OUTPUT, Command, end
 from function.cli.progress import track
 from function.cli.sizing.architecture import Architecture, read_config
 from function.cli.sizing.fitting import PoolFit, pools_for, selector
 from function.cli.sizing.memory import BYTES, GIB, Load, Need, cache_per_token, needs, weights_total
-from function.cli.text import escape
+from function.cli.text import console, emit, escape
 from function.cli.worlds.manifests import Manifests, load
-from function.cli.worlds.memory import Memory
+from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.parsing import BadInput
 
 if TYPE_CHECKING:
@@ -42,17 +41,17 @@ def _gib(amount: float) -> str:
     return f"{amount / GIB:.1f}"
 
 
-def _pool_data(each: PoolFit) -> dict[str, Any]:
-    told = {
-        "cluster": each.cluster,
-        "pool": each.pool,
-        "nodesPerReplica": each.nodes,
-        "replicasNow": each.replicas,
+def _pool_data(fit: PoolFit) -> dict[str, Any]:
+    data = {
+        "cluster": fit.cluster,
+        "pool": fit.pool,
+        "nodesPerReplica": fit.nodes,
+        "replicasNow": fit.replicas,
     }
-    return told | ({"barred": each.barred} if each.barred else {})
+    return data | ({"barred": fit.barred} if fit.barred else {})
 
 
-def _data(model: Architecture, load: Load, found: Answer, driver: str) -> dict[str, Any]:
+def _data(model: Architecture, load: Load, answer: Answer, driver: str) -> dict[str, Any]:
     return {
         "estimate": True,
         "modelType": model.kind,
@@ -64,15 +63,15 @@ def _data(model: Architecture, load: Load, found: Answer, driver: str) -> dict[s
         "batch": load.batch,
         "splits": [
             {
-                "tensor": each.split.tensor,
-                "pipeline": each.split.pipeline,
-                "weightsBytesPerGPU": round(each.weights),
-                "cacheBytesPerGPU": round(each.cache),
-                "memoryPerGPU": f"{each.gibibytes}Gi",
-                "nodeSelector": selector(each, driver),
+                "tensor": need.split.tensor,
+                "pipeline": need.split.pipeline,
+                "weightsBytesPerGPU": round(need.weights),
+                "cacheBytesPerGPU": round(need.cache),
+                "memoryPerGPU": f"{need.gibibytes}Gi",
+                "nodeSelector": selector(need, driver),
                 "pools": [_pool_data(pool) for pool in pools],
             }
-            for each, pools in found
+            for need, pools in answer
         ],
     }
 
@@ -96,45 +95,45 @@ def _heading(out: Console, model: Architecture, load: Load) -> None:
         out.print(f"The model was made for at most {model.context} tokens.", style="yellow")
 
 
-def _where(pools: list[PoolFit], *, asked: bool) -> str:
-    if not asked:
+def _where(pools: list[PoolFit], *, with_fleet: bool) -> str:
+    if not with_fleet:
         return ""
-    ready = [f"{each.cluster}/{each.pool} ({each.replicas})" for each in pools if each.replicas]
+    ready = [f"{fit.cluster}/{fit.pool} ({fit.replicas})" for fit in pools if fit.replicas]
     full = len(pools) - len(ready)
     return ", ".join([*ready[:4], *([f"{len(ready) - 4} more"] if len(ready) > 4 else [])]) or (  # noqa: PLR2004
         f"{full} {'pool fits' if full == 1 else 'pools fit'}, none has room now" if full else "no pool"
     )
 
 
-def _show(model: Architecture, load: Load, found: Answer, driver: str, *, asked: bool) -> None:
+def _show(model: Architecture, load: Load, answer: Answer, driver: str, *, with_fleet: bool) -> None:
     out = console()
     _heading(out, model, load)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for title in ("TP", "PP", "WEIGHTS", "KV CACHE", "GPU NEEDS"):
         table.add_column(title, justify="right", no_wrap=True)
-    if asked:
+    if with_fleet:
         table.add_column("POOLS (REPLICAS NOW)", overflow="fold")
-    for each, pools in found:
-        cells = (str(each.split.tensor), str(each.split.pipeline), _gib(each.weights), _gib(each.cache))
-        where = (escape(_where(pools, asked=asked)),) if asked else ()
-        style = "" if not asked or any(pool.replicas for pool in pools) else "dim"
-        table.add_row(*cells, f"{each.gibibytes}Gi", *where, style=style)
+    for need, pools in answer:
+        cells = (str(need.split.tensor), str(need.split.pipeline), _gib(need.weights), _gib(need.cache))
+        where = (escape(_where(pools, with_fleet=with_fleet)),) if with_fleet else ()
+        style = "" if not with_fleet or any(pool.replicas for pool in pools) else "dim"
+        table.add_row(*cells, f"{need.gibibytes}Gi", *where, style=style)
     out.print(table)
-    best = _best(found)
+    best = _best(answer)
     if best is not None:
-        each, pools = best
+        need, pools = best
         there = f", on {pools[0].cluster}/{pools[0].pool}" if pools else ""
         out.print(
-            f"\nThe smallest that fits: TP {each.split.tensor}, PP {each.split.pipeline}{there}:",
+            f"\nThe smallest that fits: TP {need.split.tensor}, PP {need.split.pipeline}{there}:",
             style="bold",
         )
-        told = yaml.safe_dump({"nodeSelector": selector(each, driver)}, sort_keys=False, width=1_000)
-        out.print(told, end="", markup=False, soft_wrap=True)
+        text = yaml.safe_dump({"nodeSelector": selector(need, driver)}, sort_keys=False, width=1_000)
+        out.print(text, end="", markup=False, soft_wrap=True)
 
 
-def _best(found: Answer) -> tuple[Need, list[PoolFit]] | None:
+def _best(answer: Answer) -> tuple[Need, list[PoolFit]] | None:
     """The split with the fewest GPUs that has room somewhere."""
-    return next(((each, pools) for each, pools in found if any(pool.replicas for pool in pools)), None)
+    return next(((need, pools) for need, pools in answer if any(pool.replicas for pool in pools)), None)
 
 
 @click.command(cls=Command)
@@ -194,13 +193,13 @@ def size(  # noqa: PLR0913 - one parameter per option
     model = _config(config)
     load_ = Load(dtype or model.dtype, kv_dtype, context, batch)
     fleet: Manifests | None = load(files) if files else None
-    reuse, estimates = Memory(), needs(model, load_)
-    found = [
-        (each, pools_for(fleet, each, driver, reuse) if fleet else [])
-        for each in track(estimates, "Asking the scheduler", total=len(estimates))
+    reuse, estimates = ParseMemo(), needs(model, load_)
+    answer = [
+        (need, pools_for(fleet, need, driver, reuse) if fleet else [])
+        for need in track(estimates, "Asking the scheduler", total=len(estimates))
     ]
     if output == "table":
-        _show(model, load_, found, driver, asked=fleet is not None)
+        _show(model, load_, answer, driver, with_fleet=fleet is not None)
     else:
-        emit(output, _data(model, load_, found, driver))
-    sys.exit(FINE if fleet is None or _best(found) else FINDINGS)
+        emit(output, _data(model, load_, answer, driver))
+    end((), findings=fleet is not None and not _best(answer))

@@ -6,7 +6,7 @@ from shlex import quote
 
 import click
 
-from function.cli.common import Command
+from function.cli.options import Command
 from function.cli.text import as_yaml_stream
 from function.cli.worlds.manifests import KINDS, load
 from function.redact import KINDS as ALLOWED
@@ -25,7 +25,7 @@ GROUP = "modelplane.ai"
 
 def command_line(context: str, file: str) -> str:
     """The command line that collects everything the tools read into one file, secrets left out."""
-    resources = ",".join(f"{each}.{GROUP}" for each in RESOURCES)
+    resources = ",".join(f"{resource}.{GROUP}" for resource in RESOURCES)
     where = f" --context {quote(context)}" if context else ""
     collect = f"kubectl{where} get {resources} --all-namespaces -o json"
     return f"{collect} \\\n  | fleet-scheduler snapshot - > {quote(file)}"

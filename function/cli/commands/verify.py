@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +11,11 @@ from function.api import InferenceCluster, Malformed, ModelCache, ModelDeploymen
 from function.api.ownership import Owner
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
-from function.cli.common import FILES, FINDINGS, FINE, OUTPUT, Command, Input, console, emit, read, reassure
-from function.cli.group import BAD_INPUT
-from function.cli.text import escape
+from function.cli.options import FILES, OUTPUT, Command, end
+from function.cli.text import console, emit, escape, reassure
+from function.cli.worlds.inputs import Inputs, read
 from function.cli.worlds.manifests import load
-from function.cli.worlds.memory import Memory
+from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.parsing import BadInput
 from function.cli.worlds.simulate import one_round
 from function.verify import Decided, Finding, State, check, check_state
@@ -33,24 +32,24 @@ def _replica(content: dict[str, Any]) -> ModelReplica:
     return parse_replica(PlainDocument(content))
 
 
-def state_of(given: Input) -> State:
+def state_of(inputs: Inputs) -> State:
     """Read the files as the checker sees them; what cannot be read was complained about already."""
     clusters: dict[str, InferenceCluster] = {}
     unreadable = set()
-    for each in given.world.clusters:
+    for content in inputs.world.clusters:
         try:
-            cluster = InferenceCluster.parse(each)
+            cluster = InferenceCluster.parse(content)
             clusters[cluster.name] = cluster
         except Malformed:
-            unreadable.add(str(each["metadata"]["name"]))
+            unreadable.add(str(content["metadata"]["name"]))
     caches = {}
-    for content in given.world.caches:
+    for content in inputs.world.caches:
         try:
             cache = ModelCache.parse(content)
             caches[cache.metadata.namespace, cache.metadata.name] = cache
         except Malformed:
             continue
-    replicas = tuple(map(_replica, given.world.replicas))
+    replicas = tuple(map(_replica, inputs.world.replicas))
     return State(clusters, replicas, caches, frozenset(unreadable))
 
 
@@ -58,51 +57,56 @@ def _is_own(replica: ModelReplica, deployment: ModelDeployment) -> bool:
     return Owner.of(deployment).owns(replica) and not replica.deleting
 
 
-def decisions(given: Input, state: State, desired: Desired) -> list[Decided]:
+def decisions(inputs: Inputs, state: State, desired: Desired) -> list[Decided]:
     """Pair every readable deployment with what is desired of it."""
-    found = []
-    for manifest in given.world.deployments:
+    decided = []
+    for manifest in inputs.world.deployments:
         try:
             deployment = ModelDeployment.parse(manifest.content)
         except Malformed:
             continue
-        own = tuple(each for each in state.replicas if _is_own(each, deployment))
+        own = tuple(replica for replica in state.replicas if _is_own(replica, deployment))
         wanted = desired.get((deployment.namespace, deployment.name), [])
-        found.append(Decided(deployment, own, tuple(map(_replica, wanted))))
-    return found
+        decided.append(Decided(deployment, own, tuple(map(_replica, wanted))))
+    return decided
 
 
 def by_deployment(resources: Iterable[dict[str, Any]]) -> Desired:
     """Sort desired ModelReplicas by the deployment their labels name."""
-    found: Desired = defaultdict(list)
-    for each in resources:
-        if each.get("kind") == "ModelReplica":
-            read = _replica(each)
-            found[read.namespace, read.deployment].append(each)
-    return found
+    desired: Desired = defaultdict(list)
+    for resource in resources:
+        if resource.get("kind") == "ModelReplica":
+            replica = _replica(resource)
+            desired[replica.namespace, replica.deployment].append(resource)
+    return desired
 
 
-def _planned(given: Input) -> Desired:
-    planned = one_round(given.world, Memory())
-    return by_deployment(each.resource for one in planned for _, each in sorted(one.response.desired.items()))
+def _planned(inputs: Inputs) -> Desired:
+    planned = one_round(inputs.world, ParseMemo())
+    responses = (plan.response for plan in planned)
+    return by_deployment(
+        desired.resource for response in responses for _, desired in sorted(response.desired.items())
+    )
 
 
 def _from_file(path: str) -> Desired:
     manifests = load([path])
-    return by_deployment(each.content for each in manifests["ModelReplica"])
+    return by_deployment(manifest.content for manifest in manifests["ModelReplica"])
 
 
-def _section(title: str, found: list[Finding], fine: str, faults: tuple[str, ...]) -> None:
+def _section(title: str, findings: list[Finding], fine: str, faults: tuple[str, ...]) -> None:
     out = console()
     out.print(title, style="bold")
-    if not found:
+    if not findings:
         reassure(out, fine, faults, indent="  ")
-    for each in found:
-        out.print(f"  ✗ {escape(str(each))}", style="red", soft_wrap=True)
+    for finding in findings:
+        out.print(f"  ✗ {escape(str(finding))}", style="red", soft_wrap=True)
 
 
-def _data(found: list[Finding]) -> list[dict[str, str]]:
-    return [{"rule": each.rule, "where": each.where, "message": each.message} for each in found]
+def _as_data(findings: list[Finding]) -> list[dict[str, str]]:
+    return [
+        {"rule": finding.rule, "where": finding.where, "message": finding.message} for finding in findings
+    ]
 
 
 @click.command(cls=Command)
@@ -135,19 +139,19 @@ def verify(files: tuple[str, ...], decision: str | None, output: str, *, live: b
     """
     if live and decision:
         raise BadInput("--live checks no decision: leave --decision out")
-    given = read(files)
-    state = state_of(given)
+    inputs = read(files)
+    state = state_of(inputs)
     standing = check_state(state)
-    desired = {} if live else _from_file(decision) if decision else _planned(given)
-    made = [] if live else decisions(given, state, desired)
-    broken = check(state, made)
+    desired = {} if live else _from_file(decision) if decision else _planned(inputs)
+    decided = [] if live else decisions(inputs, state, desired)
+    broken = check(state, decided)
     if output == "table":
         fine = f"{len(state.replicas)} replicas on {len(state.clusters)} clusters: nothing is overcommitted"
-        _section("The fleet as it stands", standing, fine, given.faults)
+        _section("The fleet as it stands", standing, fine, inputs.faults)
         if not live:
-            replicas = sum(len(each.desired) for each in made)
-            text = f"{replicas} replicas of {len(made)} deployments: every placement follows the rules"
-            _section("The decision", broken, text, given.faults)
+            replicas = sum(len(deployment.desired) for deployment in decided)
+            fine = f"{replicas} replicas of {len(decided)} deployments: every placement follows the rules"
+            _section("The decision", broken, fine, inputs.faults)
     else:
-        emit(output, {"state": _data(standing), "decision": _data(broken)})
-    sys.exit(BAD_INPUT if given.faults else FINDINGS if standing or broken else FINE)
+        emit(output, {"state": _as_data(standing), "decision": _as_data(broken)})
+    end(inputs.faults, findings=bool(standing or broken))

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from function.cli.commands.completion import names
-from function.cli.common import FILES, FINDINGS, FINE, OUTPUT, Command, console, emit, taken
-from function.cli.group import BAD_INPUT
-from function.cli.text import escape
+from function.api.replica import DEPLOYMENT_LABEL
+from function.cli.options import FILES, OUTPUT, Command, end, names
+from function.cli.text import console, emit, escape
 from function.cli.worlds.changes import AddNodes, Apply, Change, Delete, Drain, Replicas, Taint
-from function.cli.worlds.compare import Difference, as_data, compare
+from function.cli.worlds.compare import Difference, compare
+from function.cli.worlds.inputs import taken
 from function.cli.worlds.manifests import Manifests, load
-from function.cli.worlds.memory import Memory
+from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.parsing import BadInput
-from function.cli.worlds.simulate import Forecast, settle
+from function.cli.worlds.simulate import Simulation, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,10 +40,10 @@ class _Pattern(click.ParamType[re.Match[str]]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> re.Match[str]:
         """Match the value, or say which form is expected."""
-        found = self._pattern.fullmatch(value) if isinstance(value, str) else None
-        if found is None:
+        match = self._pattern.fullmatch(value) if isinstance(value, str) else None
+        if match is None:
             self.fail(f'expected {self.name}, found "{value}"', param, ctx)
-        return found
+        return match
 
 
 _CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -96,19 +95,19 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _changes(told: dict[str, tuple[Any, ...]]) -> Iterator[Change]:
+def _changes(options: dict[str, tuple[Any, ...]]) -> Iterator[Change]:
     """The changes in the order in which they are made, whatever the order of the options."""
-    if told["apply"]:
-        yield Apply(load(told["apply"]), told["apply"])
-    for found in told["replicas"]:
-        yield Replicas(found["namespace"], found["name"], int(found["replicas"]))
-    for found in told["add_nodes"]:
-        yield AddNodes(found["cluster"], found["pool"], int(found["nodes"]))
-    for found in told["taint"]:
-        where, key, value = found["cluster"], found["key"], found["value"] or ""
-        yield Taint(where, key, value, found["effect"], remove=bool(found["remove"]))
-    yield from map(Drain, told["drain"])
-    yield from map(Delete, told["delete"])
+    if options["apply"]:
+        yield Apply(load(options["apply"]), options["apply"])
+    for match in options["replicas"]:
+        yield Replicas(match["namespace"], match["name"], int(match["replicas"]))
+    for match in options["add_nodes"]:
+        yield AddNodes(match["cluster"], match["pool"], int(match["nodes"]))
+    for match in options["taint"]:
+        where, key, value = match["cluster"], match["key"], match["value"] or ""
+        yield Taint(where, key, value, match["effect"], remove=bool(match["remove"]))
+    yield from map(Drain, options["drain"])
+    yield from map(Delete, options["delete"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +115,8 @@ class Answer:
     """Both forecasts and their difference."""
 
     changes: tuple[Change, ...]
-    before: Forecast
-    after: Forecast
+    before: Simulation
+    after: Simulation
     differences: list[Difference]
     bystanders: list[str]
     """Replicas on a drained or deleted cluster whose deployment is not in the files."""
@@ -125,72 +124,72 @@ class Answer:
 
 def changed_by(manifests: Manifests, changes: tuple[Change, ...]) -> Manifests:
     """Make the changes, one after the other. Raises BadInput."""
-    for each in changes:
-        manifests = each.apply(manifests)
+    for change in changes:
+        manifests = change.apply(manifests)
     return manifests
 
 
 def ask(manifests: Manifests, changes: tuple[Change, ...]) -> tuple[Answer, tuple[str, ...]]:
     """Forecast with and without the changes. Returns the answer and what cannot be read. Raises BadInput."""
-    reuse, changed = Memory(), taken(changed_by(manifests, changes))
+    reuse, changed = ParseMemo(), taken(changed_by(manifests, changes))
     before = settle(taken(manifests).world, reuse) if not changed.faults else settle(changed.world, reuse)
     after = settle(changed.world, reuse)
-    emptied = {each.cluster for each in changes if isinstance(each, Drain | Delete)}
+    emptied = {change.cluster for change in changes if isinstance(change, Drain | Delete)}
     bystanders = list(_bystanders(manifests, emptied))
     return Answer(changes, before, after, compare(before, after), bystanders), changed.faults
 
 
 def _bystanders(manifests: Manifests, emptied: set[str]) -> Iterator[str]:
-    known = {(each.namespace, each.name) for each in manifests["ModelDeployment"]}
-    for each in manifests["ModelReplica"]:
-        spec = each.content.get("spec")
+    known = {manifest.identity for manifest in manifests["ModelDeployment"]}
+    for replica in manifests["ModelReplica"]:
+        spec = replica.content.get("spec")
         cluster = spec.get("clusterName") if isinstance(spec, dict) else None
-        labels = each.metadata.get("labels")
-        owner = labels.get("modelplane.ai/deployment") if isinstance(labels, dict) else None
-        if cluster in emptied and (each.namespace, str(owner)) not in known:
-            yield f"{each.namespace}/{each.name} on {cluster}"
+        labels = replica.metadata.get("labels")
+        owner = labels.get(DEPLOYMENT_LABEL) if isinstance(labels, dict) else None
+        if cluster in emptied and (replica.namespace, str(owner)) not in known:
+            yield f"{replica.namespace}/{replica.name} on {cluster}"
 
 
-def _told(answer: Answer) -> dict[str, Any]:
+def _as_data(answer: Answer) -> dict[str, Any]:
     return {
-        "changes": [str(each) for each in answer.changes],
+        "changes": [str(change) for change in answer.changes],
         "settles": answer.after.settled,
         "rounds": len(answer.after.rounds),
-        "deployments": [as_data(each) for each in answer.differences],
+        "deployments": [difference.as_data for difference in answer.differences],
         "notForecast": answer.bystanders,
         "assumptions": answer.after.world.notes,
     }
 
 
-def _lines(each: Difference) -> Iterator[tuple[str, str]]:
+def _lines(difference: Difference) -> Iterator[tuple[str, str]]:
     """What there is to say about one deployment, with the style it is said in."""
-    before, after = each.before, each.after
-    mark = "✗" if each.worse else "✓"
+    before, after = difference.before, difference.after
+    mark, style = ("✗", "bold red") if difference.worse else ("✓", "bold green")
     counts = f"{before.total} of {before.wanted} → {after.total} of {after.wanted}"
-    yield f"{mark} {each.name}  {counts} replicas", "bold red" if each.worse else "bold green"
-    for name in each.leaving:
+    yield f"{mark} {difference.name}  {counts} replicas", style
+    for name in difference.leaving:
         cluster, pools = before.places[name]
-        yield f"    - {name}  {cluster} ({pools})  {each.why(name)}", "red"
-    for name in each.arriving:
+        yield f"    - {name}  {cluster} ({pools})  {difference.why(name)}", "red"
+    for name in difference.arriving:
         cluster, pools = after.places[name]
         yield f"    + {name}  {cluster} ({pools})", "green"
     if after.short or after.held:
         yield f"    stuck: {after.reason}: {after.message}", "yellow"
-    for url in each.lost_endpoints:
+    for url in difference.lost_endpoints:
         yield f"    endpoint gone: {url}", ""
-    without, least = each.serving
+    without, least = difference.serving
     if least < without:
         yield f"    in service at worst: {least} (without the change {without})", ""
 
 
 def _show(answer: Answer) -> None:
     out = console()
-    concerned = [each for each in answer.differences if each.changed]
-    out.print(escape("What if: " + "; ".join(str(each) for each in answer.changes)), style="bold")
+    concerned = [difference for difference in answer.differences if difference.changed]
+    out.print(escape("What if: " + "; ".join(map(str, answer.changes))), style="bold")
     _summary(out, answer)
-    for each in concerned:
+    for difference in concerned:
         out.print()
-        for text, style in _lines(each):
+        for text, style in _lines(difference):
             out.print(escape(text), style=style, soft_wrap=True)
     rest = len(answer.differences) - len(concerned)
     if rest:
@@ -202,9 +201,11 @@ def _show(answer: Answer) -> None:
 
 
 def _summary(out: Console, answer: Answer) -> None:
-    found = answer.differences
-    moved, worse = sum(each.moves for each in found), sum(each.worse for each in found)
-    was, now = sum(each.before.total for each in found), sum(each.after.total for each in found)
+    differences = answer.differences
+    moved = sum(difference.moves for difference in differences)
+    worse = sum(difference.worse for difference in differences)
+    was = sum(difference.before.total for difference in differences)
+    now = sum(difference.after.total for difference in differences)
     rounds = len(answer.after.rounds)
     passes = f"{rounds} {'pass' if rounds == 1 else 'passes'}"
     settles = f"settles in {passes}" if answer.after.settled else f"does not settle in {passes}"
@@ -218,7 +219,7 @@ def _summary(out: Console, answer: Answer) -> None:
 @FILES
 @_options
 @OUTPUT
-def whatif(files: tuple[str, ...], output: str, **told: tuple[Any, ...]) -> None:
+def whatif(files: tuple[str, ...], output: str, **options: tuple[Any, ...]) -> None:
     r"""Show what a change would do to every ModelDeployment in FILEs, before anybody makes it.
 
     Any number of changes can be combined. They are made as edits of the files, in this order: apply,
@@ -239,14 +240,14 @@ def whatif(files: tuple[str, ...], output: str, **told: tuple[Any, ...]) -> None
       fleet-scheduler whatif fleet.yaml --add-nodes use1/frontier=4 --replicas ml/chat=6
       fleet-scheduler whatif fleet.yaml --taint use1=maintenance:NoSchedule --apply new-class.yaml
     """
-    manifests, changes = load(files), tuple(_changes(told))
+    manifests, changes = load(files), tuple(_changes(options))
     if not changes:
-        options = ", ".join(flag for flag, _ in _CHANGES)
-        raise BadInput(f"nothing to change: give at least one of {options}")
+        flags = ", ".join(flag for flag, _ in _CHANGES)
+        raise BadInput(f"nothing to change: give at least one of {flags}")
     answer, faults = ask(manifests, changes)
     if output == "table":
         _show(answer)
     else:
-        emit(output, _told(answer))
-    worse = any(each.worse for each in answer.differences) or not answer.after.settled
-    sys.exit(BAD_INPUT if faults else FINDINGS if worse else FINE)
+        emit(output, _as_data(answer))
+    worse = any(difference.worse for difference in answer.differences)
+    end(faults, findings=worse or not answer.after.settled)

@@ -7,53 +7,43 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from function.cli.commands.plan import _WORST, _code, decision_of
-from function.cli.common import FILES, Command, closest, complain, deployments_named, emit, read
 from function.cli.group import BAD_INPUT
+from function.cli.options import FILES, Command, output_option
 from function.cli.render.tree import View, show_why
+from function.cli.text import complain, emit
+from function.cli.worlds.inputs import Inputs, closest, read
 from function.cli.worlds.parsing import BadInput
+from function.cli.worlds.verdict import conditions_of, worst_code
 from function.cli.worlds.world import plan_all
-from function.deployment.explain.clusters import pools_of
-from function.deployment.explain.report import report
 
 if TYPE_CHECKING:
-    from function.cli.worlds.world import Planned, World
-    from function.scheduler.decision import Decision
+    from function.cli.worlds.world import Planned
+    from function.deployment.forecast import Forecast
 
 
-def _planned(world: World, deployment: str) -> Planned:
+def _planned(inputs: Inputs, deployment: str) -> Planned:
     """The plan of one deployment, after those that are older took theirs. Raises BadInput."""
-    if not world.deployments:
-        raise BadInput("there is no ModelDeployment in the files")
-    [name] = deployments_named(world, [deployment])
-    return next(each for each in plan_all(world) if f"{each.manifest.namespace}/{each.manifest.name}" == name)
+    [title] = inputs.titles([deployment])
+    return next(planned for planned in plan_all(inputs.world) if planned.title == title)
 
 
-def _checked(decision: Decision, cluster: str | None, pool: str | None) -> None:
+def _check(forecast: Forecast, view: View) -> None:
     """Refuse a cluster or a pool that is not there. Raises BadInput."""
-    fleet = decision.inputs.fleet
-    if cluster is not None and cluster not in fleet.clusters and cluster not in fleet.unreadable:
-        raise BadInput(f'no InferenceCluster "{cluster}" in the files; {closest(cluster, fleet.clusters)}')
-    looked_at = [each for name, each in fleet.clusters.items() if cluster in (None, name)]
-    pools = {each.name for one in looked_at for each in one.pools}
+    clusters, cluster, pool = forecast.clusters, view.cluster, view.pool
+    if cluster is not None and cluster not in {*clusters, *forecast.unreadable_clusters}:
+        raise BadInput(f'no InferenceCluster "{cluster}" in the files; {closest(cluster, clusters)}')
+    pools = {pool for name, pools in clusters.items() if cluster in (None, name) for pool in pools}
     if pool is not None and pool not in pools:
         raise BadInput(f'no node pool "{pool}"; {closest(pool, pools)}')
 
 
-def _as_data(planned: Planned, decision: Decision, cluster: str | None, pool: str | None) -> dict[str, Any]:
-    """Everything that is told, as data; of all clusters, or of the one asked about."""
-    told = decision_of(planned)
-    everything = report(decision, others=len(decision.inputs.fleet.clusters), limit=None)
-    told["placement"] = everything
-    if cluster is not None:
-        everything["clusters"] = [each for each in everything["clusters"] if each["name"] == cluster]
-        known = decision.inputs.fleet.clusters.get(cluster)
-        if known is not None:
-            everything["clusters"][0]["pools"] = pools_of(decision, known)
-    if pool is not None:
-        for each in everything["clusters"]:
-            each["pools"] = [found for found in each.get("pools", ()) if found["name"] == pool]
-    return told
+def _as_data(planned: Planned, view: View) -> dict[str, Any]:
+    """The whole explanation as data; of all clusters, or of the one asked about."""
+    placement = planned.forecast.full_report(view.cluster)
+    if view.pool is not None:
+        for cluster in placement["clusters"]:
+            cluster["pools"] = [pool for pool in cluster.get("pools", ()) if pool["name"] == view.pool]
+    return {**conditions_of(planned), "placement": placement}
 
 
 @click.command(cls=Command)
@@ -61,14 +51,7 @@ def _as_data(planned: Planned, decision: Decision, cluster: str | None, pool: st
 @FILES
 @click.option("--cluster", metavar="NAME", help="Only this cluster: why not there?")
 @click.option("--pool", metavar="NAME", help="Only node pools of this name.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["tree", "yaml", "json"]),
-    default="tree",
-    show_default=True,
-    help="tree for people; yaml and json hold the same answer as data.",
-)
+@output_option("tree", "yaml", "json", text="tree for people; yaml and json hold the same answer as data.")
 def why(deployment: str, files: tuple[str, ...], cluster: str | None, pool: str | None, output: str) -> None:
     r"""Explain the placement of DEPLOYMENT (NAMESPACE/NAME, or NAME where it is the only one).
 
@@ -82,15 +65,14 @@ def why(deployment: str, files: tuple[str, ...], cluster: str | None, pool: str 
     Example:
       kubectl get icl,ic,md,mr,mc -A -o yaml | fleet-scheduler why ml-team/llama --cluster use1 -
     """
-    found = read(files)
-    planned = _planned(found.world, deployment)
-    decision = planned.decision
-    if decision is None:
-        complain(each.message for each in planned.response.conditions[:1] if not found.faults)
+    inputs, view = read(files), View(cluster, pool)
+    planned = _planned(inputs, deployment)
+    if not planned.forecast.readable:
+        complain([] if inputs.faults else [planned.response.conditions[0].message])
         sys.exit(BAD_INPUT)
-    _checked(decision, cluster, pool)
+    _check(planned.forecast, view)
     if output == "tree":
-        show_why(planned, decision, View(cluster, pool))
+        show_why(planned, view)
     else:
-        emit(output, _as_data(planned, decision, cluster, pool))
-    sys.exit(max([_code(planned), BAD_INPUT if found.faults else 0], key=_WORST.index))
+        emit(output, _as_data(planned, view))
+    sys.exit(worst_code([planned], inputs.faults))

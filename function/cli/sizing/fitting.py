@@ -6,21 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from function.cel.quantity import quantity
-from function.cli.commands.headroom import going_on
-from function.cli.common import taken
+from function.cli.worlds.inputs import taken
 from function.cli.worlds.manifests import Manifest, Manifests
 from function.cli.worlds.world import request_for
-from function.deployment.handler import forecast
-from function.scheduler.matching.matcher import Fits
+from function.deployment.forecast import forecast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from function.api.cluster import Pool
+    from function.api import Device
     from function.boundary import Reuse
     from function.cli.sizing.memory import Need
-    from function.scheduler.decision import Decision
-    from function.scheduler.matching.engine_options import EngineOption
 
 NAME = "sized-model"
 
@@ -88,35 +82,23 @@ def pools_for(manifests: Manifests, need: Need, driver: str, reuse: Reuse) -> li
     made = _deployment(need, driver)
     alone = Manifests({**manifests.by_kind, "ModelDeployment": [made]}, manifests.ignored)
     world = taken(alone, quietly=True).world
-    decision = forecast(request_for(world, made), reuse=reuse).decision
-    found = list(_fits(decision)) if decision else []
-    return sorted(found, key=lambda each: (each.replicas == 0, each.memory, each.cluster, each.pool))
+    fits = [
+        PoolFit(
+            fit.cluster,
+            fit.pool,
+            fit.needs,
+            fit.free,
+            fit.total,
+            _memory(fit.devices),
+            fit.barred.reason.name if fit.barred else "",
+        )
+        for fit in forecast(request_for(world, made), reuse=reuse).fitting_pools()
+    ]
+    return sorted(fits, key=lambda fit: (fit.replicas == 0, fit.memory, fit.cluster, fit.pool))
 
 
-def _memory(option: EngineOption, pool: Pool) -> float:
+def _memory(devices: tuple[Device, ...]) -> float:
     """Bytes of memory of the GPU that was chosen; its pool may call it by a name with a domain."""
-    chosen = {one.device.name for match in option.matches for one in match.resolved}
-    held = (
-        device.subject.content.get(("capacity", device.driver, "memory"))
-        for device in pool.devices or ()
-        if device.name in chosen
-    )
-    number, power = quantity(next((str(each) for each in held if each), "0")).cell
+    held = (device.subject.content.get(("capacity", device.driver, "memory")) for device in devices)
+    number, power = quantity(next((str(value) for value in held if value), "0")).cell
     return number * 10.0**power
-
-
-def _fits(decision: Decision) -> Iterator[PoolFit]:
-    inputs = decision.inputs
-    fits, (shape, *_) = Fits(inputs), inputs.deployment.shapes
-    rejections = going_on(decision, inputs.fleet.clusters).places.rejections()
-    for cluster in inputs.fleet.clusters.values():
-        rejection = rejections.get(cluster.name)
-        barred = rejection.reason.name if rejection and not rejection.pool else ""
-        (engine,) = fits.cluster(shape.engines, cluster).engines
-        for option in engine.options:
-            ((at, nodes),) = option.nodes or ((option.pools[0], 1),)
-            pool = cluster.pools[at]
-            free = decision.ledger.free(cluster.name, pool.name)
-            yield PoolFit(
-                cluster.name, pool.name, max(1, nodes), free, pool.nodes, _memory(option, pool), barred
-            )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from function.cli.common import closest
+from function.cli.worlds.inputs import closest
 from function.cli.worlds.manifests import Manifest, Manifests
 from function.cli.worlds.parsing import BadInput
 
@@ -26,25 +27,25 @@ class Change(Protocol):
         """Return the files as they would be. Raises BadInput when the edit does not apply."""
 
 
-def with_kind(manifests: Manifests, kind: str, found: list[Manifest]) -> Manifests:
+def with_kind(manifests: Manifests, kind: str, those: list[Manifest]) -> Manifests:
     """Return the manifests with those of one kind replaced."""
-    return Manifests({**manifests.by_kind, kind: found}, manifests.ignored)
+    return Manifests({**manifests.by_kind, kind: those}, manifests.ignored)
 
 
 def edited(
     manifests: Manifests, kind: str, where: tuple[str, str], edit: Callable[[Plain], None]
 ) -> Manifests:
     """Edit a copy of one object, named by (namespace, name). Raises BadInput when it is not there."""
-    namespace, name = where
-    found = [each for each in manifests[kind] if (each.namespace, each.name) == where]
-    if not found:
-        known = (f"{each.namespace}/{each.name}".lstrip("/") for each in manifests[kind])
-        title = f"{namespace}/{name}".lstrip("/")
+    those = manifests[kind]
+    before = next((manifest for manifest in those if manifest.identity == where), None)
+    if before is None:
+        known = ("/".join(manifest.identity).lstrip("/") for manifest in those)
+        title = "/".join(where).lstrip("/")
         raise BadInput(f'no {kind} "{title}" in the files; {closest(title, known)}')
-    content = deepcopy(found[0].content)
+    content = deepcopy(before.content)
     edit(content)
-    changed = Manifest(content, found[0].file)
-    return with_kind(manifests, kind, [changed if each is found[0] else each for each in manifests[kind]])
+    after = Manifest(content, before.file)
+    return with_kind(manifests, kind, [after if manifest is before else manifest for manifest in those])
 
 
 def _spec(content: Plain) -> Plain:
@@ -71,17 +72,17 @@ class Taint:
 
     def apply(self, manifests: Manifests) -> Manifests:
         """Edit spec.taints of the cluster; a taint of the same key and effect is replaced."""
+        return edited(manifests, "InferenceCluster", ("", self.cluster), self._edit)
 
-        def edit(content: Plain) -> None:
-            spec = _spec(content)
-            taints = [each for each in spec.get("taints") or [] if not self._is(each)]
-            if self.remove and len(taints) == len(spec.get("taints") or []):
-                raise BadInput(f"cluster {self.cluster} has no taint {self.key}:{self.effect}")
-            value = {"value": self.value} if self.value else {}
-            added = [] if self.remove else [{"key": self.key, **value, "effect": self.effect}]
-            spec["taints"] = [*taints, *added]
-
-        return edited(manifests, "InferenceCluster", ("", self.cluster), edit)
+    def _edit(self, content: Plain) -> None:
+        spec = _spec(content)
+        before = spec.get("taints") or []
+        others = [taint for taint in before if not self._is(taint)]
+        if self.remove and len(others) == len(before):
+            raise BadInput(f"cluster {self.cluster} has no taint {self.key}:{self.effect}")
+        value = {"value": self.value} if self.value else {}
+        added = [] if self.remove else [{"key": self.key, **value, "effect": self.effect}]
+        spec["taints"] = [*others, *added]
 
     def _is(self, taint: object) -> bool:
         return isinstance(taint, dict) and (taint.get("key"), taint.get("effect")) == (self.key, self.effect)
@@ -115,7 +116,7 @@ class Delete:
     def apply(self, manifests: Manifests) -> Manifests:
         """Leave the cluster out."""
         edited(manifests, "InferenceCluster", ("", self.cluster), lambda _: None)  # It must be there.
-        left = [each for each in manifests["InferenceCluster"] if each.name != self.cluster]
+        left = [cluster for cluster in manifests["InferenceCluster"] if cluster.name != self.cluster]
         return with_kind(manifests, "InferenceCluster", left)
 
 
@@ -160,7 +161,7 @@ class AddNodes:
 
 def _pools(listed: object) -> dict[str, Plain]:
     pools = listed if isinstance(listed, list) else []
-    return {str(each.get("name")): each for each in pools if isinstance(each, dict)}
+    return {str(pool.get("name")): pool for pool in pools if isinstance(pool, dict)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +178,10 @@ class Replicas:
 
     def apply(self, manifests: Manifests) -> Manifests:
         """Edit spec.replicas."""
+        return edited(manifests, "ModelDeployment", (self.namespace, self.name), self._edit)
 
-        def edit(content: Plain) -> None:
-            _spec(content)["replicas"] = self.replicas
-
-        return edited(manifests, "ModelDeployment", (self.namespace, self.name), edit)
+    def _edit(self, content: Plain) -> None:
+        _spec(content)["replicas"] = self.replicas
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,41 +198,41 @@ class Apply:
     def apply(self, manifests: Manifests) -> Manifests:
         """Replace or add every object; what is derived from a changed class or pool is derived anew."""
         classes = _changed_classes(manifests, self.manifests["InferenceClass"])
-        for kind, found in self.manifests.by_kind.items():
-            for each in found:
-                manifests = _applied(manifests, kind, each)
-        for each in manifests["InferenceCluster"]:
-            if _uses(each, classes):
-                manifests = edited(manifests, each.kind, ("", each.name), _republish)
+        for kind, those in self.manifests.by_kind.items():
+            for manifest in those:
+                manifests = _applied(manifests, kind, manifest)
+        for cluster in manifests["InferenceCluster"]:
+            if _uses(cluster, classes):
+                manifests = edited(manifests, cluster.kind, cluster.identity, _republish)
         return manifests
 
 
 def _applied(manifests: Manifests, kind: str, new: Manifest) -> Manifests:
-    where = (new.namespace, new.name)
-    if not any((each.namespace, each.name) == where for each in manifests[kind]):
+    if not any(manifest.identity == new.identity for manifest in manifests[kind]):
         return with_kind(manifests, kind, [*manifests[kind], new])
+    return edited(manifests, kind, new.identity, partial(_overlay, new))
 
-    def edit(content: Plain) -> None:
-        pools = _spec(content).get("nodePools")
-        content["metadata"] = {**content.get("metadata", {}), **new.metadata}
-        content.update({key: value for key, value in new.content.items() if key != "metadata"})
-        moved = kind == "InferenceCluster" and _spec(content).get("nodePools") != pools
-        if moved and "status" not in new.content:
-            _republish(content)
 
-    return edited(manifests, kind, where, edit)
+def _overlay(new: Manifest, content: Plain) -> None:
+    """Put a manifest over an object; a cluster whose node pools change publishes anew."""
+    pools = _spec(content).get("nodePools")
+    content["metadata"] = {**content.get("metadata", {}), **new.metadata}
+    content.update({key: value for key, value in new.content.items() if key != "metadata"})
+    moved = new.kind == "InferenceCluster" and _spec(content).get("nodePools") != pools
+    if moved and "status" not in new.content:
+        _republish(content)
 
 
 def _changed_classes(before: Manifests, applied: Iterable[Manifest]) -> set[str]:
-    known = {each.name: each.content.get("spec") for each in before["InferenceClass"]}
-    given = {each.name: each.content.get("spec") for each in applied}
+    known = {manifest.name: manifest.content.get("spec") for manifest in before["InferenceClass"]}
+    given = {manifest.name: manifest.content.get("spec") for manifest in applied}
     return {name for name, spec in given.items() if name in known and known[name] != spec}
 
 
 def _uses(cluster: Manifest, classes: set[str]) -> bool:
     spec = cluster.content.get("spec")
     pools = _pools(spec.get("nodePools") if isinstance(spec, dict) else None)
-    return any(each.get("className") in classes for each in pools.values())
+    return any(pool.get("className") in classes for pool in pools.values())
 
 
 def _republish(content: Plain) -> None:

@@ -70,11 +70,11 @@ def complete(manifest: Manifest, classes: Mapping[str, Manifest]) -> tuple[dict[
 
 def complete_all(manifests: Manifests) -> tuple[list[dict[str, Any]], list[str]]:
     """Complete every cluster of the files, in the order of their names."""
-    classes = {each.name: each for each in manifests["InferenceClass"]}
+    classes = {manifest.name: manifest for manifest in manifests["InferenceClass"]}
     clusters: list[dict[str, Any]] = []
     notes: list[str] = []
-    for manifest in sorted(manifests["InferenceCluster"], key=lambda each: each.name):
+    for manifest in sorted(manifests["InferenceCluster"], key=lambda manifest: manifest.name):
         content, assumed = complete(manifest, classes)
         clusters.append(content)
-        notes.extend(f"cluster {manifest.name} {each}" for each in assumed)
+        notes.extend(f"cluster {manifest.name} {assumption}" for assumption in assumed)
     return clusters, notes

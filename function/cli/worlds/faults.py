@@ -32,19 +32,19 @@ def _parsed(manifest: Manifest, model: type[Model], content: object) -> Iterator
 
 def faults_of(manifests: Manifests, world: World) -> list[str]:
     """Every fault, in the order of kinds and files. The plan goes on without what cannot be read."""
-    found: list[str] = []
+    faults: list[str] = []
     for kind, model in _MODELS.items():
         for manifest in manifests[kind]:
-            found.extend(_parsed(manifest, model, manifest.content))
-    completed = {str(each["metadata"]["name"]): each for each in world.clusters}
+            faults.extend(_parsed(manifest, model, manifest.content))
+    completed = {str(cluster["metadata"]["name"]): cluster for cluster in world.clusters}
     for manifest in manifests["InferenceCluster"]:
-        found.extend(_parsed(manifest, InferenceCluster, completed[manifest.name]))
-        found.extend(_values(manifest, completed[manifest.name]))
+        faults.extend(_parsed(manifest, InferenceCluster, completed[manifest.name]))
+        faults.extend(_values(manifest, completed[manifest.name]))
     for manifest in manifests["ModelReplica"]:
         fault = parse_replica(PlainDocument(manifest.content)).fault
         if fault:
-            found.append(f"{manifest.title}: {fault}; it is charged for what can be read")
-    return found
+            faults.append(f"{manifest.title}: {fault}; it is charged for what can be read")
+    return faults
 
 
 def _values(manifest: Manifest, content: object) -> Iterator[str]:

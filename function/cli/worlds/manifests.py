@@ -42,8 +42,8 @@ class Manifest:
     @property
     def metadata(self) -> dict[str, Any]:
         """Its metadata; empty when there is none to read."""
-        found = self.content.get("metadata")
-        return found if isinstance(found, dict) else {}
+        metadata = self.content.get("metadata")
+        return metadata if isinstance(metadata, dict) else {}
 
     @property
     def name(self) -> str:
@@ -54,6 +54,11 @@ class Manifest:
     def namespace(self) -> str:
         """Its namespace; empty for a cluster-scoped kind."""
         return str(self.metadata.get("namespace") or "")
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.namespace, self.name
 
     @property
     def title(self) -> str:
@@ -80,17 +85,17 @@ def _files(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
         if path == "-":
             yield "standard input", sys.stdin.read()
             continue
-        found = Path(path)
-        if not found.exists():
+        given = Path(path)
+        if not given.exists():
             raise BadInput(f"{path}: no such file or directory")
-        for each in _below(found):
-            yield str(each), _text(each)
+        for file in _below(given):
+            yield str(file), _text(file)
 
 
 def _below(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    return sorted(each for each in path.rglob("*") if each.suffix in SUFFIXES and each.is_file())
+    return sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file())
 
 
 def _text(path: Path) -> str:
@@ -140,19 +145,20 @@ def _placed(content: dict[str, Any], kind: str) -> dict[str, Any]:
 
 def load(paths: Iterable[str]) -> Manifests:
     """Read files and directories. Raises BadInput; an object given twice must be given alike."""
-    found = Manifests()
+    manifests = Manifests()
     seen: dict[tuple[str, str, str], Manifest] = {}
     for name, text in _files(paths):
-        documents = (each for document in parse_documents(name, text) for each in _unlisted(name, document))
+        parsed = parse_documents(name, text)
+        documents = (content for document in parsed for content in _unlisted(name, document))
         for number, content in enumerate(documents, start=1):
             manifest = _checked(name, content, number)
             if manifest is None:
-                found.ignored += 1
+                manifests.ignored += 1
                 continue
             key = (manifest.kind, manifest.namespace, manifest.name)
             twin = seen.setdefault(key, manifest)
             if twin is manifest:
-                found.by_kind[manifest.kind].append(manifest)
+                manifests.by_kind[manifest.kind].append(manifest)
             elif twin.content not in (content, manifest.content):
                 raise BadInput(f"{manifest.title}: is given differently in {twin.file}")
-    return found
+    return manifests

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
-from function.cli.commands.headroom import going_on
 from function.cli.progress import track
-from function.cli.worlds.compare import outcome, pools_of, title
+from function.cli.worlds.compare import outcome
 from function.cli.worlds.simulate import after, one_round
-from function.scheduler.schedule import may_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from function.cli.worlds.manifests import Manifest
     from function.cli.worlds.world import Planned, World
 
-TRIES = 2_000
+MAX_TRIES = 2_000
 """Sets of moves that are tried for one deployment."""
 
 
@@ -75,58 +73,83 @@ class Resident:
     replica: ModelReplica
     owner: Manifest
 
+    @property
+    def identity(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.replica.namespace, self.replica.name
+
+    @property
+    def place(self) -> str:
+        """`cluster/pools`."""
+        return f"{self.replica.cluster}/{'+'.join(self.replica.nodes)}"
+
+    @property
+    def deployment(self) -> str:
+        """`namespace/name` of its deployment."""
+        return f"{self.owner.namespace}/{self.owner.name}"
+
+
+def advise_one(world: World, starving: Planned, most: int, reuse: Reuse) -> tuple[list[Advice], World]:
+    """Advice for one deployment: again and again, until nothing is missing or nothing helps."""
+    advices: list[Advice] = []
+    while outcome(starving).short:
+        residents = [resident for resident in _residents(world) if resident.deployment != starving.title]
+        sets = islice(_sets(residents, _crowded(starving), most), MAX_TRIES)
+        watched = track(sets, f"Trying moves for {starving.manifest.name}")
+        tried = (_try(world, starving, moved, reuse) for moved in watched)
+        better = next((success for success in tried if success is not None), None)
+        if better is None:
+            break
+        advice, world = better
+        advices.append(advice)
+        (starving,) = one_round(replace(world, deployments=[starving.manifest]), reuse)
+    return advices, world
+
+
+def upgrades_of(world: World, reuse: Reuse) -> Iterator[Upgrade]:
+    """Replicas on an alternative whose deployment would choose a better one today."""
+    for resident in _residents(world):
+        current = resident.replica.alternative
+        if not current:
+            continue
+        (planned,) = one_round(_without(world, (resident,), [resident.owner]), reuse)
+        if not planned.forecast.placed:
+            continue
+        order, new = planned.forecast.alternatives, planned.forecast.placed[0]
+        better = new.alternative
+        if current not in order or order.index(better) < order.index(current):
+            target = _new_places(planned)[0]
+            name, wanted = resident.replica.name, better or "the primary engines"
+            yield Upgrade(planned.title, name, resident.place, current, target, wanted)
+
 
 def _residents(world: World) -> list[Resident]:
-    owners = {(each.namespace, each.name): each for each in world.deployments}
-    found = []
+    """Replicas that could move, the smallest first."""
+    owners = {(manifest.namespace, manifest.name): manifest for manifest in world.deployments}
+    residents = []
     for content in world.replicas:
         replica = parse_replica(PlainDocument(content))
         owner = owners.get((replica.namespace, replica.deployment))
         if owner is not None and not replica.deleting and replica.nodes:
-            found.append(Resident(content, replica, owner))
-    return sorted(
-        found, key=lambda each: (sum(each.replica.nodes.values()), each.replica.namespace, each.replica.name)
-    )
+            residents.append(Resident(content, replica, owner))
+    return sorted(residents, key=lambda resident: (sum(resident.replica.nodes.values()), *resident.identity))
 
 
 def _crowded(planned: Planned) -> list[str]:
     """Clusters where only room is missing for one more."""
-    decision = planned.decision
-    if decision is None or not may_place(decision.inputs):
-        return []
-    rejections = going_on(decision, decision.inputs.fleet.clusters).places.rejections()
-    return [name for name, each in rejections.items() if each.reason.short_of_nodes]
+    rejections = planned.forecast.rejections_of_another
+    return [name for name, rejection in rejections.items() if rejection.reason.short_of_nodes]
 
 
-def _without(world: World, moved: tuple[Resident, ...], first: list[Manifest]) -> World:
-    """The world without some replicas, where these deployments plan first and the owners next."""
-    gone = {id(each.content) for each in moved}
-    owners = [each.owner for each in moved]
-    order = list({(each.namespace, each.name): each for each in (*first, *owners)}.values())
-    left = [each for each in world.replicas if id(each) not in gone]
-    names = {(each.replica.namespace, each.replica.name) for each in moved}
-    endpoints = [each for each in world.endpoints if _named(each) not in names]
-    return replace(world, replicas=left, endpoints=endpoints, deployments=order)
+def _sets(residents: list[Resident], crowded: list[str], most: int) -> Iterator[tuple[Resident, ...]]:
+    """Sets of replicas of one cluster, the smallest sets and the smallest replicas first."""
+    for size in range(1, most + 1):
+        for cluster in crowded:
+            there = [resident for resident in residents if resident.replica.cluster == cluster]
+            yield from combinations(there, size)
 
 
-def _named(content: dict[str, Any]) -> tuple[object, object]:
-    metadata = content.get("metadata") or {}
-    return metadata.get("namespace"), metadata.get("name")
-
-
-def _place(resident: Resident) -> str:
-    return f"{resident.replica.cluster}/{'+'.join(resident.replica.nodes)}"
-
-
-def _new(planned: Planned) -> list[str]:
-    """Places of the replicas that were placed just now, as `cluster/pools`."""
-    decision = planned.decision
-    names = {each.name for each in decision.placed} if decision else set()
-    found = pools_of(decision) if decision else ()
-    return [f"{cluster}/{pools}" for name, cluster, pools in found if name in names]
-
-
-def _tried(
+def _try(
     world: World, starving: Planned, moved: tuple[Resident, ...], reuse: Reuse
 ) -> tuple[Advice, World] | None:
     """Try one set of moves: the starving deployment gains, and everybody who moves finds another place."""
@@ -135,64 +158,35 @@ def _tried(
     gained, *others = planned
     if outcome(gained).total <= outcome(starving).total:
         return None
-    targets = {title(each): _new(each) for each in others}
+    targets = {other.title: _new_places(other) for other in others}
     moves = []
-    for each in moved:
-        owner = f"{each.owner.namespace}/{each.owner.name}"
-        free = [place for place in targets.get(owner, []) if place != _place(each)]
+    for resident in moved:
+        owner = resident.deployment
+        free = [place for place in targets.get(owner, []) if place != resident.place]
         if not free:
             return None
         targets[owner].remove(free[0])
-        moves.append(Move(owner, each.replica.name, _place(each), free[0]))
-    advice = Advice(title(starving), tuple(moves), tuple(_new(gained)))
-    settled = replace(after(trial, planned), deployments=world.deployments)
-    return advice, settled
+        moves.append(Move(owner, resident.replica.name, resident.place, free[0]))
+    advice = Advice(starving.title, tuple(moves), tuple(_new_places(gained)))
+    return advice, replace(after(trial, planned), deployments=world.deployments)
 
 
-def _sets(residents: list[Resident], crowded: list[str], most: int) -> Iterator[tuple[Resident, ...]]:
-    """Sets of replicas of one cluster, the smallest sets and the smallest replicas first."""
-    for size in range(1, most + 1):
-        for cluster in crowded:
-            yield from combinations([each for each in residents if each.replica.cluster == cluster], size)
+def _without(world: World, moved: tuple[Resident, ...], first: list[Manifest]) -> World:
+    """The world without some replicas, where these deployments plan first and the owners next."""
+    gone = {id(resident.content) for resident in moved}
+    planned = (*first, *(resident.owner for resident in moved))
+    order = list({(manifest.namespace, manifest.name): manifest for manifest in planned}.values())
+    left = [content for content in world.replicas if id(content) not in gone]
+    names = {resident.identity for resident in moved}
+    endpoints = [content for content in world.endpoints if _identity(content) not in names]
+    return replace(world, replicas=left, endpoints=endpoints, deployments=order)
 
 
-def for_one(world: World, starving: Planned, most: int, reuse: Reuse) -> tuple[list[Advice], World]:
-    """Advice for one deployment: again and again, until nothing is missing or nothing helps."""
-    found: list[Advice] = []
-    while outcome(starving).short:
-        own = (starving.manifest.namespace, starving.manifest.name)
-        residents = [each for each in _residents(world) if (each.owner.namespace, each.owner.name) != own]
-        sets = islice(_sets(residents, _crowded(starving), most), TRIES)
-        tried = (_tried(world, starving, each, reuse) for each in track(sets, f"Trying moves for {own[1]}"))
-        better = next((each for each in tried if each is not None), None)
-        if better is None:
-            break
-        advice, world = better
-        found.append(advice)
-        (starving,) = one_round(replace(world, deployments=[starving.manifest]), reuse)
-    return found, world
+def _identity(content: dict[str, Any]) -> tuple[object, object]:
+    metadata = content.get("metadata") or {}
+    return metadata.get("namespace"), metadata.get("name")
 
 
-def upgrades_of(world: World, reuse: Reuse) -> Iterator[Upgrade]:
-    """Replicas on an alternative whose deployment would choose a better one today."""
-    for each in _residents(world):
-        if not each.replica.alternative:
-            continue
-        (planned,) = one_round(_without(world, (each,), [each.owner]), reuse)
-        decision = planned.decision
-        if decision is None or not decision.placed:
-            continue
-        order = [shape.name for shape in decision.inputs.deployment.shapes]
-        new = decision.placed[0]
-        better = new.candidate.shape.name
-        current = each.replica.alternative
-        if current not in order or order.index(better) < order.index(current):
-            target = _new(planned)[0]
-            yield Upgrade(
-                title(planned),
-                each.replica.name,
-                _place(each),
-                current,
-                target,
-                better or "the primary engines",
-            )
+def _new_places(planned: Planned) -> list[str]:
+    """Places of the replicas that were placed just now, as `cluster/pools`."""
+    return [f"{row.cluster}/{'+'.join(row.all_pools)}" for row in planned.forecast.placed]

@@ -7,10 +7,11 @@ become Ready, and what is desired stands as desired. Nothing else changes: no cl
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from function.cli.progress import track
-from function.cli.worlds.memory import Memory
+from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.world import KEY_ANNOTATION, Planned, World, plan_all
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class Simulation:
     """All rounds, and the world as it stands after the last."""
 
     rounds: tuple[tuple[Planned, ...], ...]
@@ -39,6 +40,11 @@ class Forecast:
         """The round in which nothing changed any more."""
         return self.rounds[-1]
 
+    @property
+    def plans(self) -> Iterator[Planned]:
+        """Every plan of every round."""
+        return chain.from_iterable(self.rounds)
+
 
 def one_round(world: World, reuse: Reuse) -> tuple[Planned, ...]:
     """Plan every deployment once; the world itself stays as it is."""
@@ -46,23 +52,23 @@ def one_round(world: World, reuse: Reuse) -> tuple[Planned, ...]:
     return tuple(track(plan_all(seen, reuse=reuse), "Planning", total=len(world.deployments)))
 
 
-def settle(world: World, reuse: Reuse | None = None) -> Forecast:
+def settle(world: World, reuse: Reuse | None = None) -> Simulation:
     """Go round after round until the world stays as it is."""
-    reuse = reuse or Memory()
+    reuse = reuse or ParseMemo()
     rounds: list[tuple[Planned, ...]] = []
     while len(rounds) < ROUNDS:
         rounds.append(one_round(world, reuse))
         following = after(world, rounds[-1])
         if (following.replicas, following.endpoints) == (world.replicas, world.endpoints):
-            return Forecast(tuple(rounds), world, settled=True)
+            return Simulation(tuple(rounds), world, settled=True)
         world = following
-    return Forecast(tuple(rounds), world, settled=False)
+    return Simulation(tuple(rounds), world, settled=False)
 
 
 def after(world: World, planned: tuple[Planned, ...]) -> World:
     """Let Crossplane do what was planned."""
     changed = dict(_changes(planned))
-    made = [resource for each in planned for resource in _made(each)]
+    made = [resource for plan in planned for resource in _made(plan)]
     return replace(
         world,
         replicas=[*_standing(world.replicas, changed), *_of_kind(made, "ModelReplica")],
@@ -71,14 +77,14 @@ def after(world: World, planned: tuple[Planned, ...]) -> World:
 
 
 def _of_kind(made: list[Plain], kind: str) -> list[Plain]:
-    return [each for each in made if each["kind"] == kind]
+    return [resource for resource in made if resource["kind"] == kind]
 
 
 def _changes(planned: tuple[Planned, ...]) -> Iterator[tuple[int, Plain | None]]:
     """What becomes of every observed object, by its id: its desired form, or None when it is deleted."""
-    for each in planned:
-        for key, document in each.request.observed.items():
-            desired = each.response.desired.get(key)
+    for plan in planned:
+        for key, document in plan.request.observed.items():
+            desired = plan.response.desired.get(key)
             observed = document.plain()
             yield id(observed), _updated(observed, desired.resource) if desired else None
 
@@ -93,10 +99,10 @@ def _updated(observed: Plain, desired: Plain) -> Plain:
 
 def _standing(objects: list[Plain], changed: dict[int, Plain | None]) -> Iterator[Plain]:
     """What is left of the objects: not those deleted now, nor those that were being deleted before."""
-    for each in objects:
-        found = changed.get(id(each), each)
-        if found is not None and not (each.get("metadata") or {}).get("deletionTimestamp"):
-            yield found
+    for before in objects:
+        now = changed.get(id(before), before)
+        if now is not None and not (before.get("metadata") or {}).get("deletionTimestamp"):
+            yield now
 
 
 def _made(planned: Planned) -> Iterator[Plain]:

@@ -6,7 +6,7 @@ ones took.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from function.api import replica as replica_api
@@ -16,15 +16,13 @@ from function.api.replica import CLUSTER_LABEL, INDEX_LABEL
 from function.boundary import PlainDocument, Request, Response
 from function.cli.worlds.derive import complete_all
 from function.cli.worlds.parsing import BadInput
-from function.deployment.handler import NO_REUSE, Forecast, forecast
-from function.deployment.requirements import CACHE, CACHES, CLUSTERS, DEPLOYMENTS, REPLICAS
+from function.deployment.forecast import NO_REUSE, Forecast, declared, forecast
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from function.boundary import Reuse
+    from function.boundary import Requirement, Reuse
     from function.cli.worlds.manifests import Manifest, Manifests
-    from function.scheduler.decision import Decision
 
 KEY_ANNOTATION = "crossplane.io/composition-resource-name"
 
@@ -57,9 +55,9 @@ class Planned:
         return self.forecast.response
 
     @property
-    def decision(self) -> Decision | None:
-        """The decision behind it; None where the deployment could not be read."""
-        return self.forecast.decision
+    def title(self) -> str:
+        """`namespace/name` of the deployment."""
+        return f"{self.manifest.namespace}/{self.manifest.name}"
 
 
 def _turn(manifest: Manifest) -> tuple[str, str, str]:
@@ -75,17 +73,17 @@ def world_of(manifests: Manifests) -> World:
     return World(
         deployments=sorted(manifests["ModelDeployment"], key=_turn),
         clusters=clusters,
-        replicas=[each.content for each in manifests["ModelReplica"]],
-        endpoints=[each.content for each in manifests["ModelEndpoint"]],
-        caches=[each.content for each in manifests["ModelCache"]],
+        replicas=[manifest.content for manifest in manifests["ModelReplica"]],
+        endpoints=[manifest.content for manifest in manifests["ModelEndpoint"]],
+        caches=[manifest.content for manifest in manifests["ModelCache"]],
         config=configs[0].content if configs else None,
         notes=notes,
     )
 
 
 def _map(content: object, key: str) -> dict[str, Any]:
-    found = content.get(key) if isinstance(content, dict) else None
-    return found if isinstance(found, dict) else {}
+    value = content.get(key) if isinstance(content, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 def _is_own(content: dict[str, Any], deployment: Manifest) -> bool:
@@ -110,46 +108,44 @@ def _key(content: dict[str, Any]) -> str | None:
 
 def _observed(world: World, deployment: Manifest) -> dict[str, PlainDocument]:
     """The deployment's own replicas and endpoints; one being deleted has left Crossplane's sight."""
-    found = {}
+    observed = {}
     for content in (*world.replicas, *world.endpoints):
         key = _key(content) if _is_own(content, deployment) else None
         if key is not None and not _map(content, "metadata").get("deletionTimestamp"):
-            found[key] = PlainDocument(content)
-    return found
+            observed[key] = PlainDocument(content)
+    return observed
 
 
-def _cache(world: World, deployment: Manifest) -> dict[str, tuple[PlainDocument, ...]]:
-    template = _map(_map(deployment.content, "spec"), "template")
-    name = _map(_map(template, "spec"), "modelCacheRef").get("name")
-    if not name:
-        return {}
-    wanted = (name, deployment.namespace)
-    found = [
-        PlainDocument(each)
-        for each in world.caches
-        if (_map(each, "metadata").get("name"), _map(each, "metadata").get("namespace")) == wanted
-    ]
-    return {CACHE: tuple(found)}
+def _delivered(world: World, requirement: Requirement) -> tuple[PlainDocument, ...]:
+    """What Crossplane would fetch for a requirement: all objects of a kind, or the one of a name."""
+    held = {
+        "InferenceCluster": world.clusters,
+        "ModelReplica": world.replicas,
+        "ModelDeployment": [manifest.content for manifest in world.deployments],
+        "ModelCache": world.caches,
+    }[requirement.kind]
+    if requirement.match_name is not None:
+        wanted = (requirement.match_name, requirement.namespace)
+        held = [content for content in held if _identity(content) == wanted]
+    return tuple(PlainDocument(content) for content in held)
+
+
+def _identity(content: dict[str, Any]) -> tuple[object, object]:
+    metadata = _map(content, "metadata")
+    return metadata.get("name"), metadata.get("namespace")
 
 
 def request_for(world: World, deployment: Manifest) -> Request:
-    """The request Crossplane would send for one deployment."""
-    required = {
-        CLUSTERS: tuple(PlainDocument(each) for each in world.clusters),
-        REPLICAS: tuple(PlainDocument(each) for each in world.replicas),
-        DEPLOYMENTS: tuple(PlainDocument(each.content) for each in world.deployments),
-        CACHES: tuple(PlainDocument(each) for each in world.caches),
-        **_cache(world, deployment),
-    }
-    composite = PlainDocument(deployment.content)
-    return Request(composite, _observed(world, deployment), required, world.config)
+    """The last request that Crossplane would send for one deployment: all it requires is delivered."""
+    first = Request(PlainDocument(deployment.content), _observed(world, deployment), input=world.config)
+    required = {requirement.name: _delivered(world, requirement) for requirement in declared(first)}
+    return replace(first, required=required)
 
 
 def _take(world: World, deployment: Manifest, made: Forecast) -> None:
     """Let the later deployments see what this one placed."""
-    decision, response = made.decision, made.response
-    for placed in decision.placed if decision else ():
-        resource = response.desired[replica_key(placed.identity)].resource
+    for row in made.placed:
+        resource = made.response.desired[row.key].resource
         owner = {"controller": True, "uid": str(deployment.metadata.get("uid") or deployment.title)}
         world.replicas.append({**resource, "metadata": {**resource["metadata"], "ownerReferences": [owner]}})
 

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from function.deployment.explain.clusters import OTHERS, Survey, entries
 from function.deployment.explain.digest import decision_digest, input_digest
 from function.deployment.explain.hints import hints
-from function.deployment.explain.line import because_line, dropped_line, kept_line
 from function.deployment.explain.lint import lint
 from function.deployment.explain.message import around, placed_of
+from function.deployment.explain.replicas import leaving, standing
 
 if TYPE_CHECKING:
-    from function.scheduler.decision import Decision, Kept, Placed
+    from function.deployment.explain.replicas import ReplicaRow
+    from function.scheduler.decision import Decision
 
 Plain = dict[str, Any]
 
@@ -73,53 +74,22 @@ def _cut(found: Plain, limit: int) -> None:
 
 def replicas(decision: Decision) -> list[Plain]:
     """Every replica that is placed, by cluster and index: what was done with it, its pools, and why."""
-    found = [*map(_kept, decision.kept), *map(_placed, decision.placed)]
-    return sorted(found, key=lambda each: (each["cluster"], each.get("index", -1), each["name"]))
+    return [_standing(row) for row in standing(decision)]
 
 
-def _kept(kept: Kept) -> Plain:
-    own = kept.own
-    found: Plain = {"name": own.replica.name, "cluster": own.cluster}
-    if own.identity:
-        found["index"] = own.identity.index
-    engines = ((each.name, [member.pool for member in each.members]) for each in own.replica.engines)
-    return found | {
-        "action": "Held" if kept.mismatch or kept.waits else "Retained",
-        "pools": {name: joined(pools) for name, pools in engines},
-        "because": kept_line(kept),
-    }
-
-
-def _placed(placed: Placed) -> Plain:
-    candidate = placed.candidate
-    found: Plain = {
-        "name": placed.name,
-        "cluster": placed.identity.cluster,
-        "index": placed.identity.index,
-        "action": "Replaced" if placed.replaces else "Placed",
-        "pools": {
-            engine.name: joined([candidate.pool(option, at) for at in range(len(engine.members))])
-            for engine, option in candidate.engines
-        },
-        "because": because_line(placed),
-    }
-    return found | ({"runnerUp": placed.runner_up} if placed.runner_up else {})
-
-
-def joined(pools: list[str]) -> str:
-    """The pools of one engine: nearly always one."""
-    return "+".join(dict.fromkeys(pools))
+def _standing(row: ReplicaRow) -> Plain:
+    entry: Plain = {"name": row.name, "cluster": row.cluster}
+    if row.index is not None:
+        entry["index"] = row.index
+    pools = {engine: "+".join(names) for engine, names in row.pools.items()}
+    entry |= {"action": row.action, "pools": pools, "because": row.line}
+    return entry | ({"runnerUp": row.runner_up} if row.runner_up else {})
 
 
 def dropped(decision: Decision) -> list[Plain]:
     """Every replica that leaves, with the reason on record."""
-    found = [
-        {
-            "name": each.own.replica.name,
-            "cluster": each.own.cluster,
-            "reason": each.cause.name,
-            "message": dropped_line(each),
-        }
-        for each in decision.dropped
+    entries = [
+        {"name": row.name, "cluster": row.cluster, "reason": row.cause, "message": row.line}
+        for row in leaving(decision)
     ]
-    return sorted(found, key=lambda each: (each["cluster"], each["name"]))
+    return sorted(entries, key=lambda entry: (entry["cluster"], entry["name"]))

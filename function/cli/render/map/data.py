@@ -6,21 +6,17 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from function.api import InferenceCluster, Malformed
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
-from function.cli.commands.headroom import going_on
 from function.cli.progress import track
-from function.cli.worlds.compare import title
-from function.deployment.explain.line import rejection_line
-from function.deployment.snapshot.fleet import read_cluster
-from function.scheduler.fleet import UnreadableCluster
-from function.scheduler.schedule import may_place
+from function.deployment.forecast import rejection_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from function.api import InferenceCluster
     from function.cli.worlds.world import Planned, World
+    from function.deployment.forecast import Forecast
 
 REGION_LABELS = ("modelplane.ai/region", "topology.kubernetes.io/region")
 ELSEWHERE = "no region"
@@ -32,7 +28,7 @@ Share = tuple[str, str, int]
 """Who holds nodes, in which state, and how many."""
 
 
-class Verdict(NamedTuple):
+class Prospect(NamedTuple):
     """What one deployment would find on one cluster."""
 
     code: str
@@ -102,7 +98,7 @@ class Model:
     wanted: int
     reason: str
     message: str
-    verdicts: dict[str, Verdict]
+    prospects: dict[str, Prospect]
     """By cluster."""
 
     @property
@@ -124,7 +120,7 @@ class FleetMap:
     @property
     def hues(self) -> dict[str, int]:
         """The hue of everybody who holds nodes."""
-        return {each.name: each.hue for each in self.models} | dict(self.strangers)
+        return {model.name: model.hue for model in self.models} | dict(self.strangers)
 
     @property
     def cards(self) -> list[ClusterCard]:
@@ -132,25 +128,25 @@ class FleetMap:
         return [card for _, cards in self.regions for card in cards]
 
 
-def _shares(world: World, planned: tuple[Planned, ...]) -> dict[tuple[str, str], Counter[tuple[str, str]]]:
-    """Nodes by (cluster, pool) and (holder, state)."""
-    found: dict[tuple[str, str], Counter[tuple[str, str]]] = defaultdict(Counter)
-    leaving = {
-        (each.manifest.namespace, dropped.own.replica.name)
-        for each in planned
-        for dropped in (each.decision.dropped if each.decision else ())
-    }
+Shares = dict[tuple[str, str], Counter[tuple[str, str]]]
+"""Nodes by (cluster, pool) and (holder, state)."""
+
+
+def _shares(world: World, planned: tuple[Planned, ...]) -> Shares:
+    """Who holds which nodes, as the world stands and with what the plan places."""
+    shares: Shares = defaultdict(Counter)
+    leaving = {(plan.manifest.namespace, row.name) for plan in planned for row in plan.forecast.leaving}
     for content in world.replicas:
         replica = parse_replica(PlainDocument(content))
         going = replica.deleting or (replica.namespace, replica.name) in leaving
         who = f"{replica.namespace}/{replica.deployment or replica.name}"
         for pool, nodes in replica.nodes.items():
-            found[replica.cluster, pool][who, "leaving" if going else "running"] += nodes
-    for each in planned:
-        for placed in each.decision.placed if each.decision else ():
-            for pool, nodes in placed.candidate.nodes.items():
-                found[placed.identity.cluster, pool][title(each), "new"] += nodes
-    return found
+            shares[replica.cluster, pool][who, "leaving" if going else "running"] += nodes
+    for plan in planned:
+        for row in plan.forecast.placed:
+            for pool, nodes in row.nodes.items():
+                shares[row.cluster, pool][plan.title, "new"] += nodes
+    return shares
 
 
 def _notes(cluster: InferenceCluster) -> Iterator[str]:
@@ -164,7 +160,7 @@ def _notes(cluster: InferenceCluster) -> Iterator[str]:
         yield f"taint {taint}"
 
 
-def _card(cluster: InferenceCluster, shares: dict[tuple[str, str], Counter[tuple[str, str]]]) -> ClusterCard:
+def _card(cluster: InferenceCluster, shares: Shares) -> ClusterCard:
     rows = []
     for pool in cluster.pools:
         held = shares.get((cluster.name, pool.name), Counter())
@@ -178,49 +174,45 @@ def _region(labels: dict[str, str]) -> str:
     return next((labels[key] for key in REGION_LABELS if labels.get(key)), ELSEWHERE)
 
 
-def _regions(
-    world: World, shares: dict[tuple[str, str], Counter[tuple[str, str]]]
-) -> Iterator[tuple[str, ClusterCard]]:
+def _regions(world: World, shares: Shares) -> Iterator[tuple[str, ClusterCard]]:
     for content in world.clusters:
-        read = read_cluster(PlainDocument(content))
-        if isinstance(read, UnreadableCluster):
-            yield ELSEWHERE, ClusterCard(read.name, (f"unreadable: {read.fault}",), ())
+        try:
+            cluster = InferenceCluster.parse(content)
+        except Malformed as error:
+            yield ELSEWHERE, ClusterCard(str(content["metadata"]["name"]), (f"unreadable: {error}",), ())
         else:
-            yield _region(read.labels), _card(read, shares)
+            yield _region(cluster.labels), _card(cluster, shares)
 
 
-def _verdicts(planned: Planned) -> dict[str, Verdict]:
+def _prospects(forecast: Forecast) -> dict[str, Prospect]:
     """What the deployment would find on every cluster; empty where nothing may be placed."""
-    decision = planned.decision
-    if decision is None or not may_place(decision.inputs):
+    if not forecast.open:
         return {}
-    clusters = decision.inputs.fleet.clusters
-    rejections = going_on(decision, clusters).places.rejections()
+    rejections = forecast.rejections_of_another
     return {
-        name: Verdict(rejections[name].reason.name, rejection_line(rejections[name]))
+        name: Prospect(rejections[name].reason.name, rejection_line(rejections[name]))
         if name in rejections
-        else Verdict("", "one more replica fits")
-        for name in sorted({*clusters, *rejections})
+        else Prospect("", "one more replica fits")
+        for name in sorted({*forecast.clusters, *rejections})
     }
 
 
 def _model(number: int, planned: Planned) -> Model:
-    decision = planned.decision
-    told = next((each for each in planned.response.conditions if each.type == "ReplicasScheduled"), None)
+    forecast, scheduled = planned.forecast, planned.forecast.scheduled
     return Model(
-        title(planned),
+        planned.title,
         round(number * GOLDEN_ANGLE) % 360,
-        decision.total if decision else 0,
-        decision.wanted if decision else 0,
-        told.reason if told else "Unknown",
-        told.message if told else "",
-        _verdicts(planned),
+        forecast.total,
+        forecast.wanted,
+        scheduled.reason if scheduled else "Unknown",
+        scheduled.message if scheduled else "",
+        _prospects(forecast),
     )
 
 
-def _by_region(found: Iterable[tuple[str, ClusterCard]]) -> tuple[tuple[str, tuple[ClusterCard, ...]], ...]:
+def _by_region(cards: Iterable[tuple[str, ClusterCard]]) -> tuple[tuple[str, tuple[ClusterCard, ...]], ...]:
     grouped: dict[str, list[ClusterCard]] = defaultdict(list)
-    for region, card in found:
+    for region, card in cards:
         grouped[region].append(card)
     order = sorted(grouped, key=lambda region: (region == ELSEWHERE, region))
     return tuple((region, tuple(sorted(grouped[region], key=lambda card: card.name))) for region in order)
@@ -228,10 +220,10 @@ def _by_region(found: Iterable[tuple[str, ClusterCard]]) -> tuple[tuple[str, tup
 
 def draw(world: World, planned: tuple[Planned, ...]) -> FleetMap:
     """Put the picture together from a world and the plan made of it."""
-    ordered = sorted(planned, key=title)
-    models = [_model(*each) for each in track(enumerate(ordered), "Drawing", total=len(ordered))]
+    ordered = sorted(planned, key=lambda plan: plan.title)
+    models = [_model(*pair) for pair in track(enumerate(ordered), "Drawing", total=len(ordered))]
     regions = _by_region(_regions(world, _shares(world, planned)))
-    known = {each.name for each in models}
+    known = {model.name for model in models}
     holders = {who for _, cards in regions for card in cards for who in card.holders}
     hues = {
         who: round((len(models) + at) * GOLDEN_ANGLE) % 360 for at, who in enumerate(sorted(holders - known))

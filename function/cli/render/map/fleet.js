@@ -24,7 +24,7 @@
 
   const filter = (name) => {
     choice.value = name;
-    for (const each of buttons) each.setAttribute("aria-pressed", String(each.dataset.name === name));
+    for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.name === name));
     let shown = 0;
     for (const card of cards) {
       const verdict = name ? verdictOf(name, card.dataset.name) : null;
@@ -62,7 +62,7 @@
     });
   }
   choice.addEventListener("change", () => filter(choice.value));
-  for (const each of buttons) each.addEventListener("click", () => filter(choice.value === each.dataset.name ? "" : each.dataset.name));
+  for (const button of buttons) button.addEventListener("click", () => filter(choice.value === button.dataset.name ? "" : button.dataset.name));
   const wanted = decodeURIComponent(location.hash.slice(1));
-  filter([...choice.options].some((each) => each.value === wanted) ? wanted : "");
+  filter([...choice.options].some((option) => option.value === wanted) ? wanted : "");
 })();

@@ -46,12 +46,12 @@ def _embedded(fleet: FleetMap) -> dict[str, Any]:
     texts: dict[tuple[str, str], int] = {}
     verdicts = {
         printable(model.name): {
-            printable(cluster): texts.setdefault((verdict.code, printable(verdict.line)), len(texts))
-            for cluster, verdict in model.verdicts.items()
+            printable(cluster): texts.setdefault((prospect.code, printable(prospect.line)), len(texts))
+            for cluster, prospect in model.prospects.items()
         }
         for model in fleet.models
     }
-    return {"texts": [list(each) for each in texts], "verdicts": verdicts}
+    return {"texts": [list(text) for text in texts], "verdicts": verdicts}
 
 
 def html(fleet: FleetMap, docs: str) -> str:
@@ -115,8 +115,8 @@ def height(card: ClusterCard) -> int:
 def svg(fleet: FleetMap) -> str:
     """One picture."""
     headings, placed, bottom = _laid_out(fleet)
-    legend = [*((each.name, each.hue) for each in fleet.models), *fleet.strangers]
-    short = {each.name: each for each in fleet.models}
+    legend = [*((model.name, model.hue) for model in fleet.models), *fleet.strangers]
+    short = {model.name: model for model in fleet.models}
     return (
         _environment()
         .get_template("fleet.svg.j2")

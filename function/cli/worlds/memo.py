@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Memory:
+class ParseMemo:
     """Remembers what was parsed, by the content it was parsed from."""
 
     def __init__(self) -> None:
@@ -29,8 +29,8 @@ class Memory:
         if not isinstance(document, PlainDocument):
             return parse(document)
         key = (id(document.content), parse)
-        found = self._parsed.get(key)
-        if found is None:  # The content is kept along, so that its id stays its own.
-            found = self._parsed[key] = (document.content, parse(document))
-        value: T = found[1]
+        entry = self._parsed.get(key)
+        if entry is None:  # The content is kept along, so that its id stays its own.
+            entry = self._parsed[key] = (document.content, parse(document))
+        value: T = entry[1]
         return value

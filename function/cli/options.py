@@ -1,0 +1,102 @@
+"""What commands share: their arguments and options, how they end, and the names a shell completes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from function.cli.group import BAD_INPUT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from click.shell_completion import CompletionItem
+
+FINE, FINDINGS = 0, 2
+"""Exit codes: all is well; the answer is not the one hoped for. BAD_INPUT is the third."""
+
+AS_DATA = "table for people; yaml and json hold the same answer as data."
+
+
+def output_option(*forms: str, text: str = AS_DATA) -> Callable[..., Any]:
+    """The option that says in which form to answer; the first form is the default."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice([*forms]),
+        default=forms[0],
+        show_default=True,
+        help=text,
+    )
+
+
+def names(kind: str, suffix: str = "") -> Callable[..., list[CompletionItem]]:
+    """Complete the names of the objects of a kind in the files that were given so far."""
+
+    def complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only for a shell that completes
+
+        from function.cli.worlds.manifests import load  # noqa: PLC0415 - as above
+        from function.cli.worlds.parsing import BadInput  # noqa: PLC0415 - as above
+
+        try:
+            # While an option waits for its value, click has not told the arguments apart yet.
+            given = context.params.get("files") or context.args
+            manifests = load([path for path in given if Path(path).exists()])[kind]
+        except BadInput:
+            return []
+        titles = (f"{manifest.namespace}/{manifest.name}".lstrip("/") + suffix for manifest in manifests)
+        return [CompletionItem(title) for title in sorted(titles) if title.startswith(incomplete)]
+
+    return complete
+
+
+FILES = click.argument(
+    "files", nargs=-1, required=True, metavar="FILE|DIR...", type=click.Path(allow_dash=True)
+)
+OUTPUT = output_option("table", "yaml", "json")
+DEPLOYMENTS = click.option(
+    "-d",
+    "--deployment",
+    "names",
+    multiple=True,
+    metavar="NS/NAME",
+    shell_complete=names("ModelDeployment"),
+    help="Only this deployment; repeatable.",
+)
+
+
+class Command(click.Command):
+    """A command that ends with a clear line and exit code 1 when the files cannot be read."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        """Let a raw docstring mark paragraphs that are not to be wrapped."""
+        super().__init__(*args, **more)
+        self.help = (self.help or "").replace(r"\b", "\b")
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it; BadInput is an answer, not a crash."""
+        from function.cli.worlds.parsing import BadInput  # noqa: PLC0415 - not for a shell that completes
+
+        try:
+            return super().invoke(ctx)
+        except BadInput as error:
+            fail(str(error))
+        except RecursionError:
+            fail("the files are nested too deeply")
+
+
+def fail(problem: str) -> NoReturn:
+    """Say what is wrong with the input, and end."""
+    from function.cli.text import complain  # noqa: PLC0415 - only for an error
+
+    complain([problem])
+    sys.exit(BAD_INPUT)
+
+
+def end(faults: Collection[str], *, findings: bool) -> NoReturn:
+    """End with the exit code for what could not be read, and for an answer that is not the one hoped for."""
+    sys.exit(BAD_INPUT if faults else FINDINGS if findings else FINE)

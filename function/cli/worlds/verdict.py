@@ -1,0 +1,48 @@
+"""How a plan ended: the exit code of `plan` and `why`, and what both say first as data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from function.cli.group import BAD_INPUT
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from function.cli.worlds.world import Planned
+
+PLACED, SHORTFALL = 0, 2
+_WORST = (PLACED, SHORTFALL, BAD_INPUT)
+
+
+def worst_code(results: Iterable[Planned], faults: Collection[str]) -> int:
+    """The exit code of several plans from files with some faults: that of the worst."""
+    codes = [_code(planned) for planned in results]
+    return max([*codes, BAD_INPUT if faults else PLACED], key=_WORST.index)
+
+
+def _code(planned: Planned) -> int:
+    if not planned.forecast.valid:
+        return BAD_INPUT
+    return PLACED if planned.forecast.complete else SHORTFALL
+
+
+def conditions_of(planned: Planned) -> dict[str, Any]:
+    """Name, status and conditions of a planned deployment as plain data."""
+    response = planned.response
+    conditions = [
+        {
+            "type": condition.type,
+            "status": str(condition.status),
+            "reason": condition.reason,
+            "message": condition.message,
+        }
+        for condition in response.conditions
+    ]
+    manifest = planned.manifest
+    return {
+        "namespace": manifest.namespace,
+        "name": manifest.name,
+        **response.status,
+        "conditions": conditions,
+    }

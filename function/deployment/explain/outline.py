@@ -1,0 +1,143 @@
+"""The clusters of a decision in words, down to the selector that fails: what `why` prints as a tree.
+
+The report has the same facts as data, bounded for a status; this has lines, and the texts of selectors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from function.deployment.explain.clusters import Survey, Verdict, held_by
+from function.deployment.explain.line import numbers, rejection_line
+from function.deployment.explain.remedies.requests import source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from function.api import InferenceCluster, Pool
+    from function.api.reasons import Rejection
+    from function.scheduler.decision import Decision
+    from function.scheduler.diagnosis import OnPools
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOutline:
+    """One engine on one pool: whether it fits, and everything that keeps it off."""
+
+    line: str
+    fits: bool
+    failures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PoolOutline:
+    """One pool: what is free and who holds the rest, and every engine on it."""
+
+    line: str
+    engines: tuple[EngineOutline, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOutline:
+    """One cluster: what it is to the deployment, why, and its pools where they matter."""
+
+    name: str
+    verdict: Verdict
+    reason: str
+    """The code of what keeps another replica off; empty where none is kept off."""
+    line: str
+    """Its particulars."""
+    pools: tuple[PoolOutline, ...] = ()
+
+
+class Outline:
+    """A decision seen from its clusters, the nearest miss first."""
+
+    def __init__(self, decision: Decision, survey: Survey) -> None:
+        self._decision, self._survey = decision, survey
+
+    def names(self, pool: str | None = None) -> list[str]:
+        """Every cluster; with `pool`, those that have a pool of that name."""
+        names = self._survey.names()
+        return names if pool is None else [name for name in names if self._has_pool(name, pool)]
+
+    def _has_pool(self, name: str, pool: str) -> bool:
+        cluster = self._decision.inputs.fleet.clusters.get(name)
+        return cluster is not None and pool in cluster.by_name
+
+    def phrase(self, name: str) -> str:
+        """The verdict on a cluster in one line of its own."""
+        rejection, verdict = self._survey.rejections.get(name), self._survey.verdict(name)
+        if rejection is None:
+            return f"cluster {name}: {verdict.name}, {verdict.value}"
+        line = rejection_line(rejection)
+        return f"cluster {name} takes no other replica: {rejection.reason.value}{f', {line}' if line else ''}"
+
+    def cluster(self, name: str, *, pool: str | None = None, pools: bool | None = None) -> ClusterOutline:
+        """One cluster, with its pools (those named `pool`): always, never, or (None) where they matter."""
+        rejection, verdict = self._survey.rejections.get(name), self._survey.verdict(name)
+        cluster = self._decision.inputs.fleet.clusters.get(name)
+        gated = rejection is not None and not rejection.parts
+        shown = not gated if pools is None else pools
+        return ClusterOutline(
+            name,
+            verdict,
+            rejection.reason.name if rejection else "",
+            rejection_line(rejection) if rejection else "",
+            tuple(self._pools(cluster, pool)) if cluster is not None and shown else (),
+        )
+
+    def _pools(self, cluster: InferenceCluster, wanted: str | None) -> Iterator[PoolOutline]:
+        places = self._decision.places
+        fitted = list(places.on_pools(cluster)) if places else []
+        for pool in cluster.pools:
+            if wanted in (None, pool.name):
+                engines = (
+                    self._engine(verdict, shape.name)
+                    for shape, verdict in fitted
+                    if verdict.pools == (pool.name,)
+                )
+                yield PoolOutline(self._pool_line(cluster, pool), tuple(engines))
+
+    def _pool_line(self, cluster: InferenceCluster, pool: Pool) -> str:
+        free = max(0, self._decision.ledger.free(cluster.name, pool.name))
+        holders = held_by(self._decision, cluster.name, pool)
+        held = ", ".join(f"{holder['deployment']} ({_amount(holder)})" for holder in holders)
+        return f"pool {pool.name}: {free} free of {pool.nodes} nodes" + (f", held by {held}" if held else "")
+
+    def _engine(self, verdict: OnPools, alternative: str) -> EngineOutline:
+        name = f"{verdict.engine} ({alternative})" if alternative else verdict.engine
+        rejection = verdict.rejection
+        if rejection is None:
+            return EngineOutline(f"engine {name}: needs {verdict.nodes}", fits=True)
+        line = f"engine {name}: {rejection.reason.value}"
+        if verdict.nodes is None:
+            failures = dict.fromkeys(self._failures(rejection.leaves))
+            return EngineOutline(line, fits=False, failures=tuple(failures))
+        shortage = numbers(rejection)
+        return EngineOutline(f"{line}, {shortage}" if shortage else line, fits=False)
+
+    def _failures(self, leaves: Iterable[Rejection]) -> Iterator[str]:
+        """What keeps members off, members with the same trouble together."""
+        roles: dict[str, list[str]] = {}
+        for leaf in leaves:
+            roles.setdefault(self._failure(leaf), []).append(leaf.member)
+        for line, members in roles.items():
+            named = [member for member in members if member not in ("", "Standalone")]
+            yield f"{', '.join(dict.fromkeys(named))}: {line}" if named else line
+
+    def _failure(self, leaf: Rejection) -> str:
+        """`request gpu: selector 1 fails on device gpu (architecture Ada Lovelace): device.attributes...`."""
+        request = f"request {leaf.request}: " if leaf.request else ""
+        failed = leaf.reason.value if leaf.selector is None else f"selector {leaf.selector} fails"
+        compared = f"has {leaf.detail}" if leaf.detail else ""  # What it wants is the selector that follows.
+        particular = (compared if leaf.wants else leaf.detail) or numbers(leaf)
+        on = f" on device {leaf.device}" if leaf.device and leaf.selector is not None else ""
+        source = source_of(self._decision.inputs, leaf)
+        detail = f" ({particular})" if particular else ""
+        return f"{request}{failed}{on}{detail}{f': {source}' if source else ''}"
+
+
+def _amount(holder: dict[str, Any]) -> str:
+    return f"{holder['pods']} pods" if "pods" in holder else str(holder["nodes"])

@@ -1,0 +1,214 @@
+"""Forecast what a request would be answered, and ask about that answer: the command line's door.
+
+Crossplane gets a response; people want to know why, what would help, and how much more would fit. Who asks
+for them uses a `Forecast`, and nothing of the rooms below.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from function.deployment.compose.conditions import SCHEDULED
+from function.deployment.explain.clusters import Survey, Verdict, pools_of
+from function.deployment.explain.hints import Hint, hints
+from function.deployment.explain.line import rejection_line
+from function.deployment.explain.lint import lint
+from function.deployment.explain.message import placed_of
+from function.deployment.explain.outline import ClusterOutline, EngineOutline, Outline, PoolOutline
+from function.deployment.explain.replicas import ReplicaRow, leaving, standing
+from function.deployment.explain.report import report
+from function.deployment.handler import NO_REUSE, answer
+from function.deployment.requirements import declared
+from function.scheduler.headroom import (
+    PoolFit,
+    Room,
+    count_more,
+    fitting_pools,
+    rejections_of_another,
+    room_by_cluster,
+)
+from function.scheduler.schedule import may_place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from function.api.reasons import Rejection
+    from function.boundary import Condition, Request, Response, Reuse
+    from function.deployment.explain.lint import Finding
+    from function.scheduler.decision import Decision
+
+__all__ = [
+    "NO_REUSE",
+    "ClusterOutline",
+    "EngineOutline",
+    "Forecast",
+    "Hint",
+    "PoolFit",
+    "PoolOutline",
+    "ReplicaRow",
+    "Room",
+    "Verdict",
+    "declared",
+    "forecast",
+    "rejection_line",
+]
+
+
+class Forecast:
+    """The response to a request, and the decision behind it where the deployment could be read.
+
+    Without a decision nothing is wanted, placed or explained; what is wrong stands in the response.
+    """
+
+    def __init__(self, response: Response, decision: Decision | None) -> None:
+        self.response = response
+        self._decision = decision
+
+    @property
+    def readable(self) -> bool:
+        """Whether the deployment could be read."""
+        return self._decision is not None
+
+    @property
+    def valid(self) -> bool:
+        """Whether it could be read with all its selectors, and the function's input too."""
+        inputs = self._decision.inputs if self._decision else None
+        return inputs is not None and not (inputs.selectors.invalid or inputs.config_fault)
+
+    @property
+    def open(self) -> bool:
+        """Whether anything new may be placed: everything is delivered and valid."""
+        return self._decision is not None and may_place(self._decision.inputs)
+
+    @property
+    def scheduled(self) -> Condition | None:
+        """The condition that says what became of the replicas."""
+        return next((each for each in self.response.conditions if each.type == SCHEDULED), None)
+
+    @property
+    def wanted(self) -> int:
+        """Replicas wanted."""
+        return self._decision.wanted if self._decision else 0
+
+    @property
+    def total(self) -> int:
+        """Replicas with a place."""
+        return self._decision.total if self._decision else 0
+
+    @property
+    def held(self) -> int:
+        """Replicas that do not match any more and wait for another place."""
+        return len(self._decision.held) if self._decision else 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether as many are placed as are wanted, and none waits for another place."""
+        return self.total >= self.wanted and not self.held
+
+    @property
+    def alternatives(self) -> list[str]:
+        """The ways to run a replica, the most wanted first; the primary engines have no name."""
+        return [shape.name for shape in self._decision.inputs.deployment.shapes] if self._decision else []
+
+    @cached_property
+    def standing(self) -> list[ReplicaRow]:
+        """Every replica with a place, by cluster and index."""
+        return standing(self._decision) if self._decision else []
+
+    @cached_property
+    def leaving(self) -> list[ReplicaRow]:
+        """Every replica that leaves, in the order in which that was decided."""
+        return leaving(self._decision) if self._decision else []
+
+    @property
+    def placed(self) -> list[ReplicaRow]:
+        """The replicas that are placed now."""
+        return [row for row in self.standing if row.is_new]
+
+    @property
+    def clusters(self) -> Mapping[str, tuple[str, ...]]:
+        """Every cluster that can be read, with the names of its pools."""
+        clusters = self._decision.inputs.fleet.clusters if self._decision else {}
+        return {name: tuple(pool.name for pool in cluster.pools) for name, cluster in clusters.items()}
+
+    @property
+    def unreadable_clusters(self) -> list[str]:
+        """Every cluster that cannot be read."""
+        return list(self._decision.inputs.fleet.unreadable) if self._decision else []
+
+    @property
+    def rejections(self) -> Mapping[str, Rejection]:
+        """Why clusters take no other replica, by name; empty where none is missing."""
+        return self._decision.rejections if self._decision else {}
+
+    @cached_property
+    def rejections_of_another(self) -> Mapping[str, Rejection]:
+        """The same, whether or not one is missing; empty where nothing may be placed."""
+        return rejections_of_another(self._decision) if self._decision else {}
+
+    @property
+    def summary(self) -> str:
+        """`Scheduled 2 of 3 replicas`."""
+        return placed_of(self._decision) if self._decision else ""
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What looks wrong in the deployment, whether or not it has a place."""
+        return lint(self._decision.inputs) if self._decision else []
+
+    def hints(self, cluster: str | None = None) -> list[Hint]:
+        """What would help, each tried out; with `cluster`, what would help on that one."""
+        if self._decision is None:
+            return []
+        rejections = self._survey.rejections
+        if cluster is not None:
+            rejections = {name: rejection for name, rejection in rejections.items() if name == cluster}
+        return hints(self._decision, rejections)
+
+    @cached_property
+    def outline(self) -> Outline:
+        """Every cluster in words. Raises ValueError without a decision."""
+        return Outline(self._known, self._survey)
+
+    def report(self) -> dict[str, Any]:
+        """The decision as data, as bounded as in a status; empty where there is none."""
+        return report(self._decision) if self._decision else {}
+
+    def full_report(self, cluster: str | None = None) -> dict[str, Any]:
+        """The decision as data, unbounded: of all clusters, or of one with all its pools. As `outline`."""
+        everything = report(self._known, others=len(self.clusters), limit=None)
+        if cluster is not None:
+            everything["clusters"] = [entry for entry in everything["clusters"] if entry["name"] == cluster]
+            found = self._known.inputs.fleet.clusters.get(cluster)
+            if found is not None:
+                everything["clusters"][0]["pools"] = pools_of(self._known, found)
+        return everything
+
+    def more(self, limit: int) -> int:
+        """How many more replicas fit on the whole fleet, counted up to a limit. As `outline`."""
+        return count_more(self._known, limit)
+
+    def rooms(self, limit: int) -> Iterator[Room]:
+        """How many more replicas fit on each cluster alone, counted up to a limit. As `outline`."""
+        return room_by_cluster(self._known, limit)
+
+    def fitting_pools(self) -> list[PoolFit]:
+        """The pools that the first engine fits, capacity aside."""
+        return list(fitting_pools(self._decision)) if self._decision else []
+
+    @cached_property
+    def _survey(self) -> Survey:
+        return Survey.of(self._known)
+
+    @property
+    def _known(self) -> Decision:
+        if self._decision is None:
+            raise ValueError("the deployment could not be read, so nothing was decided")
+        return self._decision
+
+
+def forecast(request: Request, *, reuse: Reuse = NO_REUSE) -> Forecast:
+    """Answer a request as Crossplane would be answered, and keep what the answer rests on."""
+    answered = answer(request, reuse=reuse)
+    return Forecast(answered.response, answered.decision)

@@ -1,0 +1,133 @@
+"""Headroom: go on where a decision stopped, and count how many more replicas would fit.
+
+Everything here works on copies, or is taken back: the decision stays as it is.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from function.scheduler.fill import Placing, fill
+from function.scheduler.indices import Indices
+from function.scheduler.matching.matcher import Fits
+from function.scheduler.placer import Places
+from function.scheduler.schedule import may_place
+from function.scheduler.tally import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from function.api import Device, InferenceCluster
+    from function.api.reasons import Rejection
+    from function.scheduler.decision import Decision
+    from function.scheduler.matching.engine_options import EngineOption
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many more replicas one cluster takes, alone, and why not one more."""
+
+    cluster: str
+    more: int
+    first: Rejection | None
+    """What runs out first; None where the limit was reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolFit:
+    """One pool that a deployment of one engine fits, capacity aside."""
+
+    cluster: str
+    pool: str
+    needs: int
+    """Nodes a replica takes."""
+    free: int
+    total: int
+    devices: tuple[Device, ...]
+    """The device entries of the pool that would be chosen."""
+    barred: Rejection | None
+    """Why the cluster takes nothing new, whatever is free; None where it does."""
+
+
+def rejections_of_another(decision: Decision) -> Mapping[str, Rejection]:
+    """Why each cluster takes no other replica; nothing about any where nothing new may be placed at all."""
+    if not may_place(decision.inputs):
+        return {}
+    return _going_on(decision, decision.inputs.fleet.clusters).places.rejections()
+
+
+def count_more(decision: Decision, limit: int) -> int:
+    """How many more replicas fit on the whole fleet, counted up to a limit."""
+    return len(fill(_going_on(decision, decision.inputs.fleet.clusters), limit))
+
+
+def room_by_cluster(decision: Decision, limit: int) -> Iterator[Room]:
+    """Each cluster's own room, counted up to a limit: the others take nothing meanwhile."""
+    clusters = decision.inputs.fleet.clusters
+    whole = _going_on(decision, clusters)
+    full = whole.places.rejections()
+    # Spreading looks at all clusters, so the others must be there, closed; nothing else does.
+    spread = bool(decision.inputs.policy.topology_spread)
+    others = {name: _closed(cluster) for name, cluster in clusters.items()} if spread else {}
+    for name, cluster in clusters.items():
+        if name in full:
+            yield Room(name, 0, full[name])
+            continue
+        placing = _going_on(decision, {**others, name: cluster}, whole)
+        placed = fill(placing, limit)
+        yield Room(name, len(placed), placing.places.rejections().get(name))
+        for replica in reversed(placed):
+            placing.undo(replica)
+    for name in decision.inputs.fleet.unreadable:
+        yield Room(name, 0, full[name])
+
+
+def fitting_pools(decision: Decision) -> Iterator[PoolFit]:
+    """Every pool that the first engine of the first shape fits, whether or not there is room now."""
+    fits, (shape, *_) = Fits(decision.inputs), decision.inputs.deployment.shapes
+    rejections = rejections_of_another(decision)
+    for cluster in decision.inputs.fleet.clusters.values():
+        rejection = rejections.get(cluster.name)
+        (engine, *_) = fits.cluster(shape.engines, cluster).engines
+        for option in engine.options:
+            yield _pool_fit(decision, cluster, option, rejection)
+
+
+def _pool_fit(
+    decision: Decision, cluster: InferenceCluster, option: EngineOption, rejection: Rejection | None
+) -> PoolFit:
+    ((at, nodes),) = option.nodes or ((option.pools[0], 1),)
+    pool = cluster.pools[at]
+    chosen = {resolved.device.name for match in option.matches for resolved in match.resolved}
+    return PoolFit(
+        cluster.name,
+        pool.name,
+        max(1, nodes),
+        decision.ledger.free(cluster.name, pool.name),
+        pool.nodes,
+        tuple(device for device in pool.devices or () if device.name in chosen),
+        rejection if rejection is not None and not rejection.pool else None,
+    )
+
+
+def _going_on(
+    decision: Decision, clusters: Mapping[str, InferenceCluster], shared: Placing | None = None
+) -> Placing:
+    """Go on placing where a decision stopped, on these clusters.
+
+    With `shared`, its ledger and indices are used on; what was placed there must have been undone.
+    """
+    inputs = replace(decision.inputs, fleet=replace(decision.inputs.fleet, clusters=clusters))
+    kept = (replica.own.cluster for replica in decision.kept)
+    tally = Tally([*kept, *(replica.identity.cluster for replica in decision.placed)])
+    ledger = shared.ledger if shared else deepcopy(decision.ledger)
+    indices = shared.indices if shared else Indices(inputs.deployment, inputs.fleet)
+    return Placing(Places(inputs, Fits(inputs), ledger, tally), ledger, indices)
+
+
+def _closed(cluster: InferenceCluster) -> InferenceCluster:
+    """Return the cluster as it is, but not Ready: it takes nothing new."""
+    status = cluster.status.model_copy(update={"conditions": ()}) if cluster.status else None
+    return cluster.model_copy(update={"status": status})
