@@ -13,6 +13,8 @@ from hashlib import sha256
 BASE_LENGTH = 57
 """Characters of the deployment's name that are kept: with `-` and the digest that makes 63."""
 DIGEST_LENGTH = 5
+NAME_LENGTH = 63
+"""Characters of a DNS label."""
 
 _KEY = re.compile(r"(replica|endpoint)-(.+)-(0|[1-9][0-9]{0,8})", re.ASCII)
 _OUTSIDE_LABEL = re.compile(r"[^a-z0-9-]")
@@ -58,3 +60,15 @@ def object_name(deployment: str, identity: Identity) -> str:
     digest = sha256(f"{deployment}-{identity.cluster}-{identity.index}".encode()).hexdigest()[:DIGEST_LENGTH]
     base = _OUTSIDE_LABEL.sub("-", deployment[:BASE_LENGTH].lower()).strip("-")
     return f"{base}-{digest}" if base else f"r-{digest}"
+
+
+def child_name(*parts: str, limit: int = NAME_LENGTH, prefix: str = "") -> str:
+    """Name of an object that belongs to others, as Crossplane's function SDK makes it.
+
+    The parts joined by `-` and cut so that the digest of the uncut join fits into `limit`. `prefix` goes
+    before the join and is no part of what is digested.
+    """
+    whole = "-".join(parts)
+    digest = sha256(whole.encode()).hexdigest()[:DIGEST_LENGTH]
+    base = (prefix + whole)[: limit - DIGEST_LENGTH - 1].rstrip("-")
+    return f"{base}-{digest}"

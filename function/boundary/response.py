@@ -14,13 +14,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """Something Crossplane must fetch before it calls again. No match_name: every object of the kind."""
+    """Something Crossplane must fetch before it calls again.
+
+    Without a name and without labels: every object of the kind.
+    """
 
     name: str
     api_version: str
     kind: str
     match_name: str | None = None
     namespace: str | None = None
+    match_labels: tuple[tuple[str, str], ...] = ()
+    """Labels that all must be equal, sorted by key."""
     served_by: str | None = None
     """The requirement whose objects include this one's: where it is delivered, this one is."""
 

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.api.text import one_line
 from function.boundary import Desired, NoReuse, Requirement, Response, Result, text_at
 from function.deployment.explain.digest import digest
-from function.deployment.explain.message import one_line
 from function.operations.state import ANNOTATION, FLEET, WATCHED, Deployment, State, read_state
 
 if TYPE_CHECKING:

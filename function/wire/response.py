@@ -145,6 +145,8 @@ def _select(selector: Any, requirement: Requirement) -> None:
     selector.api_version, selector.kind = requirement.api_version, requirement.kind
     if requirement.match_name is None:
         selector.match_labels.SetInParent()
+        for key, label in requirement.match_labels:
+            selector.match_labels.labels[key] = label
     else:
         selector.match_name = requirement.match_name
     if requirement.namespace is not None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.api.text import one_line
 from function.boundary import Condition, Resolution, Unreadable
 from function.deployment.compose.degraded import degraded_clusters, degraded_text
 from function.deployment.compose.notes import listed_pools, noted
-from function.deployment.explain.message import around, one_line, placed_of
+from function.deployment.explain.message import around, placed_of
 from function.deployment.explain.spelling import advice
 from function.deployment.requirements import CACHE, CLUSTERS, REPLICAS, coordinated
 from function.scheduler.decision import Cause

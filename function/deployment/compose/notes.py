@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from function.api.text import LIMIT, one_line
 from function.boundary import Resolution
-from function.deployment.explain.message import LIMIT, one_line
 from function.scheduler.filters.cache_footprint import CacheFootprint
 from function.scheduler.filters.cluster_selector import ClusterSelectorFilter
 

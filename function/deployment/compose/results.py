@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from function.api.text import one_line
 from function.boundary import Result
 from function.deployment.compose.conditions import PROBLEMS, SCHEDULED
-from function.deployment.explain.message import one_line
 from function.scheduler.decision import Cause
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.api.names import read_key
+from function.api.text import one_line
 from function.boundary import Condition, Response, Result, text_at
 from function.deployment.compose import endpoints, replicas
 from function.deployment.compose.conditions import (
@@ -14,7 +15,6 @@ from function.deployment.compose.conditions import (
     tells_capacity,
     unresolved_capacity,
 )
-from function.deployment.explain.message import one_line
 from function.deployment.requirements import referenced_cache
 from function.deployment.snapshot.fleet import read_cache
 from function.fail_static import everything_observed

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from function.api.reasons import Reason
 from function.api.taints import untolerated
+from function.api.text import LIMIT, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -18,21 +19,12 @@ if TYPE_CHECKING:
     from function.api.taints import Taint
     from function.scheduler.decision import Decision
 
-LIMIT = 512
-"""Characters of a condition's message."""
-
 EXAMPLE = 120
 """Characters of one reason's particular."""
 TAINTS = 3
 """How many different taints are counted apart."""
 HISTOGRAM = 200
 """Characters that the counts get at least, whatever stands before them."""
-
-
-def one_line(text: str, limit: int = LIMIT) -> str:
-    """Fold white space and cut to the limit, so that every text stays one readable line."""
-    folded = " ".join(text.split())
-    return folded if len(folded) <= limit else folded[: limit - 1].rstrip() + "…"
 
 
 def placed_of(decision: Decision) -> str:
