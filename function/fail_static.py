@@ -5,6 +5,7 @@ answered by desiring again what is observed:
 
 - `as_observed`: one object, exactly as it was last applied. For an object whose fate is in doubt.
 - `everything_observed`: all that is ours. For a composite that cannot be read.
+- `key_of`, `steadfast`: an Object of provider-kubernetes never becomes another remote object (Law C).
 - `InternalError`: an error of our own. Every condition says so, the composite is not Ready, nothing leaves.
 
 What is in doubt is decided where it is read (`scheduler.retain`, a handler's reader); what doubt does is
@@ -14,19 +15,26 @@ decided here and nowhere else.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from function.boundary import Condition, Desired
+from function.objects import KIND as OBJECT_KIND
+from function.objects import identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from function.boundary import Document, Request, Requirement
+    from function.boundary import Document, Plain, Request, Requirement
+    from function.objects import ObservedObject
 
 INTERNAL_ERROR_TEXT = (
     "The fleet scheduler failed on this request; nothing was changed. Its log has the details."
 )
 """All that a client learns of an unexpected error: an exception's text may quote what it was given."""
+
+KEY_DIGEST = 8
+"""Hex digits in the key of a successor."""
 
 _MANAGED_PREFIX = "crossplane.io/"
 _MANAGED_SPEC = "crossplane"
@@ -107,3 +115,57 @@ def _again(metadata: dict[str, Any], namespace: str) -> dict[str, Any]:
     if kept:
         again["labels"] = kept
     return again
+
+
+# ---------------------------------------------------------------------------------------------------- Law C
+#
+# What is composed on another cluster through Objects of provider-kubernetes:
+#
+# 1. A key leaves only when the spec no longer has what it belongs to, or its successor is observed in use.
+# 2. While a fact is missing, everything is desired as observed and nothing new is composed.
+# 4. The remote object is found by its manifest's kind, namespace and name: another identity is another key.
+# 5. An Object never changes its ProviderConfig: another one is another cluster.
+
+
+def key_of(base: str, manifest: Mapping[str, Plain], observed: Mapping[str, ObservedObject]) -> str:
+    """Return the key for a manifest: `base`, unless another remote object stands there.
+
+    Law C 4: then it is `base.<digest of the identity>`, and stays that as long as it is observed.
+    """
+    identity = identity_of(manifest)
+    successor = f"{base}.{sha256('/'.join(identity).encode()).hexdigest()[:KEY_DIGEST]}"
+    if successor in observed:
+        return successor
+    holder = observed.get(base)
+    return base if holder is None or holder.identity == identity else successor
+
+
+def base_of(key: str) -> str:
+    """Return the key that a successor's key was made of; any other key is its own base."""
+    base, _, digest = key.rpartition(".")
+    return base if base and len(digest) == KEY_DIGEST else key
+
+
+def steadfast(
+    desired: Mapping[str, Desired], observed: Mapping[str, ObservedObject], keep: Callable[[str], Desired]
+) -> dict[str, Desired]:
+    """Keep as observed what would become another remote object, or one on another cluster.
+
+    Law C 4 and 5, for whatever a handler composed: the last gate before the answer.
+    """
+    return {
+        key: keep(key) if key in observed and _moves(observed[key], wanted.resource) else wanted
+        for key, wanted in desired.items()
+    }
+
+
+def _moves(observed: ObservedObject, wanted: Mapping[str, Plain]) -> bool:
+    """Whether a desired resource is another remote object than the observed one."""
+    spec = _mapping(wanted.get("spec"))
+    if wanted.get("kind") != observed.kind:
+        return True
+    if observed.kind == OBJECT_KIND:
+        manifest = _mapping(_mapping(spec.get("forProvider")).get("manifest"))
+        if identity_of(manifest) != observed.identity:
+            return True
+    return bool(_mapping(spec.get("providerConfigRef")).get("name") != observed.provider_config)

@@ -1,0 +1,219 @@
+"""Objects of provider-kubernetes: a manifest becomes one, and what an observed one tells is read here.
+
+An Object carries the manifest of one object of another cluster (`spec.forProvider.manifest`), applied with
+the credentials that its ProviderConfig names. What was found there comes back in
+`status.atProvider.manifest`.
+
+The provider finds the remote object by what the manifest says it is. So a manifest that becomes another under
+the same Object leaves the old remote object behind, for ever: see `fail_static`, Law C.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from function.boundary import Unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from function.boundary import Document, Plain, Shape
+
+API_VERSION = "kubernetes.m.crossplane.io/v1alpha1"
+KIND = "Object"
+COLLECTION = "ObservedObjectCollection"
+MEMBERSHIP_LABEL = "kubernetes.crossplane.io/owned-by-collection"
+"""The label that the provider puts on the Objects of a collection; its value is the collection's name."""
+PROVIDER_CONFIG_KIND = "ClusterProviderConfig"
+
+AVAILABLE = (
+    "has(object.status.conditions) && object.status.conditions.exists("
+    'c, c.type == "Available" && c.status == "True")'
+)
+"""The readiness query of what has a condition Available."""
+
+KEEP_REMOTE = ("Observe", "Create", "Update", "LateInitialize")
+"""Management policies without Delete: the remote object outlives its Object."""
+
+
+class Identity(NamedTuple):
+    """What the provider finds a remote object by. Its version is no part of it."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+
+def identity_of(manifest: Mapping[str, Plain]) -> Identity:
+    """Return what a manifest says it is; what it does not say is empty."""
+    metadata = mapping(manifest.get("metadata"))
+    return Identity(
+        group=_text(manifest.get("apiVersion")).rpartition("/")[0],
+        kind=_text(manifest.get("kind")),
+        namespace=_text(metadata.get("namespace")),
+        name=_text(metadata.get("name")),
+    )
+
+
+def composed_object(
+    manifest: Mapping[str, Plain],
+    provider_config: str,
+    *,
+    readiness: str = "",
+    watch: bool = False,
+    references: Sequence[Mapping[str, Plain]] = (),
+    management: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return the Object that applies a manifest. `readiness` is a CEL query; without one, created is ready.
+
+    Its name is left to Crossplane, and fields that are not asked for are left out: what is emitted is owned.
+    """
+    spec: dict[str, Any] = {
+        "forProvider": {"manifest": manifest},
+        "providerConfigRef": {"kind": PROVIDER_CONFIG_KIND, "name": provider_config},
+        "readiness": {"policy": "SuccessfulCreate"},
+    }
+    if readiness:
+        spec["readiness"] = {"policy": "DeriveFromCelQuery", "celQuery": readiness}
+    if watch:
+        spec["watch"] = True
+    if references:
+        spec["references"] = [dict(reference) for reference in references]
+    if management:
+        spec["managementPolicies"] = list(management)
+    return {"apiVersion": API_VERSION, "kind": KIND, "spec": spec}
+
+
+def observing_collection(
+    observed: Mapping[str, Plain], match_labels: Mapping[str, str], provider_config: str
+) -> dict[str, Any]:
+    """Return the collection that watches objects by their labels. `observed`: apiVersion, kind, namespace."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": COLLECTION,
+        "spec": {
+            "observeObjects": {**observed, "selector": {"matchLabels": dict(match_labels)}},
+            "providerConfigRef": {"kind": PROVIDER_CONFIG_KIND, "name": provider_config},
+        },
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedObject:
+    """One observed composed resource, as far as it can be read. Maps are as decoded and never changed."""
+
+    name: str = ""
+    """The name of the Object itself."""
+    kind: str = ""
+    """`Object`, `ObservedObjectCollection`; empty for what is neither, or cannot be read."""
+    manifest: Mapping[str, Plain] = field(default_factory=dict)
+    """What was last applied."""
+    provider_config: str = ""
+    """Empty where it names none, or one that is no ClusterProviderConfig."""
+    remote: Mapping[str, Plain] | None = None
+    """What was last seen on the cluster; None: nothing yet."""
+    ready: bool | None = None
+    synced: bool | None = None
+    synced_message: str = ""
+
+    @property
+    def identity(self) -> Identity:
+        """What the provider finds its remote object by."""
+        return identity_of(self.manifest)
+
+    @property
+    def is_created(self) -> bool:
+        """Whether its remote object was seen."""
+        return self.remote is not None
+
+    @property
+    def remote_status(self) -> Mapping[str, Plain]:
+        """The status of the remote object, empty while there is none."""
+        return mapping((self.remote or {}).get("status"))
+
+    @property
+    def is_applied(self) -> bool:
+        """Whether the remote object has everything that the manifest says."""
+        return self.remote is not None and covers(self.remote.get("spec"), self.manifest.get("spec"))
+
+
+SHAPE: Shape = {
+    "apiVersion": None,
+    "kind": None,
+    "metadata": {"name": None},
+    "spec": {"forProvider": {"manifest": None}, "providerConfigRef": None},
+    "status": {
+        "conditions": None,
+        "atProvider": {
+            "manifest": {
+                "apiVersion": None,
+                "kind": None,
+                "metadata": {"name": None, "namespace": None, "generation": None},
+                "spec": None,
+                "status": None,
+            }
+        },
+    },
+}
+
+
+def read_object(document: Document) -> ObservedObject:
+    """Read one observed composed resource. What cannot be read has no kind: doubt to every handler."""
+    try:
+        plain = document.project(SHAPE)
+    except Unreadable:
+        return ObservedObject()
+    if _text(plain.get("apiVersion")).partition("/")[0] != API_VERSION.partition("/")[0]:
+        return ObservedObject(name=_text(mapping(plain.get("metadata")).get("name")))
+    spec, status = mapping(plain.get("spec")), mapping(plain.get("status"))
+    reference = mapping(spec.get("providerConfigRef"))
+    remote = mapping(status.get("atProvider")).get("manifest")
+    kind = _text(plain.get("kind"))
+    synced, synced_message = remote_condition(status, "Synced")
+    return ObservedObject(
+        name=_text(mapping(plain.get("metadata")).get("name")),
+        kind=kind if kind in (KIND, COLLECTION) else "",
+        manifest=mapping(mapping(spec.get("forProvider")).get("manifest")),
+        provider_config=(
+            _text(reference.get("name")) if reference.get("kind") == PROVIDER_CONFIG_KIND else ""
+        ),
+        remote=remote if isinstance(remote, dict) else None,
+        ready=remote_condition(status, "Ready")[0],
+        synced=synced,
+        synced_message=synced_message,
+    )
+
+
+def remote_condition(status: Mapping[str, Plain], kind: str) -> tuple[bool | None, str]:
+    """Return whether a condition of a status is True or False, and its message. (None, "") for neither."""
+    conditions = status.get("conditions")
+    for condition in conditions if isinstance(conditions, list) else ():
+        if isinstance(condition, dict) and condition.get("type") == kind:
+            truth = {"True": True, "False": False}.get(_text(condition.get("status")))
+            return truth, _text(condition.get("message"))
+    return None, ""
+
+
+def covers(remote: Plain, wanted: Plain) -> bool:
+    """Whether a remote value has everything that is wanted of it.
+
+    An API server adds fields and drops empty ones.
+    """
+    if isinstance(wanted, dict):
+        held = remote if isinstance(remote, dict) else {}
+        return all(covers(held.get(key), wanted[key]) for key in wanted)
+    if isinstance(wanted, list):
+        held_items = remote if isinstance(remote, list) else []
+        return len(held_items) == len(wanted) and all(map(covers, held_items, wanted))
+    return bool(remote == wanted)
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """Return a map, empty for what is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
