@@ -12,6 +12,7 @@ from function.boundary import NoReuse, Response, Result, text_at
 from function.deployment import handler as deployment
 from function.deployment.requirements import declared as deployment_requirements
 from function.operations import handler as operations
+from function.replica import handler as replica
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,6 +42,7 @@ class Handler:
 
 HANDLERS: Mapping[str, Handler] = {
     deployment.KIND: Handler(deployment.run, deployment_requirements, deployment.condition_types),
+    replica.KIND: Handler(replica.run, replica.declared, replica.condition_types),
 }
 
 GROWTH: Mapping[object, int] = {**deployment.GROWTH}

@@ -1,0 +1,234 @@
+"""ModelReplica as a workload: every field that its pods are made of.
+
+The scheduler reads a replica leniently and charges for what it can read (`api.replica`). Whoever makes pods
+of it must understand all of it: what cannot be read is a fault that names the field, and nothing is composed.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+
+from pydantic import Field, model_validator
+
+from function.api.deployment import CacheRef, CelSelector, MatchConstraint, Worker
+from function.api.fault import Fault, Malformed
+from function.api.model import Count, Metadata, Model, Name, Role
+
+if TYPE_CHECKING:
+    from function.boundary import Document
+
+Phase = Literal["Prefill", "Decode"]
+
+_ENGINE_SHAPES = (("Standalone",), ("Leader", "Worker"))
+"""The roles an engine may consist of, sorted."""
+
+
+class PodMetadata(Model):
+    """Metadata of a member's pods."""
+
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class Container(Model):
+    """The engine's container."""
+
+    image: Name
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    env: tuple[dict[str, Any], ...] = ()
+    """Verbatim: a value may come from a Secret, which is nobody's business here."""
+
+    @model_validator(mode="after")
+    def _named_once(self) -> Container:
+        names = [variable.get("name") for variable in self.env]
+        if not all(isinstance(name, str) and name for name in names):
+            raise ValueError("env: every variable needs a name")
+        twice = sorted({str(name) for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f'env: the name "{twice[0]}" is used twice')
+        return self
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What the container's process is started with."""
+        return (*self.command, *self.args)
+
+    def flag(self, *names: str) -> str:
+        """Return the value of the first of `names` that is given, written `--name value` or `--name=value`.
+
+        "" when none is given; given several times, the last counts, as argument parsers have it.
+        """
+        words = self.words
+        for name in names:
+            for index in range(len(words) - 1, -1, -1):
+                if words[index].startswith(f"{name}="):
+                    return words[index].removeprefix(f"{name}=")
+                if words[index] == name and index + 1 < len(words):
+                    return words[index + 1]
+        return ""
+
+
+class LocalReference(Model):
+    """The name of an object in the pods' namespace."""
+
+    name: Name
+
+
+class PodSpec(Model):
+    """What runs in a member's pods."""
+
+    containers: Annotated[tuple[Container, ...], Field(min_length=1, max_length=1)]
+    image_pull_secrets: tuple[LocalReference, ...] = ()
+
+
+class PodTemplate(Model):
+    """The pods of a member."""
+
+    metadata: PodMetadata = PodMetadata()
+    spec: PodSpec
+
+    @property
+    def container(self) -> Container:
+        """The engine's container, the only one."""
+        return self.spec.containers[0]
+
+
+class ClaimedRequest(Model):
+    """A device request as the scheduler resolved it: what one pod claims."""
+
+    name: Name
+    device_class_name: Name
+    count: Count = 1
+    selectors: tuple[CelSelector, ...] = ()
+
+
+class WorkloadMember(Model):
+    """One role of an engine, pinned to its pool."""
+
+    role: Role = "Standalone"
+    node_pool_name: Name
+    worker: Worker | None = None
+    device_requests: tuple[ClaimedRequest, ...] = ()
+    device_constraints: tuple[MatchConstraint, ...] = ()
+    template: PodTemplate
+
+    @property
+    def claims(self) -> bool:
+        """Whether its pods claim devices."""
+        return bool(self.device_requests)
+
+
+class WorkloadEngine(Model):
+    """One engine: copies of one pod, or of a gang of a leader and its workers."""
+
+    name: Name
+    copies: Count = 1
+    phase: Phase | None = None
+    members: tuple[WorkloadMember, ...]
+
+    @model_validator(mode="after")
+    def _shape(self) -> WorkloadEngine:
+        if tuple(sorted(member.role for member in self.members)) not in _ENGINE_SHAPES:
+            raise ValueError("members: expected one Standalone, or a Leader and a Worker")
+        return self
+
+    @property
+    def is_gang(self) -> bool:
+        """Whether each copy is a leader with workers."""
+        return len(self.members) > 1
+
+    @cached_property
+    def serving(self) -> WorkloadMember:
+        """The member that requests reach: the Standalone or the Leader."""
+        return next(member for member in self.members if member.role != "Worker")
+
+    @cached_property
+    def follower(self) -> WorkloadMember | None:
+        """The Worker of a gang."""
+        return next((member for member in self.members if member.role == "Worker"), None)
+
+    @property
+    def pods(self) -> int:
+        """Pods of one copy."""
+        follower = self.follower
+        return 1 if follower is None else 1 + ((follower.worker and follower.worker.nodes) or 1)
+
+
+class Serving(Model):
+    """How the engines share the work."""
+
+    mode: Literal["Unified", "PrefillDecode"] = "Unified"
+
+
+class WorkloadSpec(Model):
+    """What runs, and where."""
+
+    cluster_name: Name
+    model_cache_ref: CacheRef | None = None
+    serving: Serving = Serving()
+    engines: Annotated[tuple[WorkloadEngine, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _unique(self) -> WorkloadSpec:
+        names = [engine.name for engine in self.engines]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise ValueError(f'engines: the name "{twice[0]}" is used twice')
+        return self
+
+
+class Workload(Model):
+    """A ModelReplica, read for its pods."""
+
+    metadata: Metadata
+    spec: WorkloadSpec
+
+    @property
+    def name(self) -> str:
+        """Its name: R in every name below it."""
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace on the control plane."""
+        return self.metadata.namespace
+
+    @property
+    def engines(self) -> tuple[WorkloadEngine, ...]:
+        """The engines, in their order."""
+        return self.spec.engines
+
+    @property
+    def cache(self) -> str:
+        """The name of the ModelCache it mounts; empty without one."""
+        return self.spec.model_cache_ref.name if self.spec.model_cache_ref else ""
+
+    @property
+    def is_disaggregated(self) -> bool:
+        """Whether prefill and decode run in engines of their own."""
+        return self.spec.serving.mode == "PrefillDecode"
+
+    @cached_property
+    def by_name(self) -> dict[str, WorkloadEngine]:
+        """The engines by name."""
+        return {engine.name: engine for engine in self.engines}
+
+
+def read_workload(document: Document) -> Workload:
+    """Read one ModelReplica. Raises Malformed, and Unreadable for what cannot be decoded.
+
+    Values of a pod's template are never quoted: one of them may be a secret.
+    """
+    try:
+        return Workload.parse(document.plain())
+    except Malformed as error:
+        raise Malformed(
+            Fault(fault.path, fault.message, "" if ".template." in fault.path else fault.value)
+            for fault in error.faults
+        ) from None
+
+
+ROLES: tuple[str, ...] = get_args(Role)
+"""Every role a member can have."""

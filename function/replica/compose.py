@@ -1,0 +1,173 @@
+"""All desired resources of a replica: what is wanted, and what stays of what is observed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from function.boundary import Desired, text_at
+from function.fail_static import as_observed, base_of, key_of, steadfast
+from function.objects import API_VERSION, AVAILABLE, KIND, composed_object, mapping
+from function.replica import extras, names
+from function.replica.claims import claim_templates
+from function.replica.diagnosis import collections
+from function.replica.picker import CONFIG_FILE, is_disaggregated, picker
+from function.replica.routes import inference_pool, model_route
+from function.replica.state import EngineState, engine_state, observed_states
+from function.replica.succession import remaining
+from function.replica.workloads import engine_workloads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from function.boundary import Request
+    from function.objects import ObservedObject
+    from function.replica.snapshot import Snapshot
+
+Resource = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """What is desired, and how far the engines are."""
+
+    desired: dict[str, Desired]
+    states: tuple[EngineState, ...]
+    kept: int
+    """How many resources stay exactly as observed."""
+
+
+def compose(request: Request, snapshot: Snapshot) -> Composition:
+    """Desire what the replica wants, and of the rest what Law C keeps."""
+    claims = claim_templates(snapshot)
+    workloads = engine_workloads(snapshot, claims)
+    states = {
+        each.engine.name: engine_state(
+            each.engine.name, each.engine.copies, each.key, each.manifest, snapshot.observed
+        )
+        for each in workloads
+    }
+    wanted = _routing(snapshot)
+    if _is_switching(snapshot):
+        # The new routing comes first: until it is observed, no pod changes its role and none is dropped.
+        kept = [key for key in snapshot.observed if key not in wanted]
+    else:
+        wanted |= {each.key: each.resource for each in claims.values()}
+        wanted |= {each.key: each.resource for each in workloads}
+        wanted |= _extras(snapshot, workloads)
+        if snapshot.config.diagnose == "Pods":
+            wanted |= dict(collections(snapshot, workloads, states))
+        kept = remaining(snapshot, wanted, states)
+    return _desired(request, snapshot.observed, tuple(states.values()), wanted, kept)
+
+
+def keep_everything(request: Request, observed: Mapping[str, ObservedObject]) -> Composition:
+    """Law C 2: in doubt everything stays as it is, and nothing is added."""
+    return _desired(request, observed, observed_states(observed), {}, observed)
+
+
+def _desired(
+    request: Request,
+    observed: Mapping[str, ObservedObject],
+    states: tuple[EngineState, ...],
+    wanted: Mapping[str, Resource],
+    kept: Iterable[str],
+) -> Composition:
+    keep = _keeper(request)
+    as_wanted = {key: Desired(resource) for key, resource in wanted.items()}
+    desired = steadfast(as_wanted, observed, keep) | {key: keep(key) for key in kept}
+    ready_engines = {state.name for state in states if state.ready}
+    for key, each in desired.items():
+        each.ready = _is_ready(key, observed, ready_engines)
+    number_kept = sum(1 for key, each in desired.items() if as_wanted.get(key) is not each)
+    return Composition(dict(sorted(desired.items())), states, number_kept)
+
+
+def _is_ready(key: str, observed: Mapping[str, ObservedObject], ready_engines: set[str]) -> bool:
+    """Workloads and the picker are ready when they work, claims and routing once they are observed.
+
+    A successor is as ready as what it supersedes, and what is composed besides holds nothing up: a replica
+    that serves must not lose its endpoint because an object is added to it.
+    """
+    read = names.read_key(base_of(key))
+    if read is None:
+        return key in observed
+    if read.what == names.WORKLOAD:
+        return read.of in ready_engines
+    if read.what == names.PICKER:
+        return picker_works(observed)
+    if read.what == names.CLAIM or read.what in names.ROUTING:
+        return key in observed or any(names.read_key(base_of(each)) == read for each in observed)
+    return True
+
+
+def picker_works(observed: Mapping[str, ObservedObject]) -> bool:
+    """Whether an endpoint picker is available."""
+    return any(observed[key].ready is True for key in observed if base_of(key) == names.PICKER)
+
+
+def _keeper(request: Request) -> Callable[[str], Desired]:
+    """Return what desires an observed resource again, exactly as observed.
+
+    Of a Secret only what it is: its data is the provider's, who copied it there.
+    """
+    namespace = text_at(request.composite, "metadata", "namespace")
+
+    def keep(key: str) -> Desired:
+        document = request.observed[key]
+        version = text_at(document, "apiVersion") or API_VERSION
+        resource = as_observed(document, kind=KIND, namespace=namespace, api_version=version)
+        provider = mapping(mapping(resource.get("spec")).get("forProvider"))
+        if mapping(provider.get("manifest")).get("kind") != "Secret":
+            return Desired(resource)
+        shown = {k: v for k, v in provider["manifest"].items() if k not in ("data", "stringData")}
+        spec = {**resource["spec"], "forProvider": {**provider, "manifest": shown}}
+        return Desired({**resource, "spec": spec})
+
+    return keep
+
+
+def _routing(snapshot: Snapshot) -> dict[str, Resource]:
+    manifests = {
+        names.POOL: inference_pool(snapshot),
+        names.ROUTE: model_route(snapshot),
+        **picker(snapshot),
+    }
+    return {
+        key_of(base, manifest, snapshot.observed): composed_object(
+            manifest,
+            snapshot.cluster.provider_config,
+            readiness=AVAILABLE if base == names.PICKER else "",
+        )
+        for base, manifest in manifests.items()
+    }
+
+
+def _extras(snapshot: Snapshot, workloads: Any) -> dict[str, Resource]:
+    """What the input asks for besides."""
+    config, provider_config = snapshot.config, snapshot.cluster.provider_config
+    wanted: dict[str, Resource] = {}
+    if config.remote_namespace == "Same":
+        wanted[names.NAMESPACE] = extras.namespace(snapshot)
+    if config.budget:
+        wanted |= {
+            key_of(key, manifest, snapshot.observed): composed_object(manifest, provider_config)
+            for key, manifest in extras.budgets(snapshot, workloads)
+        }
+    if config.secrets == "Mirror":
+        wanted |= {
+            key_of(key, resource["spec"]["forProvider"]["manifest"], snapshot.observed): resource
+            for key, resource in extras.secrets(snapshot)
+        }
+    return wanted
+
+
+def _is_switching(snapshot: Snapshot) -> bool:
+    """Whether the observed routing is for the other serving mode."""
+    configs = [
+        each.manifest for key, each in snapshot.observed.items() if base_of(key) == names.PICKER_CONFIG
+    ]
+    modes = {
+        is_disaggregated(str(mapping(manifest.get("data")).get(CONFIG_FILE, ""))) for manifest in configs
+    }
+    return bool(modes) and snapshot.replica.is_disaggregated not in modes

@@ -1,0 +1,134 @@
+"""The replica's conditions: all of them on every path, the same text for the same problem, no time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.api.text import one_line
+from function.boundary import Condition
+from function.fail_static import base_of
+from function.objects import mapping, remote_condition
+from function.replica import names
+from function.replica.compose import picker_works
+from function.replica.requirements import diagnoses_pods
+from function.replica.snapshot import Doubt
+from function.replica.state import all_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from function.boundary import Request
+    from function.objects import ObservedObject
+    from function.replica.snapshot import Snapshot
+    from function.replica.state import EngineState
+
+ACCEPTED, READY, UPDATED, SCHEDULED = "ModelAccepted", "ModelReady", "ModelUpdated", "PodsScheduled"
+
+PROBLEMS = frozenset(
+    {
+        *("WaitingForCluster", "Malformed", "ClusterChanged"),
+        *("RouteRejected", "Unschedulable", "RolloutStalled"),
+    }
+)
+"""Reasons that somebody may have to act on: one that arrives is an event."""
+
+SHOWN = 3
+"""How many engines a message names."""
+
+
+def condition_types(request: Request) -> tuple[str, ...]:
+    """Return the conditions that every answer to this request carries, in their order."""
+    return (ACCEPTED, READY, UPDATED, *((SCHEDULED,) if diagnoses_pods(request) else ()))
+
+
+def conditions(
+    request: Request,
+    snapshot: Snapshot | Doubt,
+    observed: Mapping[str, ObservedObject],
+    states: tuple[EngineState, ...],
+    pending: str | None,
+) -> tuple[Condition, ...]:
+    """Return all conditions.
+
+    `pending` is why a pod is not scheduled: "" when all are, None when none is seen.
+    """
+    composed = (
+        _accepted(snapshot, states),
+        _ready(observed, states, pending or ""),
+        _updated(states),
+    )
+    if not diagnoses_pods(request):
+        return composed
+    return (*composed, _scheduled(states, pending))
+
+
+def _accepted(snapshot: Snapshot | Doubt, states: tuple[EngineState, ...]) -> Condition:
+    if isinstance(snapshot, Doubt):
+        return Condition(ACCEPTED, status=False, reason=snapshot.reason, message=snapshot.message)
+    if all_of(states, "created"):
+        return Condition(ACCEPTED, status=True, reason="Accepted")
+    waiting = [
+        f"{each.name}{f' ({each.fault})' if each.fault else ''}" for each in states if not each.created
+    ]
+    text = f"Not on {snapshot.replica.spec.cluster_name} yet: {_listed(waiting)}"
+    return Condition(ACCEPTED, status=False, reason="Deploying", message=one_line(text))
+
+
+def _ready(
+    observed: Mapping[str, ObservedObject], states: tuple[EngineState, ...], pending: str
+) -> Condition:
+    if not all_of(states, "ready"):
+        if not all_of(states, "created"):
+            text = "Waiting for the workloads to be created"
+            return Condition(READY, status=False, reason="WaitingForModel", message=text)
+        text = pending or f"Not serving yet: {_listed([each.name for each in states if not each.ready])}"
+        reason = "Unschedulable" if pending else "ModelStarting"
+        return Condition(READY, status=False, reason=reason, message=one_line(text))
+    if not picker_works(observed):
+        text = "The endpoint picker is not available yet"
+        return Condition(READY, status=False, reason="PickerStarting", message=text)
+    rejection = next(_rejections(observed), "")
+    if rejection:
+        return Condition(READY, status=False, reason="RouteRejected", message=one_line(rejection))
+    return Condition(READY, status=True, reason="Serving")
+
+
+def _rejections(observed: Mapping[str, ObservedObject]) -> Iterator[str]:
+    """Yield why a gateway refuses the route. What is not said yet passes."""
+    for key, route in observed.items():
+        if base_of(key) != names.ROUTE:
+            continue
+        parents = route.remote_status.get("parents")
+        for parent in parents if isinstance(parents, list) else ():
+            for kind in ("Accepted", "ResolvedRefs"):
+                accepted, message = remote_condition(mapping(parent), kind)
+                if accepted is False:
+                    yield message or f"The gateway reports {kind} False of the route"
+
+
+def _updated(states: tuple[EngineState, ...]) -> Condition:
+    """ModelUpdated is no part of Ready: pods of before serve on while new ones come."""
+    if all_of(states, "rolled_out"):
+        return Condition(UPDATED, status=True, reason="UpToDate")
+    stalled = next((each for each in states if each.stalled), None)
+    if stalled is not None:
+        text = one_line(f"{stalled.name}: {stalled.stalled}")
+        return Condition(UPDATED, status=False, reason="RolloutStalled", message=text)
+    counts = [f"{each.name} {each.updated} of {each.copies} copies" for each in states if not each.rolled_out]
+    text = _listed(counts) or "No workload is composed yet"
+    return Condition(UPDATED, status=False, reason="Updating", message=one_line(text))
+
+
+def _scheduled(states: tuple[EngineState, ...], pending: str | None) -> Condition:
+    """PodsScheduled. Pods are observed while a workload is not available: an available one has all of its."""
+    if pending:
+        return Condition(SCHEDULED, status=False, reason="Unschedulable", message=one_line(pending))
+    if pending is None and not all_of(states, "ready"):
+        text = "The pods are not observed yet"
+        return Condition(SCHEDULED, status=False, reason="WaitingForPods", message=text)
+    return Condition(SCHEDULED, status=True, reason="Scheduled")
+
+
+def _listed(named: list[str]) -> str:
+    more = f" and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
+    return f"{', '.join(named[:SHOWN])}{more}"

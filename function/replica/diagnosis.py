@@ -1,0 +1,55 @@
+"""Observe the pods of a workload that is not available, and pass on why the first is pending.
+
+A collection is composed for the workload's pods, its members are required, and the first pod that could not
+be scheduled gives its message. Nothing is changed on the cluster, so a collection leaves as soon as it has no
+use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from function.fail_static import base_of
+from function.objects import KIND, observing_collection, read_object, remote_condition
+from function.replica import names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from function.boundary import Request, Reuse
+    from function.replica.snapshot import Snapshot
+    from function.replica.state import EngineState
+    from function.replica.workloads import EngineWorkload
+
+
+def collections(
+    snapshot: Snapshot, workloads: tuple[EngineWorkload, ...], states: Mapping[str, EngineState]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the collection of pods of every workload that does not have all of its copies available."""
+    for workload in workloads:
+        state = states[workload.engine.name]
+        if not (state.ready and state.available >= state.copies):
+            observed = {"apiVersion": "v1", "kind": "Pod", "namespace": snapshot.remote_namespace}
+            yield (
+                f"{names.PODS}-{workload.engine.name}",
+                observing_collection(observed, workload.pod_labels, snapshot.cluster.provider_config),
+            )
+
+
+def unschedulable(request: Request, reuse: Reuse) -> str | None:
+    """Return why the first pod, by name, could not be scheduled.
+
+    "" when all could, None when no pod is seen.
+    """
+    pods = [
+        reuse.parsed(document, read_object)
+        for name in sorted(request.required)
+        if (read := names.read_key(base_of(name))) is not None and read.what == names.PODS
+        for document in request.required[name]
+    ]
+    seen = [pod for pod in pods if pod.kind == KIND and pod.is_created]
+    for pod in sorted(seen, key=lambda each: each.identity.name):
+        scheduled, message = remote_condition(pod.remote_status, "PodScheduled")
+        if scheduled is False:
+            return message or f"Pod {pod.identity.name} is not scheduled"
+    return "" if seen else None

@@ -1,0 +1,73 @@
+"""Handle a ModelReplica: one request in, one response out. This file is the table of contents.
+
+requirements -> snapshot or doubt -> compose (claims, workloads, routing, succession) -> conditions -> status
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from function.boundary import NoReuse, Response, Unreadable
+from function.replica.compose import compose, keep_everything
+from function.replica.conditions import READY, condition_types, conditions
+from function.replica.diagnosis import unschedulable
+from function.replica.requirements import declared, diagnoses_pods
+from function.replica.results import results
+from function.replica.snapshot import Doubt, read_observed, read_snapshot
+from function.replica.status import status
+
+if TYPE_CHECKING:
+    from function.boundary import Condition, Request, Reuse
+    from function.replica.compose import Composition
+
+__all__ = ["KIND", "condition_types", "declared", "run"]
+
+KIND = "ModelReplica"
+NO_REUSE = NoReuse()
+
+
+def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
+    """Answer one request. The same request gets the same answer, whatever was asked before."""
+    observed = read_observed(request, reuse)
+    snapshot = read_snapshot(request, observed, reuse)
+    if isinstance(snapshot, Doubt):
+        composition = keep_everything(request, observed)
+    else:
+        composition = compose(request, snapshot)
+    pending = unschedulable(request, reuse) if diagnoses_pods(request) else None
+    told = conditions(request, snapshot, observed, composition.states, pending)
+    composite = _composite(request)
+    ttl = None if isinstance(snapshot, Doubt) else snapshot.config.ttl
+    return Response(
+        requirements=declared(request),
+        desired=composition.desired,
+        status=status(snapshot, composition.states, composite),
+        unready=_reads_ready(composition) and not _holds(told, READY),
+        conditions=told,
+        results=results(snapshot, told, composite),
+        settled=all(each.status for each in told) and not _changes(composition),
+        ttl=(None, None) if ttl is None else (ttl.pending, ttl.settled),
+        counts={"objects": len(composition.desired), "objects_kept": composition.kept},
+    )
+
+
+def _composite(request: Request) -> dict[str, Any]:
+    """Return the composite's spec and status, empty where they cannot be read."""
+    try:
+        return request.composite.project({"spec": None, "status": None})
+    except Unreadable:
+        return {}
+
+
+def _reads_ready(composition: Composition) -> bool:
+    """Whether Crossplane would call the replica Ready: all that is desired is, or there is nothing."""
+    return all(each.ready for each in composition.desired.values())
+
+
+def _changes(composition: Composition) -> bool:
+    """Whether something is still on its way out."""
+    return composition.kept > 0
+
+
+def _holds(told: tuple[Condition, ...], kind: str) -> bool:
+    return any(each.type == kind and each.status for each in told)

@@ -1,0 +1,162 @@
+"""Names on the workload cluster and keys in the composition: each rule of naming is written here, once.
+
+R is the replica, E an engine. A name is what Modelplane v0.3 gave it wherever Kubernetes accepts that one, so
+that a cluster full of running workloads keeps them; a name that Kubernetes refuses is mended:
+
+- Services and LeaderWorkerSets are DNS-1035 labels: no leading digit, no dot, at most 63 characters.
+- The pods of a LeaderWorkerSet carry its name, an index and a revision in one label, so it has at most 46.
+- What stands in a label's value has at most 63.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from function.api.names import NAME_LENGTH, child_name
+from function.api.workload import ROLES
+
+WORKLOAD, CLAIM, PODS, BUDGET, SECRET = "model-serving", "resource-claim", "pods", "budget", "secret"
+POOL, ROUTE, NAMESPACE = "inference-pool", "model-route", "namespace"
+PICKER, PICKER_SERVICE, PICKER_CONFIG = "epp", "epp-service", "epp-config"
+PICKER_ACCOUNT, PICKER_ROLE, PICKER_BINDING = "epp-serviceaccount", "epp-role", "epp-rolebinding"
+ROUTING = (
+    *(POOL, ROUTE, PICKER, PICKER_SERVICE, PICKER_CONFIG),
+    *(PICKER_ACCOUNT, PICKER_ROLE, PICKER_BINDING),
+)
+"""Keys of what takes requests to the serving pods."""
+
+GANG_LENGTH = 46
+REVISION_LENGTH = 12
+"""Characters that a StatefulSet of a gang adds to its name in a label: two dashes and a revision of ten."""
+
+_DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?", re.ASCII)
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+_NO_LABEL = re.compile(r"[^a-z0-9-]")
+_ROLES = "|".join(role.lower() for role in ROLES)
+_CLAIM_KEY = re.compile(rf"{CLAIM}-(?P<engine>.+)-(?P<role>{_ROLES})(-(?P<digest>[0-9a-f]{{8}}))?")
+
+
+class Key(NamedTuple):
+    """What a key of ours stands for."""
+
+    what: str
+    """One of `WORKLOAD`, `CLAIM`, `PODS`, `BUDGET`, `SECRET`, `NAMESPACE`, or a key of `ROUTING`."""
+    of: str = ""
+    """The engine, or the name of the secret."""
+    role: str = ""
+    """The member's role in lower case, for a claim."""
+
+
+def read_key(base: str) -> Key | None:
+    """Read a key back, without what marks a successor (`fail_static.base_of`). None for what is not ours."""
+    if base in ROUTING or base == NAMESPACE:
+        return Key(base)
+    claim = _CLAIM_KEY.fullmatch(base)
+    if claim:
+        return Key(CLAIM, claim["engine"], claim["role"])
+    for what in (WORKLOAD, PODS, BUDGET, SECRET):
+        rest = base.removeprefix(f"{what}-")
+        if rest and rest != base:
+            return Key(what, rest)
+    return None
+
+
+def workload_key(engine: str) -> str:
+    """Key of an engine's Deployment or LeaderWorkerSet."""
+    return f"{WORKLOAD}-{engine}"
+
+
+def claim_key(engine: str, role: str, digest: str = "") -> str:
+    """Key of a member's claim template; a later generation has the digest of its spec."""
+    return "-".join(part for part in (CLAIM, engine, role.lower(), digest) if part)
+
+
+def deployment_name(replica: str, engine: str) -> str:
+    """Name of an engine's Deployment, and of the label that selects its pods."""
+    return _subdomain(child_name(replica, engine), replica, engine)
+
+
+def gang_name(replica: str, engine: str) -> str:
+    """Name of an engine's LeaderWorkerSet."""
+    name = child_name(replica, engine)
+    return (
+        name
+        if len(name) <= GANG_LENGTH and _is_dns_1035(name)
+        else _mended(replica, engine, limit=GANG_LENGTH)
+    )
+
+
+def legacy_gang_name(replica: str, engine: str, copies: int) -> str:
+    """Return the longer name that v0.3 gave a LeaderWorkerSet, "" where its pods could not be created."""
+    name = child_name(replica, engine)
+    longest = NAME_LENGTH - REVISION_LENGTH - len(str(copies - 1))
+    return name if len(name) <= longest and _is_dns_1035(name) else ""
+
+
+def claim_name(replica: str, engine: str, role: str, digest: str = "") -> str:
+    """Name of a member's claim template."""
+    parts = (replica, engine, role.lower(), "devices", *((digest,) if digest else ()))
+    return _subdomain(child_name(*parts), *parts)
+
+
+def pool_name(replica: str) -> str:
+    """Name of the InferencePool."""
+    return _joined(replica, "pool")
+
+
+def picker_name(replica: str) -> str:
+    """Name of the endpoint picker's objects, and of the label that selects its pods."""
+    return _joined(replica, "epp")
+
+
+def picker_service_name(replica: str) -> str:
+    """Name of the endpoint picker's Service."""
+    name = picker_name(replica)
+    return name if _is_dns_1035(name) else _mended_label(name)
+
+
+def serving_label(replica: str) -> str:
+    """Value of the label that the pool selects pods by."""
+    return replica if len(replica) <= NAME_LENGTH else child_name(replica)
+
+
+def budget_name(replica: str, engine: str) -> str:
+    """Name of an engine's PodDisruptionBudget."""
+    return _subdomain(child_name(replica, engine, "budget"), replica, engine, "budget")
+
+
+def secret_name(replica: str, secret: str) -> str:
+    """Name of a mirrored Secret: one for each replica, so that none loses it when another leaves."""
+    return _subdomain(child_name(replica, "secret", secret), replica, "secret", secret)
+
+
+def cache_claim_name(namespace: str, cache: str) -> str:
+    """Name of the PersistentVolumeClaim that holds a ModelCache."""
+    return child_name("modelcache", namespace, cache)
+
+
+def _joined(replica: str, what: str) -> str:
+    name = f"{replica}-{what}"
+    return name if len(name) <= NAME_LENGTH else _subdomain(child_name(replica, what), replica, what)
+
+
+def _is_dns_1035(name: str) -> bool:
+    return len(name) <= NAME_LENGTH and _DNS_1035.fullmatch(name) is not None
+
+
+def _subdomain(name: str, *parts: str) -> str:
+    """Return the name itself where it is a DNS subdomain: a cut may end in a dot, which none may."""
+    return name if _SUBDOMAIN.fullmatch(name) else _mended(*parts)
+
+
+def _mended(*parts: str, limit: int = NAME_LENGTH) -> str:
+    """Return a DNS-1035 label for what the parts name, apart from every other by the digest of the parts."""
+    name = child_name(*parts, limit=limit, prefix="m-" if parts[0][:1].isdigit() else "")
+    return _NO_LABEL.sub("-", name)
+
+
+def _mended_label(name: str) -> str:
+    """Return a DNS-1035 label: `m-` goes before a leading digit, a dot costs a digest."""
+    prefixed = f"m-{name}" if name[:1].isdigit() else name
+    return prefixed if _is_dns_1035(prefixed) else _mended(name)

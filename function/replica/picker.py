@@ -1,0 +1,184 @@
+"""The endpoint picker: which serving pod takes a request, by cached prefixes and queues.
+
+Mostly data: its objects, its permissions, and the two configurations, for engines that do everything and for
+prefill and decode apart.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from function.replica import names
+from function.replica.pods import pod_scheduling
+from function.replica.ports import number
+
+if TYPE_CHECKING:
+    from function.api.workload import Workload
+    from function.replica.snapshot import Snapshot
+
+IMAGE = "ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.9.0"
+PICKER_PORT, HEALTH_PORT = 9002, 9003
+CONFIG_FILE = "epp-config.yaml"
+CHECKSUM_ANNOTATION = "modelplane.ai/epp-config-checksum"
+BLOCK_SIZE = 16
+"""Tokens of a KV block where the engine is started without a size."""
+
+_HIGHEST_BLOCK_SIZE = 1_000_000
+_READ = ["get", "watch", "list"]
+_RULES = [
+    {"apiGroups": [""], "resources": ["pods"], "verbs": _READ},
+    {"apiGroups": ["inference.networking.k8s.io"], "resources": ["inferencepools"], "verbs": _READ},
+    {"apiGroups": ["inference.networking.x-k8s.io"], "resources": ["inferenceobjectives"], "verbs": _READ},
+]
+
+_PREFIX_CACHE = """\
+apiVersion: llm-d.ai/v1alpha1
+kind: EndpointPickerConfig
+plugins:
+- type: approx-prefix-cache-producer
+  parameters:
+    autoTune: false
+    blockSizeTokens: {block_size}
+    maxPrefixBlocksToMatch: 256
+    lruCapacityPerServer: 31250
+- type: prefix-cache-scorer
+"""
+_UNIFIED = """\
+- type: queue-scorer
+- type: max-score-picker
+schedulingProfiles:
+- name: default
+  plugins:
+  - pluginRef: max-score-picker
+  - pluginRef: prefix-cache-scorer
+    weight: 2
+  - pluginRef: queue-scorer
+    weight: 1
+"""
+_DISAGGREGATED = """\
+- type: disagg-headers-handler
+- type: queue-scorer
+- type: prefill-filter
+- type: decode-filter
+- type: max-score-picker
+- type: prefix-based-pd-decider
+  parameters:
+    nonCachedTokens: 16
+- type: disagg-profile-handler
+  parameters:
+    deciders:
+      prefill: prefix-based-pd-decider
+schedulingProfiles:
+- name: prefill
+  plugins:
+  - pluginRef: prefill-filter
+  - pluginRef: max-score-picker
+  - pluginRef: prefix-cache-scorer
+    weight: 2
+  - pluginRef: queue-scorer
+    weight: 1
+- name: decode
+  plugins:
+  - pluginRef: decode-filter
+  - pluginRef: max-score-picker
+  - pluginRef: prefix-cache-scorer
+    weight: 2
+  - pluginRef: queue-scorer
+    weight: 1
+"""
+
+
+def block_size(replica: Workload) -> int:
+    """Return the tokens of a KV block: of the decode engine, else of the first."""
+    decoding = (engine for engine in replica.engines if engine.phase == "Decode")
+    engine = next(decoding, replica.engines[0]) if replica.is_disaggregated else replica.engines[0]
+    flag = engine.serving.template.container.flag("--block-size", "--page-size")
+    return number(flag, BLOCK_SIZE, _HIGHEST_BLOCK_SIZE)
+
+
+def configuration(replica: Workload) -> str:
+    """Return the picker's configuration, in its own words."""
+    shared = _PREFIX_CACHE.format(block_size=block_size(replica))
+    return shared + (_DISAGGREGATED if replica.is_disaggregated else _UNIFIED)
+
+
+def is_disaggregated(configured: str) -> bool:
+    """Whether a configuration is for prefill and decode apart."""
+    return "disagg-profile-handler" in configured
+
+
+def picker(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
+    """Return the manifests of the picker by their keys."""
+    name, namespace = names.picker_name(snapshot.replica.name), snapshot.remote_namespace
+    metadata = {"name": name, "namespace": namespace}
+    service = {"name": names.picker_service_name(snapshot.replica.name), "namespace": namespace}
+    text = configuration(snapshot.replica)
+    rbac = "rbac.authorization.k8s.io"
+    role = {"apiGroup": rbac, "kind": "Role", "name": name}
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+    return {
+        names.PICKER: _manifest("apps/v1", "Deployment", metadata, spec=_deployment(snapshot, name, text)),
+        names.PICKER_SERVICE: _manifest("v1", "Service", service, spec=_service(name)),
+        names.PICKER_CONFIG: _manifest("v1", "ConfigMap", metadata, data={CONFIG_FILE: text}),
+        names.PICKER_ACCOUNT: _manifest("v1", "ServiceAccount", metadata),
+        names.PICKER_ROLE: _manifest(f"{rbac}/v1", "Role", metadata, rules=_RULES),
+        names.PICKER_BINDING: _manifest(
+            f"{rbac}/v1", "RoleBinding", metadata, roleRef=role, subjects=[subject]
+        ),
+    }
+
+
+def _manifest(api_version: str, kind: str, metadata: dict[str, str], **fields: Any) -> dict[str, Any]:
+    return {"apiVersion": api_version, "kind": kind, "metadata": dict(metadata), **fields}
+
+
+def _service(name: str) -> dict[str, Any]:
+    port = {
+        "name": "grpc-ext-proc",
+        "port": PICKER_PORT,
+        "targetPort": PICKER_PORT,
+        "appProtocol": "http2",
+    }
+    return {"selector": {"app": name}, "ports": [port]}
+
+
+def _deployment(snapshot: Snapshot, name: str, text: str) -> dict[str, Any]:
+    """A checksum of the configuration is part of the pods: they restart when it changes."""
+    stamps = snapshot.cluster.scheduling
+    checksum = sha256(text.encode()).hexdigest()
+    return {
+        "replicas": 1,
+        "selector": {"matchLabels": {"app": name}},
+        "template": {
+            "metadata": {
+                "labels": {**stamps.labels, "app": name},
+                "annotations": {**stamps.annotations, CHECKSUM_ANNOTATION: checksum},
+            },
+            "spec": {
+                "serviceAccountName": name,
+                "containers": [_container(snapshot)],
+                "volumes": [{"name": "config", "configMap": {"name": name}}],
+                **pod_scheduling(snapshot),
+            },
+        },
+    }
+
+
+def _container(snapshot: Snapshot) -> dict[str, Any]:
+    return {
+        "name": "epp",
+        "image": IMAGE,
+        "args": [
+            f"--pool-name={names.pool_name(snapshot.replica.name)}",
+            f"--pool-namespace={snapshot.remote_namespace}",
+            "--pool-group=inference.networking.k8s.io",
+            f"--config-file=/config/{CONFIG_FILE}",
+            f"--grpc-port={PICKER_PORT}",
+        ],
+        "ports": [
+            {"name": "grpc", "containerPort": PICKER_PORT},
+            {"name": "grpc-health", "containerPort": HEALTH_PORT},
+        ],
+        "volumeMounts": [{"name": "config", "mountPath": "/config"}],
+    }

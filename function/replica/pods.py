@@ -1,0 +1,222 @@
+"""Pods: the template of a member, for a Deployment and for a LeaderWorkerSet.
+
+A *serving* pod takes requests: a Standalone or a Leader. It alone has the port, the probe and the label that
+the InferencePool selects. A *follower* is a Worker. With prefill and decode apart, `disaggregation` adds the
+rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from function.objects import mapping
+from function.replica import names
+from function.replica.disaggregation import disaggregated
+from function.replica.ports import engine_port, listening
+
+if TYPE_CHECKING:
+    from function.api.workload import Container, WorkloadEngine, WorkloadMember
+    from function.objects import ObservedObject
+    from function.replica.snapshot import Snapshot
+
+SERVING_LABEL = "modelplane.ai/serving"
+WORKLOAD_LABEL = "modelplane.ai/workload"
+POOL_LABEL = "modelplane.ai/pool"
+GANG_ROLE_LABEL = "modelplane.ai/lws-role"
+GANG_LABEL = "leaderworkerset.sigs.k8s.io/name"
+GROUP_LABEL = "leaderworkerset.sigs.k8s.io/group-key"
+HOSTNAME = "kubernetes.io/hostname"
+
+CLAIM = "devices"
+"""What a pod calls its one claim."""
+MODELS = "/mnt/models"
+DRAIN_MARGIN = 30
+"""Seconds a container may take to stop after it was drained."""
+
+_GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+_GANG_ENV = (
+    {"name": "MODELPLANE_LEADER_ADDRESS", "value": "$(LWS_LEADER_ADDRESS)"},
+    {"name": "MODELPLANE_RANK", "value": "$(LWS_WORKER_INDEX)"},
+)
+
+
+def pod_template(
+    snapshot: Snapshot,
+    engine: WorkloadEngine,
+    member: WorkloadMember,
+    *,
+    workload: str,
+    claim: str,
+    before: ObservedObject | None,
+) -> dict[str, Any]:
+    """Return the pod template of a member.
+
+    `workload` is the name of what runs it, `claim` the name of its claim template ("" when it claims
+    nothing), `before` the workload as observed.
+    """
+    serves = member.role != "Worker"
+    containers = [_engine_container(snapshot, engine, member, serves=serves)]
+    spec: dict[str, Any] = {"containers": containers, "volumes": _volumes(snapshot)}
+    spec |= _placement(snapshot, member, before)
+    if claim:
+        spec["resourceClaims"] = [{"name": CLAIM, "resourceClaimTemplateName": claim}]
+    if member.template.spec.image_pull_secrets:
+        spec["imagePullSecrets"] = [
+            {"name": local_secret(snapshot, secret.name)}
+            for secret in member.template.spec.image_pull_secrets
+        ]
+    template = {"metadata": _metadata(snapshot, engine, member, workload), "spec": spec}
+    if serves and snapshot.replica.is_disaggregated:
+        template = disaggregated(snapshot.replica, engine, template)
+    spec |= pod_scheduling(snapshot) | _spread(snapshot, engine, workload)
+    _drain(snapshot, spec)
+    return template if template["metadata"] else {"spec": spec}
+
+
+def local_secret(snapshot: Snapshot, name: str) -> str:
+    """Return the name under which pods find a Secret of the replica's namespace."""
+    return names.secret_name(snapshot.replica.name, name) if snapshot.config.secrets == "Mirror" else name
+
+
+def _metadata(
+    snapshot: Snapshot, engine: WorkloadEngine, member: WorkloadMember, workload: str
+) -> dict[str, Any]:
+    """Labels and annotations: the member's, then the cluster's stamps, then (winning) ours."""
+    stamps = snapshot.cluster.scheduling
+    ours = {} if member.role == "Worker" else {SERVING_LABEL: names.serving_label(snapshot.replica.name)}
+    if member.role == "Leader":
+        ours[GANG_ROLE_LABEL] = "leader"
+    if not engine.is_gang:
+        ours[WORKLOAD_LABEL] = workload
+    labels = {**member.template.metadata.labels, **stamps.labels, **ours}
+    annotations = {**member.template.metadata.annotations, **stamps.annotations}
+    return {key: value for key, value in (("labels", labels), ("annotations", annotations)) if value}
+
+
+def _engine_container(
+    snapshot: Snapshot, engine: WorkloadEngine, member: WorkloadMember, *, serves: bool
+) -> dict[str, Any]:
+    source = member.template.container
+    container: dict[str, Any] = {"name": "engine", "image": source.image, "volumeMounts": _mounts(snapshot)}
+    args = _arguments(snapshot, source, serves=serves)
+    if args or not engine.is_gang:
+        container["args"] = args
+    if source.command:
+        container["command"] = list(source.command)
+    env = _environment(snapshot, source, is_gang=engine.is_gang)
+    if env:
+        container["env"] = env
+    if serves:
+        container |= listening(engine_port(snapshot.replica, engine))
+    if member.claims:
+        container["resources"] = {"claims": [{"name": CLAIM}]}
+    return container
+
+
+def _arguments(snapshot: Snapshot, source: Container, *, serves: bool) -> list[str]:
+    """The arguments; a serving image that is started without a command is pointed to the cached weights."""
+    has_model = any(word == "--model" or word.startswith("--model=") for word in source.args)
+    points = serves and snapshot.replica.cache and not source.command and not has_model
+    return [*source.args, *([f"--model={MODELS}"] if points else ())]
+
+
+def _environment(snapshot: Snapshot, source: Container, *, is_gang: bool) -> list[dict[str, Any]]:
+    """The variables, after those of a gang. One that the user sets too is the user's: a name stands once."""
+    given = {variable["name"] for variable in source.env}
+    gang = [variable for variable in _GANG_ENV if is_gang and variable["name"] not in given]
+    return [*map(dict, gang), *(_variable(snapshot, variable) for variable in source.env)]
+
+
+def _variable(snapshot: Snapshot, variable: dict[str, Any]) -> dict[str, Any]:
+    """Return a variable verbatim, or with the name under which its Secret is mirrored."""
+    origin = mapping(variable.get("valueFrom"))
+    reference = origin.get("secretKeyRef")
+    if snapshot.config.secrets != "Mirror" or not isinstance(reference, dict):
+        return variable
+    mirrored = {**reference, "name": local_secret(snapshot, str(reference.get("name", "")))}
+    return {**variable, "valueFrom": {**origin, "secretKeyRef": mirrored}}
+
+
+def _mounts(snapshot: Snapshot) -> list[dict[str, Any]]:
+    cache = [{"name": "model-cache", "mountPath": MODELS}] if snapshot.replica.cache else []
+    return [{"name": "dshm", "mountPath": "/dev/shm"}, *cache]  # noqa: S108 - a mount, not our file
+
+
+def _volumes(snapshot: Snapshot) -> list[dict[str, Any]]:
+    volumes: list[dict[str, Any]] = [{"name": "dshm", "emptyDir": {"medium": "Memory"}}]
+    if snapshot.replica.cache:
+        claim = names.cache_claim_name(snapshot.replica.namespace, snapshot.replica.cache)
+        volumes.append({"name": "model-cache", "persistentVolumeClaim": {"claimName": claim}})
+    return volumes
+
+
+def _placement(snapshot: Snapshot, member: WorkloadMember, before: ObservedObject | None) -> dict[str, Any]:
+    """Pin the pods to the nodes of their pool.
+
+    Law C 2: what the cluster no longer says of the pool is taken from the pods that run, so that a pool that
+    leaves the declaration does not restart them under a label that no node has.
+    """
+    pool = snapshot.cluster.pools.get(member.node_pool_name)
+    running = _running_placement(member, before) if pool is None else None
+    if running is not None:
+        return running
+    selector = pool.node_selector if pool is not None and pool.node_selector else {}
+    tolerations = [
+        dict(_GPU_TOLERATION),
+        *((each for each in pool.tolerations if each != _GPU_TOLERATION) if pool is not None else ()),
+    ]
+    return {
+        "nodeSelector": dict(selector or {POOL_LABEL: member.node_pool_name}),
+        "tolerations": tolerations,
+    }
+
+
+def _running_placement(member: WorkloadMember, before: ObservedObject | None) -> dict[str, Any] | None:
+    """Return nodeSelector and tolerations of a member's pods as they were last applied."""
+    spec: Any = {} if before is None else before.manifest.get("spec")
+    steps = {
+        "Standalone": ("template",),
+        "Leader": ("leaderWorkerTemplate", "leaderTemplate"),
+        "Worker": ("leaderWorkerTemplate", "workerTemplate"),
+    }
+    for step in (*steps[member.role], "spec"):
+        spec = spec.get(step) if isinstance(spec, dict) else None
+    if not isinstance(spec, dict) or not isinstance(spec.get("nodeSelector"), dict):
+        return None
+    return {key: spec[key] for key in ("nodeSelector", "tolerations") if key in spec}
+
+
+def pod_scheduling(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the scheduler and the priority that the cluster asks for, where it does."""
+    stamps = snapshot.cluster.scheduling
+    asked = (("schedulerName", stamps.scheduler_name), ("priorityClassName", stamps.priority_class_name))
+    return {key: value for key, value in asked if value}
+
+
+def _spread(snapshot: Snapshot, engine: WorkloadEngine, workload: str) -> dict[str, Any]:
+    """Keep pods of one engine on different nodes; of a gang, the pods of one group."""
+    if snapshot.config.pods_across_nodes is None:
+        return {}
+    label = GANG_LABEL if engine.is_gang else WORKLOAD_LABEL
+    term: dict[str, Any] = {
+        "topologyKey": HOSTNAME,
+        "labelSelector": {"matchLabels": {label: workload}},
+    }
+    if engine.is_gang:
+        term["matchLabelKeys"] = [GROUP_LABEL]
+    if snapshot.config.pods_across_nodes == "Required":
+        rule: dict[str, Any] = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    else:
+        weighted = [{"weight": 100, "podAffinityTerm": term}]
+        rule = {"preferredDuringSchedulingIgnoredDuringExecution": weighted}
+    return {"affinity": {"podAntiAffinity": rule}}
+
+
+def _drain(snapshot: Snapshot, spec: dict[str, Any]) -> None:
+    """Let every container of a pod sleep before it is stopped, so that requests leave first."""
+    seconds = snapshot.config.drain_seconds
+    if seconds is None:
+        return
+    for container in spec["containers"]:
+        container["lifecycle"] = {"preStop": {"sleep": {"seconds": seconds}}}
+    spec["terminationGracePeriodSeconds"] = seconds + DRAIN_MARGIN

@@ -1,0 +1,59 @@
+"""Routing: the InferencePool of the serving pods and the HTTPRoute that leads to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from function.replica import names
+from function.replica.picker import PICKER_PORT
+from function.replica.pods import SERVING_LABEL
+from function.replica.ports import PORT
+
+if TYPE_CHECKING:
+    from function.replica.snapshot import Snapshot
+
+POOL_GROUP = "inference.networking.k8s.io"
+GATEWAY = {"namespace": "modelplane-system", "name": "inference-gateway"}
+
+
+def inference_pool(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the pool: requests go on to any serving pod while its picker is away."""
+    replica = snapshot.replica.name
+    return {
+        "apiVersion": f"{POOL_GROUP}/v1",
+        "kind": "InferencePool",
+        "metadata": {"name": names.pool_name(replica), "namespace": snapshot.remote_namespace},
+        "spec": {
+            "selector": {"matchLabels": {SERVING_LABEL: names.serving_label(replica)}},
+            "targetPorts": [{"number": PORT}],
+            "endpointPickerRef": {
+                "name": names.picker_service_name(replica),
+                "port": {"number": PICKER_PORT},
+                "failureMode": "FailOpen",
+            },
+        },
+    }
+
+
+def model_route(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the route of `/<namespace>/<replica>/`. No timeout: fifteen seconds would cut streams."""
+    namespace, replica = snapshot.replica.namespace, snapshot.replica.name
+    rewrite = {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}}
+    return {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "HTTPRoute",
+        "metadata": {"name": replica, "namespace": snapshot.remote_namespace},
+        "spec": {
+            "parentRefs": [dict(GATEWAY)],
+            "rules": [
+                {
+                    "matches": [{"path": {"type": "PathPrefix", "value": f"/{namespace}/{replica}/"}}],
+                    "filters": [{"type": "URLRewrite", "urlRewrite": rewrite}],
+                    "timeouts": {"request": "0s"},
+                    "backendRefs": [
+                        {"group": POOL_GROUP, "kind": "InferencePool", "name": names.pool_name(replica)}
+                    ],
+                }
+            ],
+        },
+    }

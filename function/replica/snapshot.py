@@ -1,0 +1,136 @@
+"""Read everything one request tells about a replica, and say what of it is in doubt.
+
+In doubt (Law C) nothing is composed and everything observed stays as it is: a replica, an input or a cluster
+that cannot be read, a cluster that is not delivered or has no ProviderConfig, an object of somebody else
+under a key of ours, and Objects that are on another cluster than the replica's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from function.api.fault import Fault, Malformed
+from function.api.text import one_line
+from function.api.workload import Workload, read_workload
+from function.api.workload_cluster import WorkloadCluster, read_workload_cluster
+from function.api.workload_config import WorkloadConfig
+from function.boundary import Resolution, text_at
+from function.fail_static import base_of
+from function.objects import COLLECTION, KIND, ObservedObject, read_object
+from function.replica.names import PODS, read_key
+from function.replica.requirements import CLUSTER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.boundary import Request, Reuse
+
+REMOTE_NAMESPACE = "default"
+
+WAITING_FOR_CLUSTER, MALFORMED, CLUSTER_CHANGED = "WaitingForCluster", "Malformed", "ClusterChanged"
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why nothing is composed: a reason of the condition ModelAccepted, and its message."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A replica that can be composed, and all that its objects are made of."""
+
+    replica: Workload
+    config: WorkloadConfig
+    cluster: WorkloadCluster
+    observed: Mapping[str, ObservedObject]
+    """The observed composed resources that are ours, by key."""
+
+    @property
+    def remote_namespace(self) -> str:
+        """Where its objects are on its cluster."""
+        return self.replica.namespace if self.config.remote_namespace == "Same" else REMOTE_NAMESPACE
+
+
+def read_observed(request: Request, reuse: Reuse) -> dict[str, ObservedObject]:
+    """Read the observed composed resources that are ours, not those that an earlier step desires."""
+    return {
+        key: reuse.parsed(request.observed[key], read_object)
+        for key in sorted(request.observed)
+        if key not in request.desired and read_key(base_of(key)) is not None
+    }
+
+
+def read_config(request: Request) -> WorkloadConfig:
+    """Read the input of the step. Raises Malformed."""
+    return WorkloadConfig.parse(request.input or {})
+
+
+def read_snapshot(request: Request, observed: Mapping[str, ObservedObject], reuse: Reuse) -> Snapshot | Doubt:
+    """Read what the replica is made of, or say what is in doubt: the first thing of the module's list."""
+    try:
+        replica = reuse.parsed(request.composite, read_workload)
+    except ValueError as error:
+        return _malformed("The ModelReplica cannot be read", error)
+    try:
+        config = read_config(request)
+    except Malformed as error:
+        return _malformed("The function's input is invalid", error)
+    cluster = _cluster(request, reuse)
+    if isinstance(cluster, Doubt):
+        return cluster
+    foreign = [key for key in observed if not _is_ours(key, observed[key])]
+    if foreign:
+        fault = Fault(f"composed resource {foreign[0]}", "expected an Object of provider-kubernetes")
+        return _malformed("Something else stands under a key of this replica", Malformed([fault]))
+    moved = sorted({each.provider_config for each in observed.values()} - {cluster.provider_config})
+    if moved:
+        return _changed(cluster.provider_config, moved[0])
+    return Snapshot(replica, config, cluster, observed)
+
+
+def _is_ours(key: str, observed: ObservedObject) -> bool:
+    read = read_key(base_of(key))
+    return observed.kind == (COLLECTION if read is not None and read.what == PODS else KIND)
+
+
+def _cluster(request: Request, reuse: Reuse) -> WorkloadCluster | Doubt:
+    """Read the cluster. Law C: one that is not delivered, absent or incomplete is doubt."""
+    name = text_at(request.composite, "spec", "clusterName")
+    match request.resolution(CLUSTER):
+        case Resolution.UNRESOLVED:
+            return _waiting(f"Waiting for InferenceCluster {name}")
+        case Resolution.ABSENT:
+            return _waiting(f"InferenceCluster {name} does not exist")
+        case Resolution.DELIVERED:
+            pass
+    document = request.required[CLUSTER][0]
+    if text_at(document, "metadata", "name") != name:
+        return _waiting(f"InferenceCluster {name} was not delivered")
+    try:
+        cluster = reuse.parsed(document, read_workload_cluster)
+    except ValueError as error:
+        return _waiting(f"InferenceCluster {name} cannot be read: {error}")
+    if not cluster.provider_config:
+        return _waiting(f"InferenceCluster {name} has no status.providerConfigRef yet")
+    return cluster
+
+
+def _waiting(text: str) -> Doubt:
+    return Doubt(
+        WAITING_FOR_CLUSTER, one_line(f"{text}; everything running is kept, nothing new is composed")
+    )
+
+
+def _malformed(text: str, error: ValueError) -> Doubt:
+    return Doubt(MALFORMED, one_line(f"{text}: {error}; everything running is kept"))
+
+
+def _changed(now: str, before: str) -> Doubt:
+    held = (
+        f"Objects of this replica are on {before}" if before else "An Object of this replica names no cluster"
+    )
+    return Doubt(CLUSTER_CHANGED, one_line(f"{held}, its cluster is on {now}: everything is kept as it is"))

@@ -1,0 +1,146 @@
+"""How far the workloads are: what their Objects tell, engine by engine.
+
+The last status that was seen counts, also while a cluster cannot be reached: nothing flaps because a network
+does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from function.fail_static import base_of
+from function.objects import mapping, remote_condition
+from function.replica import names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from function.objects import ObservedObject
+
+STALLED = "ProgressDeadlineExceeded"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineState:
+    """What is observed of one engine."""
+
+    name: str
+    copies: int
+    created: bool
+    """Whether its workload was seen on the cluster."""
+    ready: bool
+    """Whether its workload takes requests, or one that it supersedes does."""
+    in_use: bool
+    """Whether its own workload takes requests as it is wanted now."""
+    available: int
+    """Copies that take requests."""
+    updated: int
+    """Copies that run what is wanted now."""
+    rolled_out: bool
+    """Whether every copy runs what is wanted now, and nothing else runs."""
+    stalled: str = ""
+    """The message of a rollout that ran out of time."""
+    fault: str = ""
+    """Why its Object could not be applied."""
+
+
+def engine_state(
+    engine: str, copies: int, key: str, manifest: Mapping[str, Any], observed: Mapping[str, ObservedObject]
+) -> EngineState:
+    """Return the state of an engine whose workload is wanted under `key`."""
+    own = observed.get(key)
+    family = [each for each in observed if names.read_key(base_of(each)) == names.Key(names.WORKLOAD, engine)]
+    ready = any(is_serving(observed[each]) for each in family)
+    if own is None:
+        return EngineState(engine, copies, *(False, ready, False), 0, 0, rolled_out=False)
+    applied = own.manifest == manifest and own.is_applied and _is_seen_by_controller(own)
+    updated = min(count(own, "updatedReplicas"), copies) if applied else 0
+    rolled_out = applied and updated == copies == count(own, "replicas") and not _is_updating(own)
+    return EngineState(
+        name=engine,
+        copies=copies,
+        created=own.is_created,
+        ready=ready,
+        in_use=applied and is_serving(own),
+        available=min(count(own, "readyReplicas" if _is_gang(own) else "availableReplicas"), copies),
+        updated=updated,
+        rolled_out=rolled_out,
+        stalled=_stalled(own),
+        fault=own.synced_message if own.synced is False else "",
+    )
+
+
+def observed_states(observed: Mapping[str, ObservedObject]) -> tuple[EngineState, ...]:
+    """Return the states of all engines that are observed, where nobody can say what is wanted: in doubt."""
+    latest: dict[str, str] = {}
+    for key in sorted(observed):
+        read = names.read_key(base_of(key))
+        if read is not None and read.what == names.WORKLOAD:
+            latest[read.of] = key
+    return tuple(
+        engine_state(engine, _replicas(observed[key]), key, observed[key].manifest, observed)
+        for engine, key in latest.items()
+    )
+
+
+def is_serving(workload: ObservedObject) -> bool:
+    """Whether a workload takes requests.
+
+    A Deployment that may miss one copy is Available without any pod, and its Object then is Ready. Where its
+    controller has reported, at least one copy must be available; where nothing is reported, Ready counts.
+    """
+    if workload.ready is not True:
+        return False
+    reported = "conditions" in workload.remote_status and not _is_gang(workload)
+    return not reported or count(workload, "availableReplicas") > 0
+
+
+def count(workload: ObservedObject, field: str) -> int:
+    """Return a count of the remote status, 0 where there is none."""
+    value = workload.remote_status.get(field)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def all_of(states: Iterable[EngineState], what: str) -> bool:
+    """Whether something holds of every engine, and there is one."""
+    values = [bool(getattr(state, what)) for state in states]
+    return bool(values) and all(values)
+
+
+def _is_gang(workload: ObservedObject) -> bool:
+    return workload.identity.kind == "LeaderWorkerSet"
+
+
+def _replicas(workload: ObservedObject) -> int:
+    value = mapping(workload.manifest.get("spec")).get("replicas")
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 1
+
+
+def _is_seen_by_controller(workload: ObservedObject) -> bool:
+    """Whether the status is about the spec as it is. A LeaderWorkerSet does not say which one it is about."""
+    if _is_gang(workload):
+        return True
+    generation = mapping((workload.remote or {}).get("metadata")).get("generation")
+    reported = workload.remote_status.get("observedGeneration")
+    return isinstance(generation, int) and isinstance(reported, int) and reported >= generation
+
+
+def _is_updating(workload: ObservedObject) -> bool:
+    """Whether a LeaderWorkerSet says that groups are still being replaced, or is not all there."""
+    if not _is_gang(workload):
+        return False
+    updating, _ = remote_condition(workload.remote_status, "UpdateInProgress")
+    available, _ = remote_condition(workload.remote_status, "Available")
+    return updating is True or available is not True
+
+
+def _stalled(workload: ObservedObject) -> str:
+    conditions = workload.remote_status.get("conditions")
+    for condition in conditions if isinstance(conditions, list) else ():
+        if not isinstance(condition, dict) or condition.get("type") != "Progressing":
+            continue
+        if condition.get("status") == "False" and condition.get("reason") == STALLED:
+            return str(condition.get("message") or STALLED)
+    return ""

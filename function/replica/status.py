@@ -1,0 +1,40 @@
+"""The status of the replica, only where our XRD declares it and the input asks for it.
+
+Crossplane applies the status with one owner, so a field that is left out is removed: in doubt it is written
+again as it was (Law C 3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from function.api.serving_digest import serving_digest
+from function.objects import mapping
+from function.replica.snapshot import Doubt
+from function.replica.state import all_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.replica.snapshot import Snapshot
+    from function.replica.state import EngineState
+
+_FIELDS = ("engines", "servingDigest")
+
+
+def status(
+    snapshot: Snapshot | Doubt, states: tuple[EngineState, ...], composite: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the fields of the status to write."""
+    before = {key: value for key, value in mapping(composite.get("status")).items() if key in _FIELDS}
+    if isinstance(snapshot, Doubt):
+        return before
+    if snapshot.config.status != "Engines":
+        return {}
+    engines = [
+        {"name": each.name, "copies": each.copies, "available": each.available, "updated": each.updated}
+        for each in states
+    ]
+    if all_of(states, "rolled_out"):
+        return {"engines": engines, "servingDigest": serving_digest(mapping(composite.get("spec")))}
+    return {**{key: before[key] for key in before if key == "servingDigest"}, "engines": engines}

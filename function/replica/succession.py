@@ -1,0 +1,79 @@
+"""Which observed objects stay although nothing wants them any more: Law C 1.
+
+- A workload whose engine the spec no longer has leaves. One that was superseded (another kind or another
+  name) stays until its successor takes requests.
+- A claim template stays until every copy of its engine runs what is wanted now: until then a pod may need it.
+- Routing that was superseded stays until the new one is on the cluster and its picker works.
+- A mirrored Secret stays until no pod can refer to it. Budgets and collections of pods leave at once: they
+  hold nothing that runs.
+- Whatever has a successor under another key stays until that one is on the cluster.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.fail_static import base_of
+from function.replica import names
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from function.replica.snapshot import Snapshot
+    from function.replica.state import EngineState
+
+
+def remaining(snapshot: Snapshot, wanted: Collection[str], states: Mapping[str, EngineState]) -> list[str]:
+    """Return the observed keys that stay as they are, beside those that are wanted."""
+    surplus = [key for key in snapshot.observed if key not in wanted]
+    stays = [key for key in surplus if _stays(key, snapshot, wanted, states)]
+    return [key for key in surplus if key in stays or _holds_others(key, snapshot, {*wanted, *stays})]
+
+
+def _stays(key: str, snapshot: Snapshot, wanted: Collection[str], states: Mapping[str, EngineState]) -> bool:
+    read = names.read_key(base_of(key))
+    if read is None or (read.what != names.PODS and not _is_succeeded(read, snapshot, wanted)):
+        return True  # Law C: what cannot be read is doubt, doubt keeps.
+    state = states.get(read.of)
+    if read.what == names.WORKLOAD:
+        return state is not None and not state.in_use
+    if read.what == names.CLAIM:
+        return state is not None and not (state.rolled_out and _is_alone(read.of, snapshot))
+    if read.what == names.SECRET:
+        return not all(each.rolled_out for each in states.values())
+    if read.what in names.ROUTING:
+        return not _routes(snapshot, wanted)
+    return False
+
+
+def _is_succeeded(read: names.Key, snapshot: Snapshot, wanted: Collection[str]) -> bool:
+    """Whether everything that is wanted in the place of a key is on the cluster, if anything is."""
+    successors = (snapshot.observed.get(key) for key in wanted if names.read_key(base_of(key)) == read)
+    return all(successor is not None and successor.is_created for successor in successors)
+
+
+def _is_alone(engine: str, snapshot: Snapshot) -> bool:
+    """Whether an engine has one workload: with two, pods of the superseded one may need their claims."""
+    mine = names.Key(names.WORKLOAD, engine)
+    return sum(1 for key in snapshot.observed if names.read_key(base_of(key)) == mine) == 1
+
+
+def _routes(snapshot: Snapshot, wanted: Collection[str]) -> bool:
+    """Whether the wanted routing is on the cluster and its picker works."""
+    routing = [key for key in wanted if base_of(key) in names.ROUTING]
+    observed = [snapshot.observed.get(key) for key in routing]
+    picker = [
+        snapshot.observed[key] for key in routing if base_of(key) == names.PICKER and key in snapshot.observed
+    ]
+    return all(each is not None and each.is_created for each in observed) and any(
+        each.ready is True for each in picker
+    )
+
+
+def _holds_others(key: str, snapshot: Snapshot, others: Collection[str]) -> bool:
+    """Whether a namespace that is not wanted any more still holds something."""
+    if base_of(key) != names.NAMESPACE:
+        return False
+    name = snapshot.observed[key].identity.name
+    held = (snapshot.observed[each] for each in others if each in snapshot.observed)
+    return any(each.identity.namespace == name for each in held)

@@ -1,0 +1,184 @@
+"""Conditions: what is said of a replica, from the statuses of its Objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.replica.build import Scene, config, engine, gang, replica, run
+from tests.replica.provider import applied
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Plain = dict[str, Any]
+SCENE = Scene(replica(engine("a"), gang("b", copies=2)))
+
+
+def remote(observed: Plain, key: str) -> Plain:
+    """Return the remote object of a key, to be changed."""
+    return dict(observed[key]["status"]["atProvider"])["manifest"]
+
+
+def refused(observed: Plain) -> None:
+    conditions = [{"type": "Accepted", "status": "False", "message": "no listener\n takes it"}]
+    remote(observed, "model-route")["status"] = {"parents": [{"conditions": conditions}]}
+
+
+def unresolved(observed: Plain) -> None:
+    conditions = [{"type": "ResolvedRefs", "status": "False"}]
+    remote(observed, "model-route")["status"] = {"parents": [{"conditions": conditions}]}
+
+
+def no_picker(observed: Plain) -> None:
+    observed["epp"]["status"]["conditions"][1]["status"] = "False"
+
+
+def silent_route(observed: Plain) -> None:
+    remote(observed, "model-route").pop("status")
+
+
+def vacuous(observed: Plain) -> None:
+    """One copy that may be unavailable: the Deployment is Available, and no pod is."""
+    remote(observed, "model-serving-a")["status"].pop("availableReplicas")
+
+
+def unsynced(observed: Plain) -> None:
+    for each in observed.values():
+        each["status"]["conditions"][0]["status"] = "False"
+
+
+def without_status(observed: Plain) -> None:
+    del observed["model-serving-b"]["status"]
+
+
+def half_updated(observed: Plain) -> None:
+    remote(observed, "model-serving-b")["status"]["updatedReplicas"] = 1
+
+
+def still_updating(observed: Plain) -> None:
+    condition = {"type": "UpdateInProgress", "status": "True"}
+    remote(observed, "model-serving-b")["status"]["conditions"].append(condition)
+
+
+def stalled(observed: Plain) -> None:
+    status = remote(observed, "model-serving-a")["status"]
+    status["updatedReplicas"] = 0
+    reason = "ProgressDeadlineExceeded"
+    status["conditions"] = [
+        {"type": "Available", "status": "True"},
+        {"type": "Progressing", "status": "False", "reason": reason, "message": "timed out"},
+    ]
+
+
+CASES: list[tuple[str, Callable[[Plain], None], str, bool, str]] = [
+    ("nothing is wrong", lambda _: None, "ModelReady", True, "Serving"),
+    ("nothing is wrong", lambda _: None, "ModelAccepted", True, "Accepted"),
+    ("nothing is wrong", lambda _: None, "ModelUpdated", True, "UpToDate"),
+    ("the gateway refuses the route", refused, "ModelReady", False, "RouteRejected"),
+    ("the route has no backend", unresolved, "ModelReady", False, "RouteRejected"),
+    ("the route is not judged yet: unknown passes", silent_route, "ModelReady", True, "Serving"),
+    ("no picker works", no_picker, "ModelReady", False, "PickerStarting"),
+    ("available without a pod", vacuous, "ModelReady", False, "ModelStarting"),
+    ("the cluster is cut off: what was seen last counts", unsynced, "ModelReady", True, "Serving"),
+    ("an Object without a status", without_status, "ModelAccepted", False, "Deploying"),
+    ("an Object without a status", without_status, "ModelReady", False, "WaitingForModel"),
+    ("one group of two is updated", half_updated, "ModelUpdated", False, "Updating"),
+    ("pods of before serve on", half_updated, "ModelReady", True, "Serving"),
+    ("a group is being replaced", still_updating, "ModelUpdated", False, "Updating"),
+    ("no progress in time", stalled, "ModelUpdated", False, "RolloutStalled"),
+]
+
+
+@pytest.mark.parametrize(("why", "change", "kind", "status", "reason"), CASES)
+def test_a_condition(
+    why: str, change: Callable[[Plain], None], kind: str, *, status: bool, reason: str
+) -> None:
+    observed = applied(run(SCENE))
+    change(observed)
+    answer = run(SCENE.but(observed=observed))
+    assert answer.conditions[kind][:2] == (status, reason), why
+    assert answer.desired.keys() == observed.keys()
+    assert answer.settled == all(each[0] for each in answer.conditions.values())
+
+
+@pytest.mark.parametrize("change", [refused, unresolved])
+def test_a_replica_whose_route_is_refused_is_not_ready(change: Callable[[Plain], None]) -> None:
+    observed = applied(run(SCENE))
+    change(observed)
+    assert run(SCENE.but(observed=observed)).unready
+
+
+def test_a_message_is_one_line_of_what_the_gateway_says() -> None:
+    observed = applied(run(SCENE))
+    refused(observed)
+    assert run(SCENE.but(observed=observed)).conditions["ModelReady"][2] == "no listener takes it"
+
+
+@pytest.mark.parametrize("stage", ["nothing", "created", "started"])
+def test_two_engines_one_stuck(stage: str) -> None:
+    observed = applied(run(SCENE), model_serving_b=stage)
+    answer = run(SCENE.but(observed=observed))
+    assert answer.conditions["ModelReady"][0] is False
+    assert "model-serving-a" in answer.ready
+    assert "model-serving-b" not in answer.ready
+    assert answer.desired.keys() == observed.keys()
+
+
+def test_why_an_object_cannot_be_applied_is_said() -> None:
+    observed = applied(run(SCENE), "nothing")
+    condition = observed["model-serving-b"]["status"]["conditions"][0]
+    condition |= {"status": "False", "message": "admission webhook denied the request"}
+    text = run(SCENE.but(observed=observed)).conditions["ModelAccepted"][2]
+    assert text == "Not on cluster-a yet: a, b (admission webhook denied the request)"
+
+
+def test_the_query_of_an_object_can_ask_for_a_copy() -> None:
+    scene = SCENE.but(input=config(readiness="AvailableCopies"))
+    desired = run(scene).desired
+    assert "availableReplicas > 0" in desired["model-serving-a"]["spec"]["readiness"]["celQuery"]
+    assert "availableReplicas" not in desired["model-serving-b"]["spec"]["readiness"]["celQuery"]
+
+
+class TestStatus:
+    """The status is written only where the input asks for it, and kept in doubt."""
+
+    scene = SCENE.but(input=config(status="Engines"))
+
+    def test_nothing_is_written_unasked(self) -> None:
+        assert run(SCENE).status == {}
+
+    def test_engines_and_what_all_of_their_pods_run(self) -> None:
+        answer = run(self.scene.but(observed=applied(run(self.scene))))
+        assert answer.status["engines"] == [
+            {"name": "a", "copies": 1, "available": 1, "updated": 1},
+            {"name": "b", "copies": 2, "available": 2, "updated": 2},
+        ]
+        assert len(answer.status["servingDigest"]) == 16
+
+    def test_the_digest_stays_until_every_pod_runs_the_new_spec(self) -> None:
+        settled = self.scene.but(observed=applied(run(self.scene)))
+        status = run(settled).status
+        kept = settled.but(replica={**settled.replica, "status": status})
+        image = engine("a", {**engine("a")["members"][0]})
+        image["members"][0]["template"]["spec"]["containers"][0]["image"] = "registry.example.com/new:v2"
+        edited = kept.edited(engines=[image, gang("b", copies=2)])
+        first = run(edited)
+        assert first.status["servingDigest"] == status["servingDigest"]
+        assert first.status["engines"][0]["updated"] == 0
+        second = run(edited.but(observed=applied(first)))
+        assert second.status["servingDigest"] != status["servingDigest"]
+
+    def test_copies_are_no_part_of_the_digest(self) -> None:
+        settled = run(self.scene.but(observed=applied(run(self.scene))))
+        more = self.scene.edited(engines=[engine("a", copies=2), gang("b", copies=2)])
+        assert (
+            run(more.but(observed=applied(run(more)))).status["servingDigest"]
+            == settled.status["servingDigest"]
+        )
+
+    def test_in_doubt_the_status_is_written_again(self) -> None:
+        status = {"engines": [{"name": "a"}], "servingDigest": "d", "conditions": [], "other": 1}
+        doubted = self.scene.but(replica={**self.scene.replica, "status": status}, cluster=None)
+        assert run(doubted).status == {"engines": [{"name": "a"}], "servingDigest": "d"}

@@ -1,0 +1,284 @@
+"""Law C: doubt deletes nothing, and no Object ever becomes another remote object."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from function.fail_static import base_of
+from function.objects import mapping
+from function.replica import names
+from tests.fuzz.mutate import mutated
+from tests.replica import generate
+from tests.replica.build import Scene, claim, cluster, config, engine, gang, manifests, member, replica, run
+from tests.replica.provider import STAGES, applied
+from tests.support.scale import BATCHES, batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.drive import Answer
+
+Plain = dict[str, Any]
+
+CONDITIONS = ["ModelAccepted", "ModelReady", "ModelUpdated"]
+
+
+def identity(composed: Plain) -> Plain:
+    """What ties an Object to one remote object on one cluster."""
+    spec = mapping(composed.get("spec"))
+    manifest = mapping(mapping(spec.get("forProvider")).get("manifest"))
+    metadata = mapping(manifest.get("metadata"))
+    version = manifest.get("apiVersion")
+    group = version.rpartition("/")[0] if isinstance(version, str) else ""
+    return {
+        "kind": (composed.get("kind"), group, manifest.get("kind")),
+        "place": (metadata.get("namespace"), metadata.get("name")),
+        "cluster": {key: mapping(spec.get("providerConfigRef")).get(key) for key in ("kind", "name")},
+    }
+
+
+def lost_owner(key: str, spec: Plain) -> bool:
+    """Whether the spec no longer has what a key belongs to: its engine, or any mention of a Secret."""
+    read = names.read_key(base_of(key))
+    if read is None:
+        return False
+    if read.what == names.SECRET:
+        return f'"{read.of}"' not in json.dumps(spec)
+    return read.what in (names.WORKLOAD, names.CLAIM) and read.of not in {
+        each["name"] for each in spec["engines"]
+    }
+
+
+def unheld(key: str) -> bool:
+    """Whether a key stands for what holds nothing that runs: a budget, a collection of pods."""
+    read = names.read_key(base_of(key))
+    return read is not None and read.what in (names.BUDGET, names.PODS)
+
+
+def holds(scene: Scene, answer: Answer) -> None:
+    """Nothing that was observed moves to another remote object; every condition is there."""
+    for key in scene.observed.keys() & answer.desired.keys():
+        assert identity(scene.observed[key]) == identity(answer.desired[key]), key
+    assert list(answer.conditions)[:3] == CONDITIONS
+    assert not answer.fatal
+    if not answer.desired:
+        assert answer.unready
+
+
+def running(seed: int) -> tuple[random.Random, Scene]:
+    """Return a random replica whose Objects were applied, each at some stage."""
+    scene = generate.scene(seed)
+    draw = random.Random(-seed)
+    stage = draw.choice(STAGES)
+    observed = applied(run(scene), stage)
+    if draw.random() < 0.3:
+        key = draw.choice(sorted(observed))
+        observed[key].pop("status", None)
+    return draw, scene.but(observed=observed)
+
+
+DOUBTS = {
+    "not delivered": lambda scene: scene.but(cluster=None),
+    "absent": lambda scene: scene.but(absent=True),
+    "without status": lambda scene: scene.but(cluster={**scene.cluster, "status": {}}),
+    "without a ProviderConfig": lambda scene: scene.but(cluster=cluster(provider_config=None)),
+    "on another ProviderConfig": lambda scene: scene.but(cluster=cluster(provider_config="another")),
+    "of another name": lambda scene: scene.but(cluster={**scene.cluster, "metadata": {"name": "other"}}),
+    "not an object": lambda scene: scene.but(cluster={**scene.cluster, "spec": "x"}),
+    "an input with a typo": lambda scene: scene.but(input=config(drainSecond=3)),
+    "an unreadable spec": lambda scene: scene.edited(engines="none"),
+    "no spec": lambda scene: scene.but(
+        replica={key: scene.replica[key] for key in scene.replica if key != "spec"}
+    ),
+}
+REASONS = {
+    "on another ProviderConfig": "ClusterChanged",
+    "an input with a typo": "Malformed",
+    "an unreadable spec": "Malformed",
+    "no spec": "Malformed",
+}
+
+
+@pytest.mark.parametrize("doubt", DOUBTS)
+@pytest.mark.parametrize("level", ["plain", "wire"])
+def test_in_doubt_everything_stays_as_it_is_and_goes_on_serving(doubt: str, level: str) -> None:
+    scene = Scene(replica(engine("a"), gang("b", copies=2), cache="weights"))
+    settled = scene.but(observed=applied(run(scene)))
+    doubted = DOUBTS[doubt](settled)
+    answer = run(doubted, level=level)
+    assert answer.desired.keys() == settled.observed.keys()
+    for key, each in settled.observed.items():
+        assert answer.desired[key]["spec"] == each["spec"]
+        assert answer.desired[key]["metadata"]["name"] == each["metadata"]["name"]
+    assert answer.reason("ModelAccepted") == REASONS.get(doubt, "WaitingForCluster")
+    assert answer.reason("ModelReady") == "Serving"
+    assert answer.ready == settled.observed.keys()
+    assert not answer.unready
+
+
+@pytest.mark.parametrize("doubt", DOUBTS)
+def test_in_doubt_nothing_new_is_composed(doubt: str) -> None:
+    answer = run(DOUBTS[doubt](Scene(replica())))
+    if doubt == "on another ProviderConfig":  # Nothing is observed, so nothing is on another one.
+        assert answer.desired
+        return
+    assert not answer.desired
+    assert answer.unready
+
+
+@pytest.mark.parametrize("number", range(BATCHES))
+def test_a_mutation_of_anything_but_the_spec_deletes_nothing(number: int) -> None:
+    for seed in batch(number, quick=240, gate=20_000):
+        draw, scene = running(seed)
+        made = struck(draw, scene)
+        answer = run(made)
+        missing = [key for key in made.observed if key not in answer.desired and ours(made, key)]
+        assert not [key for key in missing if not unheld(key)], seed
+        holds(made, answer)
+
+
+@pytest.mark.parametrize("number", range(BATCHES))
+def test_an_edit_deletes_only_what_lost_its_owner(number: int) -> None:
+    for seed in batch(number, quick=160, gate=8_000):
+        draw, scene = running(seed)
+        spec = draw.choice(list(edits(draw, scene)))
+        made = scene.edited(**spec)
+        answer = run(made)
+        missing = [key for key in made.observed if key not in answer.desired]
+        assert not [
+            key for key in missing if not lost_owner(key, made.replica["spec"]) and not unheld(key)
+        ], seed
+        holds(made, answer)
+
+
+@pytest.mark.parametrize("number", range(BATCHES))
+def test_a_mutated_spec_moves_nothing_to_another_remote_object(number: int) -> None:
+    for seed in batch(number, quick=160, gate=8_000):
+        draw, scene = running(seed)
+        made = scene.but(replica=mutated(draw, scene.replica, keep=(("metadata", "name"),)))
+        answer = run(made) if made.replica.get("kind") == "ModelReplica" else None
+        if answer is not None:
+            holds(made, answer)
+            if answer.reason("ModelAccepted") == "Malformed":
+                assert answer.desired.keys() >= made.observed.keys(), seed
+
+
+def struck(draw: random.Random, scene: Scene) -> Scene:
+    """Return a scene with one mutation of what is observed, required, or asked for."""
+    kind = draw.random()
+    if kind < 0.25:
+        return scene.but(cluster=mutated(draw, scene.cluster))
+    if kind < 0.35 and scene.input is not None:
+        return scene.but(input=mutated(draw, scene.input))
+    if kind < 0.5:
+        return draw.choice(list(DOUBTS.values())[:7])(scene)
+    observed = dict(scene.observed)
+    key = draw.choice(sorted(observed))
+    if kind < 0.6:
+        del observed[key]
+    elif kind < 0.7:
+        observed[key] = {**observed[key], "kind": draw.choice(("ConfigMap", "Thing", ""))}
+    else:
+        observed[key] = mutated(draw, observed[key], keep=(("metadata", "name"), ("kind",)))
+    return scene.but(observed=observed)
+
+
+def ours(scene: Scene, key: str) -> bool:
+    return names.read_key(base_of(key)) is not None
+
+
+def edits(draw: random.Random, scene: Scene) -> Iterator[Plain]:
+    """Yield edits of a spec that users make."""
+    engines = scene.replica["spec"]["engines"]
+    first = copy.deepcopy(engines[0])
+    for each in first["members"]:
+        each["deviceRequests"] = [claim(count=4)]
+    yield {"engines": [first, *engines[1:]]}
+    yield {"engines": [{**engines[0], "copies": 3}, *engines[1:]]}
+    yield {"engines": [*engines, engine("added")]}
+    yield {"engines": [gang(engines[0]["name"]), *engines[1:]]}
+    yield {"engines": [engine(engines[0]["name"]), *engines[1:]]}
+    yield {"engines": engines[1:] or [engine("other")]}
+    yield {"serving": {"mode": "PrefillDecode"}}
+    yield {"serving": {"mode": "Unified"}}
+    yield {"modelCacheRef": {"name": "another"}}
+    again = copy.deepcopy(engines)
+    again[0]["members"][0]["template"]["spec"]["containers"][0]["image"] = "registry.example.com/new:v2"
+    yield {"engines": again}
+    yield {"engines": [{**engines[0], "members": [member(claims=[])]}, *engines[1:]]}
+
+
+def test_a_workload_of_another_kind_gets_another_key_and_the_old_one_serves_until_it_is_ready() -> None:
+    scene = Scene(replica(engine("main")))
+    before = run(scene)
+    switched = scene.but(observed=applied(before)).edited(engines=[gang("main")])
+    first = run(switched)
+    (successor,) = (
+        first.desired.keys()
+        - before.desired.keys()
+        - {key for key in first.desired if key.startswith(names.CLAIM)}
+    )
+    assert base_of(successor) == "model-serving-main"
+    assert manifests(first)["model-serving-main"]["kind"] == "Deployment"
+    assert manifests(first)[successor]["kind"] == "LeaderWorkerSet"
+    assert first.reason("ModelReady") == "Serving"
+    assert not first.unready
+
+    starting = switched.but(observed=applied(first, **{successor: "started"}))
+    assert run(starting).desired.keys() == first.desired.keys()
+
+    second = run(switched.but(observed=applied(first)))
+    assert "model-serving-main" not in second.desired
+    assert successor in second.desired
+    third = run(switched.but(observed=applied(second)))
+    assert third.settled
+    assert third.desired.keys() == second.desired.keys() - {"resource-claim-main-standalone"}
+
+
+def test_a_foreign_resource_under_a_key_of_ours_stays_and_is_named() -> None:
+    scene = Scene(replica())
+    observed = applied(run(scene))
+    foreign = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "b"}}
+    answer = run(scene.but(observed={**observed, "model-route": foreign}))
+    assert answer.desired.keys() == observed.keys()
+    assert answer.desired["model-route"]["data"] == {"a": "b"}
+    assert answer.conditions["ModelAccepted"][:2] == (False, "Malformed")
+    assert "model-route" in answer.conditions["ModelAccepted"][2]
+
+
+def test_a_pool_that_leaves_the_declaration_restarts_no_pod() -> None:
+    labelled = {"name": "frontier", "nodeSelector": {"pool": "h"}, "tolerations": [{"operator": "Exists"}]}
+    scene = Scene(replica(engine("a"), gang("b")), cluster(labelled))
+    before = run(scene)
+    gone = scene.but(cluster=cluster({"name": "other"}), observed=applied(before))
+    assert run(gone).desired == before.desired
+
+
+def test_switching_the_serving_mode_composes_the_new_routing_first() -> None:
+    scene = Scene(replica(engine("main")))
+    before = run(scene)
+    engines = [engine("prefill", phase="Prefill"), engine("decode", phase="Decode")]
+    switched = scene.but(observed=applied(before)).edited(engines=engines, serving={"mode": "PrefillDecode"})
+    first = run(switched)
+    assert first.desired.keys() == before.desired.keys()
+    assert manifests(first)["epp-config"] != manifests(before)["epp-config"]
+    assert manifests(first)["model-serving-main"] == manifests(before)["model-serving-main"]
+    assert not first.settled
+    second = run(switched.but(observed=applied(first)))
+    assert {"model-serving-prefill", "model-serving-decode"} < second.desired.keys()
+    assert "model-serving-main" not in second.desired
+
+
+def test_the_answer_is_the_same_bytes_every_time() -> None:
+    from tests.replica.build import run_bytes
+
+    for seed in range(20):
+        scene = generate.scene(seed)
+        settled = scene.but(observed=applied(run(scene)))
+        shuffled = settled.but(observed=dict(reversed(settled.observed.items())))
+        assert run_bytes(settled) == run_bytes(shuffled)

@@ -1,0 +1,167 @@
+"""Names: those of v0.3 where Kubernetes takes them, mended where it does not."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from function.replica import names
+from tests.replica import generate
+from tests.replica.build import REPLICA, Scene, engine, gang, manifests, replica, run
+from tests.replica.provider import applied
+from tests.support.scale import seeds
+
+DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
+LONG = "a-model-replica-with-a-very-long-name-that-is-close-to-57-5ab63"
+
+CASES: list[tuple[str, Any, tuple[Any, ...], str]] = [
+    ("as v0.3", names.deployment_name, (REPLICA, "main"), "my-model-5ab63-main-216f1"),
+    ("as v0.3", names.gang_name, (REPLICA, "b"), "my-model-5ab63-b-31f82"),
+    (
+        "as v0.3: a template of claims",
+        *(names.claim_name, (REPLICA, "main", "Standalone")),
+        "my-model-5ab63-main-standalone-devices-74688",
+    ),
+    ("as v0.3", names.picker_name, (REPLICA,), "my-model-5ab63-epp"),
+    ("as v0.3", names.pool_name, (REPLICA,), "my-model-5ab63-pool"),
+    ("as v0.3", names.cache_claim_name, ("ml-team", "weights"), "modelcache-ml-team-weights-124df"),
+    (
+        "a Deployment may start with a digit",
+        *(names.deployment_name, ("4bit-llama-5ab63", "main"), "4bit-llama-5ab63-main-d3b3a"),
+    ),
+    (
+        "a LeaderWorkerSet may not: its Service has its name",
+        *(names.gang_name, ("4bit-llama-5ab63", "main"), "m-4bit-llama-5ab63-main-d3b3a"),
+    ),
+    (
+        "a Service may not",
+        *(names.picker_service_name, ("4bit-llama-5ab63",), "m-4bit-llama-5ab63-epp"),
+    ),
+    (
+        "a ConfigMap may",
+        *(names.picker_name, ("4bit-llama-5ab63",), "4bit-llama-5ab63-epp"),
+    ),
+    (
+        "67 characters are too many for a Service and for a label",
+        *(names.picker_name, (LONG,), "a-model-replica-with-a-very-long-name-that-is-close-to-57-def85"),
+    ),
+    (
+        "68 characters are too many for a pool that a Service may be named after",
+        *(names.pool_name, (LONG,), "a-model-replica-with-a-very-long-name-that-is-close-to-57-22b3f"),
+    ),
+    (
+        "a dot in a Service: mended, and a digest tells it from a namesake",
+        *(names.picker_service_name, ("llama-3.1",), "llama-3-1-epp-9941c"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("reason", "name", "of", "expected"), CASES)
+def test_a_name(reason: str, name: Any, of: tuple[Any, ...], expected: str) -> None:
+    assert name(*of) == expected, reason
+
+
+@pytest.mark.parametrize(("length", "expected"), [(46, 46), (47, 46), (63, 46)])
+def test_a_gang_has_at_most_46_characters(length: int, expected: int) -> None:
+    replica_name = "r" * (length - len("-main-12345"))
+    assert len(names.gang_name(replica_name, "main")) == expected
+
+
+def test_a_gang_that_runs_under_a_longer_name_keeps_it() -> None:
+    name = "a-replica-of-thirty-nine-characters-abc"
+    scene = Scene(replica(gang("main"), name=name))
+    longer = f"{name}-main-" + names.deployment_name(name, "main")[-5:]
+    assert len(longer) == 50
+    before = run(scene)
+    assert manifests(before)["model-serving-main"]["metadata"]["name"] != longer
+    observed = applied(before)
+    for holder in ("spec.forProvider", "status.atProvider"):
+        top, inner = holder.split(".")
+        observed["model-serving-main"][top][inner]["manifest"]["metadata"]["name"] = longer
+    after = run(scene.but(observed=observed))
+    assert manifests(after)["model-serving-main"]["metadata"]["name"] == longer
+    assert after.desired.keys() == before.desired.keys()
+
+
+def test_longer_names_that_never_worked_are_replaced() -> None:
+    assert names.legacy_gang_name("r" * 30, "e" * 30, 1) == ""
+    assert names.legacy_gang_name("4bit", "main", 1) == ""
+
+
+def test_every_name_and_label_of_a_random_replica_is_one_that_kubernetes_takes() -> None:
+    for seed in seeds(quick=300, gate=5_000):
+        for key, manifest in manifests(run(generate.scene(seed))).items():
+            name = manifest["metadata"]["name"]
+            if manifest["kind"] in ("Service", "LeaderWorkerSet", "Namespace"):
+                longest = 46 if manifest["kind"] == "LeaderWorkerSet" else 63
+                allowed = SUBDOMAIN if manifest["kind"] == "Namespace" else DNS_1035
+                assert allowed.fullmatch(name), (seed, key, name)
+                assert len(name) <= longest, (seed, key, name)
+            else:
+                assert SUBDOMAIN.fullmatch(name), (seed, key, name)
+                assert len(name) <= 253, (seed, key, name)
+            for value in labels(manifest):
+                assert LABEL_VALUE.fullmatch(value), (seed, key, value)
+                assert len(value) <= 63, (seed, key, value)
+
+
+def labels(value: Any) -> list[str]:
+    """Return the values of all labels, and of all that select by label, anywhere in a manifest."""
+    if isinstance(value, list):
+        return [each for item in value for each in labels(item)]
+    if not isinstance(value, dict):
+        return []
+    found = [each for key in ("labels", "matchLabels") for each in value.get(key, {}).values()]
+    return found + [each for item in value.values() for each in labels(item)]
+
+
+def test_names_that_a_workload_refers_to_are_those_of_the_objects() -> None:
+    for seed in seeds(quick=100, gate=2_000):
+        composed = manifests(run(generate.scene(seed)))
+        by_kind = {(each["kind"], each["metadata"]["name"]) for each in composed.values()}
+        pool = next(each for each in composed.values() if each["kind"] == "InferencePool")
+        assert ("Service", pool["spec"]["endpointPickerRef"]["name"]) in by_kind
+        for each in composed.values():
+            for claim in claims(each):
+                assert ("ResourceClaimTemplate", claim) in by_kind, seed
+        assert len(by_kind) == len(composed), seed
+
+
+def claims(value: Any) -> list[str]:
+    """Return the claim templates that pods refer to."""
+    if isinstance(value, list):
+        return [each for item in value for each in claims(item)]
+    if not isinstance(value, dict):
+        return []
+    own = [each["resourceClaimTemplateName"] for each in value.get("resourceClaims", ())]
+    return own + [each for item in value.values() for each in claims(item)]
+
+
+KEYS = [
+    ("model-serving-main", names.Key("model-serving", "main")),
+    ("resource-claim-main-standalone", names.Key("resource-claim", "main", "standalone")),
+    ("resource-claim-a-leader-worker", names.Key("resource-claim", "a-leader", "worker")),
+    ("resource-claim-main-worker-0a1b2c3d", names.Key("resource-claim", "main", "worker")),
+    ("resource-claim-main", None),
+    ("epp-service", names.Key("epp-service")),
+    ("epp-other", None),
+    ("pods-main", names.Key("pods", "main")),
+    ("secret-a.b", names.Key("secret", "a.b")),
+    ("namespace", names.Key("namespace")),
+    ("model-serving-", None),
+    ("of-another-step", None),
+]
+
+
+@pytest.mark.parametrize(("key", "expected"), KEYS)
+def test_a_key_reads_back(key: str, expected: names.Key | None) -> None:
+    assert names.read_key(key) == expected
+
+
+def test_every_composed_key_reads_back() -> None:
+    scene = Scene(replica(engine("a"), gang("b-leader")))
+    assert all(names.read_key(key) for key in run(scene).desired)

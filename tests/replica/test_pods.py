@@ -1,0 +1,205 @@
+"""Pods: what their templates have, and what a platform can ask of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.replica.build import (
+    Scene,
+    cluster,
+    config,
+    engine,
+    gang,
+    manifests,
+    member,
+    replica,
+    run,
+)
+
+Plain = dict[str, Any]
+
+
+def templates(scene: Scene) -> dict[str, Plain]:
+    """Return the pod templates by role, of a replica of one engine called main."""
+    spec = manifests(run(scene))["model-serving-main"]["spec"]
+    if "template" in spec:
+        return {"Standalone": spec["template"]}
+    both = spec["leaderWorkerTemplate"]
+    return {"Leader": both["leaderTemplate"], "Worker": both["workerTemplate"]}
+
+
+def container(template: Plain) -> Plain:
+    return dict(template["spec"]["containers"][0])
+
+
+GANG = Scene(replica(gang("main")))
+SINGLE = Scene(replica())
+
+
+def test_only_the_pod_that_serves_has_port_probe_and_label() -> None:
+    made = templates(GANG)
+    assert "ports" in container(made["Leader"])
+    assert made["Leader"]["metadata"]["labels"]["modelplane.ai/serving"]
+    assert not {"ports", "readinessProbe"} & container(made["Worker"]).keys()
+    assert "metadata" not in made["Worker"]
+
+
+def test_a_name_that_the_user_sets_too_stands_once() -> None:
+    own = {"name": "MODELPLANE_RANK", "value": "7"}
+    made = templates(Scene(replica(gang("main", env=[own]))))
+    assert container(made["Worker"])["env"] == [
+        {"name": "MODELPLANE_LEADER_ADDRESS", "value": "$(LWS_LEADER_ADDRESS)"},
+        own,
+    ]
+
+
+CACHED = [
+    ("no model named", member(args=["--max-model-len=8"]), ["--max-model-len=8", "--model=/mnt/models"]),
+    ("nothing given", member(args=[]), ["--model=/mnt/models"]),
+    ("a command decides for itself", member(args=[], command=["vllm"]), []),
+    ("a model named", member(args=["--model=x"]), ["--model=x"]),
+    ("a model named apart", member(args=["--model", "x"]), ["--model", "x"]),
+    (
+        "another flag that begins alike",
+        member(args=["--model-path=x"]),
+        ["--model-path=x", "--model=/mnt/models"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("reason", "made", "expected"), CACHED)
+def test_an_engine_without_a_model_gets_the_cached_one(reason: str, made: Plain, expected: list[str]) -> None:
+    template = templates(Scene(replica(engine("main", made), cache="weights")))["Standalone"]
+    assert container(template)["args"] == expected, reason
+
+
+def test_followers_never_get_the_cached_model() -> None:
+    made = templates(Scene(replica(gang("main", args=[]), cache="weights")))
+    assert container(made["Leader"])["args"] == ["--model=/mnt/models"]
+    assert "args" not in container(made["Worker"])
+
+
+PORTS = [
+    ("the default", (), 8001),
+    ("joined", ("--port=9000",), 9000),
+    ("apart", ("--port", "9000"), 9000),
+    ("the last one counts", ("--port=9000", "--port=9001"), 9001),
+    ("no number", ("--port=http",), 8001),
+    ("no port", ("--port=70000",), 8001),
+    ("nothing behind it", ("--port",), 8001),
+]
+
+
+@pytest.mark.parametrize(("reason", "args", "port"), PORTS)
+def test_a_decode_engine_listens_behind_its_sidecar(reason: str, args: tuple[str, ...], port: int) -> None:
+    engines = engine("prefill", phase="Prefill"), engine("main", member(args=args), phase="Decode")
+    template = templates(Scene(replica(*engines, mode="PrefillDecode")))["Standalone"]
+    served, sidecar = template["spec"]["containers"]
+    assert served["ports"] == [{"containerPort": port}], reason
+    assert sidecar["ports"] == [{"containerPort": 8000}]
+    assert f"--vllm-port={port}" in sidecar["args"]
+
+
+def test_a_side_channel_that_the_user_sets_stays() -> None:
+    own = {"name": "VLLM_NIXL_SIDE_CHANNEL_PORT", "value": "6000"}
+    engines = engine("main", member(env=[own]), phase="Prefill"), engine("decode", phase="Decode")
+    made = container(templates(Scene(replica(*engines, mode="PrefillDecode")))["Standalone"])
+    assert [each["name"] for each in made["env"]] == [
+        "VLLM_NIXL_SIDE_CHANNEL_PORT",
+        "VLLM_NIXL_SIDE_CHANNEL_HOST",
+    ]
+
+
+BLOCKS = [
+    ((), 16),
+    (("--block-size=32",), 32),
+    (("--page-size", "1"), 1),
+    (("--page-size=1", "--block-size=64"), 64),
+    (("--block-size=auto",), 16),
+    (("--block-size=0",), 16),
+]
+
+
+@pytest.mark.parametrize(("args", "size"), BLOCKS)
+def test_the_picker_counts_in_blocks_of_the_engine(args: tuple[str, ...], size: int) -> None:
+    made = manifests(run(Scene(replica(engine("main", member(args=args)), engine("b")))))
+    assert f"blockSizeTokens: {size}\n" in made["epp-config"]["data"]["epp-config.yaml"]
+
+
+def test_nodes_of_a_pool_are_found_by_the_labels_that_it_declares() -> None:
+    toleration = {"key": "dedicated", "operator": "Exists"}
+    gke = {
+        "name": "frontier",
+        "nodeSelector": {"cloud.google.com/gke-nodepool": "a3"},
+        "tolerations": [toleration],
+    }
+    for template in templates(GANG.but(cluster=cluster(gke))).values():
+        assert template["spec"]["nodeSelector"] == {"cloud.google.com/gke-nodepool": "a3"}
+        assert template["spec"]["tolerations"][-1] == toleration
+        assert len(template["spec"]["tolerations"]) == 2
+
+
+def test_every_pod_is_stamped_for_the_scheduler_of_its_cluster() -> None:
+    stamps = {
+        "schedulerName": "kai-scheduler",
+        "priorityClassName": "serving",
+        "labels": {"kai.scheduler/queue": "ml", "modelplane.ai/serving": "somebody-else"},
+        "annotations": {"a": "b"},
+    }
+    scene = GANG.but(cluster=cluster(scheduling=stamps))
+    made = manifests(run(scene))
+    pods = [*templates(scene).values(), made["epp"]["spec"]["template"]]
+    for template in pods:
+        assert template["spec"]["schedulerName"] == "kai-scheduler"
+        assert template["spec"]["priorityClassName"] == "serving"
+        assert template["metadata"]["labels"]["kai.scheduler/queue"] == "ml"
+        assert template["metadata"]["annotations"]["a"] == "b"
+        assert template["metadata"]["labels"].get("modelplane.ai/serving") != "somebody-else"
+    assert made["model-serving-main"]["metadata"]["labels"] == {"kai.scheduler/queue": "ml"}
+
+
+def test_pods_of_one_engine_go_to_different_nodes() -> None:
+    scene = SINGLE.but(input=config(podsAcrossNodes="Required"))
+    made = manifests(run(scene))["model-serving-main"]
+    rule = made["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"]
+    (term,) = rule["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert term["topologyKey"] == "kubernetes.io/hostname"
+    assert term["labelSelector"] == {"matchLabels": {"modelplane.ai/workload": made["metadata"]["name"]}}
+
+
+def test_pods_of_one_group_go_to_different_nodes() -> None:
+    for template in templates(GANG.but(input=config(podsAcrossNodes="Preferred"))).values():
+        rule = template["spec"]["affinity"]["podAntiAffinity"]
+        (weighted,) = rule["preferredDuringSchedulingIgnoredDuringExecution"]
+        assert weighted["podAffinityTerm"]["matchLabelKeys"] == ["leaderworkerset.sigs.k8s.io/group-key"]
+
+
+def test_requests_leave_before_a_container_stops() -> None:
+    engines = engine("prefill", phase="Prefill"), engine("main", phase="Decode")
+    scene = Scene(replica(*engines, mode="PrefillDecode"), input=config(drainSeconds=120))
+    spec = templates(scene)["Standalone"]["spec"]
+    assert [each["lifecycle"] for each in spec["containers"]] == [
+        {"preStop": {"sleep": {"seconds": 120}}}
+    ] * 2
+    assert spec["terminationGracePeriodSeconds"] == 150
+
+
+def test_mirrored_secrets_are_found_under_their_own_name() -> None:
+    token = {"name": "T", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "k", "optional": True}}}
+    scene = Scene(
+        replica(engine("main", member(env=[token], secrets=["pull"]))), input=config(secrets="Mirror")
+    )
+    answer = run(scene)
+    made = manifests(answer)
+    spec = made["model-serving-main"]["spec"]["template"]["spec"]
+    hf, pull = (made[f"secret-{name}"]["metadata"]["name"] for name in ("hf", "pull"))
+    assert spec["imagePullSecrets"] == [{"name": pull}]
+    reference = spec["containers"][0]["env"][0]["valueFrom"]["secretKeyRef"]
+    assert reference == {"name": hf, "key": "k", "optional": True}
+    source = {"apiVersion": "v1", "kind": "Secret", "name": "hf", "namespace": "ml-team"}
+    assert answer.desired["secret-hf"]["spec"]["references"] == [
+        {"patchesFrom": {**source, "fieldPath": path}, "toFieldPath": path} for path in ("data", "type")
+    ]
+    assert made["secret-hf"].keys() == {"apiVersion", "kind", "metadata"}

@@ -1,0 +1,129 @@
+"""Workloads and what stands beside them: rollouts, budgets, watches, the namespace."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.replica.build import (
+    Scene,
+    config,
+    engine,
+    gang,
+    manifests,
+    member,
+    replica,
+    run,
+)
+from tests.replica.provider import applied
+
+NO_SURGE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+SURGE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+
+
+@pytest.mark.parametrize(
+    ("reason", "claims", "rollout", "expected"),
+    [
+        ("a surge pod needs devices", None, None, NO_SURGE),
+        ("there are nodes to spare", None, "Surge", SURGE),
+        ("what claims nothing may surge", [], None, None),
+    ],
+)
+def test_an_update_takes_no_device_that_nobody_charged(
+    reason: str, claims: list[object] | None, rollout: str | None, expected: object
+) -> None:
+    scene = Scene(
+        replica(engine("main", member(claims=claims))),  # type: ignore[arg-type]
+        input=config(rollout=rollout) if rollout else None,
+    )
+    spec = manifests(run(scene))["model-serving-main"]["spec"]
+    assert spec.get("strategy") == expected, reason
+
+
+def test_a_start_may_take_as_long_as_the_input_says() -> None:
+    scene = Scene(replica())
+    assert manifests(run(scene))["model-serving-main"]["spec"]["progressDeadlineSeconds"] == 7200
+    slow = scene.but(input=config(progressDeadlineSeconds=20_000))
+    assert manifests(run(slow))["model-serving-main"]["spec"]["progressDeadlineSeconds"] == 20_000
+
+
+@pytest.mark.parametrize(("nodes", "size"), [(None, 2), (1, 2), (3, 4)])
+def test_a_gang_is_a_leader_and_its_workers(nodes: int | None, size: int) -> None:
+    leader, worker = member("Leader"), member("Worker", nodes=nodes)
+    made = manifests(run(Scene(replica(engine("main", leader, worker, copies=3)))))["model-serving-main"]
+    assert made["kind"] == "LeaderWorkerSet"
+    assert made["spec"]["replicas"] == 3
+    assert made["spec"]["leaderWorkerTemplate"]["size"] == size
+
+
+def test_copies_are_edited_in_place() -> None:
+    scene = Scene(replica(engine("main")))
+    before = run(scene)
+    after = run(scene.edited(engines=[engine("main", copies=3)]).but(observed=applied(before)))
+    assert after.desired.keys() == before.desired.keys()
+    assert manifests(after)["model-serving-main"]["spec"]["replicas"] == 3
+
+
+def test_only_engines_of_several_copies_get_a_budget() -> None:
+    scene = Scene(replica(engine("a"), engine("b", copies=2), gang("c", copies=2)), input=config(budget=True))
+    made = manifests(run(scene))
+    budgets = {key: each for key, each in made.items() if each["kind"] == "PodDisruptionBudget"}
+    assert budgets.keys() == {"budget-b", "budget-c"}
+    for key, each in budgets.items():
+        assert each["spec"]["maxUnavailable"] == 1
+        workload = made[f"model-serving-{key[-1]}"]["metadata"]["name"]
+        assert list(each["spec"]["selector"]["matchLabels"].values()) == [workload]
+
+
+def test_workloads_are_watched_on_request() -> None:
+    watched = run(Scene(replica(), input=config(watch=True))).desired
+    assert {key for key, each in watched.items() if each["spec"].get("watch")} == {"model-serving-main"}
+
+
+def test_the_remote_namespace_may_be_the_replicas_own() -> None:
+    answer = run(Scene(replica(), input=config(remoteNamespace="Same")))
+    made = manifests(answer)
+    assert made["namespace"] == {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml-team"}}
+    assert "Delete" not in answer.desired["namespace"]["spec"]["managementPolicies"]
+    others = [each["metadata"]["namespace"] for key, each in made.items() if key != "namespace"]
+    assert set(others) == {"ml-team"}
+    assert "--pool-namespace=ml-team" in made["epp"]["spec"]["template"]["spec"]["containers"][0]["args"]
+
+
+def test_moving_to_another_namespace_keeps_the_old_workload_until_the_new_one_serves() -> None:
+    scene = Scene(replica())
+    before = run(scene)
+    moved = scene.but(input=config(remoteNamespace="Same"))
+    first = run(moved.but(observed=applied(before)))
+    assert before.desired.keys() < first.desired.keys()
+    for key, each in before.desired.items():
+        assert first.desired[key]["spec"] == each["spec"]
+    second = run(moved.but(observed=applied(first)))
+    third = run(moved.but(observed=applied(second)))
+    assert {each["metadata"].get("namespace") for each in manifests(third).values()} == {"ml-team", None}
+    assert third.settled
+
+
+@pytest.mark.parametrize(
+    ("reason", "spec"),
+    [
+        ("two Leaders", {"engines": [engine("main", member("Leader"), member("Leader"))]}),
+        ("a Worker alone", {"engines": [engine("main", member("Worker"))]}),
+        (
+            "no template",
+            {"engines": [{"name": "main", "members": [{"role": "Standalone", "nodePoolName": "p"}]}]},
+        ),
+        ("no pool", {"engines": [{"name": "main", "members": [{"template": member()["template"]}]}]}),
+        ("one name twice", {"engines": [engine("main"), engine("main")]}),
+        ("no engine", {"engines": []}),
+        ("half a copy", {"engines": [{**engine("main"), "copies": 1.5}]}),
+        ("a mode nobody knows", {"serving": {"mode": "Sideways"}}),
+    ],
+)
+def test_a_replica_that_cannot_be_read_is_named_and_composes_nothing(
+    reason: str, spec: dict[str, object]
+) -> None:
+    answer = run(Scene(replica()).edited(**spec))
+    assert answer.conditions["ModelAccepted"][:2] == (False, "Malformed"), reason
+    assert "spec" in answer.conditions["ModelAccepted"][2]
+    assert not answer.desired
+    assert answer.unready
