@@ -95,8 +95,8 @@ e2e: $(STAMP) ## examples and packages through the real crossplane CLI (CROSSPLA
 	$(PYTEST) -m e2e -rs
 
 .PHONY: live
-live: $(STAMP) ## the day of a user in a real control plane (CONTROLPLANE=/path/to/its scripts)
-	@$(BIN)/python -m tests.live
+live: $(STAMP) ## the day of a user in a real control plane (CONTROLPLANE=/path/to/its/scripts; LIVE=--write for the docs)
+	@$(BIN)/python -m tests.live $(LIVE)
 
 .PHONY: wheel
 wheel: $(STAMP) ## the wheel, into dist/

@@ -1,4 +1,4 @@
-"""The living suite: `python -m tests.live [PYTEST ARGUMENT...]`, or `make live`.
+"""The living suite: `python -m tests.live [--write] [PYTEST ARGUMENT...]`, or `make live`.
 
 As root it runs in a network namespace of its own, so that nothing else on the machine can hold its ports.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import re
 import socket
 import struct
 import sys
@@ -16,6 +17,8 @@ import pytest
 from example.caller import ROOT
 from tests.live import day, plane
 
+PAGE = ROOT / "docs" / "operations.md"
+BLOCK = re.compile(r"(```console\nmake live\n```\n\n```text\n).*?(```)", re.DOTALL)
 CLONE_NEWNET = 0x40000000
 SIOCGIFFLAGS, SIOCSIFFLAGS = 0x8913, 0x8914
 IFF_UP = 1
@@ -32,18 +35,33 @@ def isolate() -> bool:
     return True
 
 
+def document(table: str) -> None:
+    """Write the table into docs/operations.md, below the command that prints it."""
+    text = PAGE.read_text()
+    again, count = BLOCK.subn(lambda found: f"{found[1]}{table}{found[2]}", text)
+    assert count == 1, f"one block of `make live` in {PAGE}"
+    PAGE.write_text(again)
+
+
 def main() -> int:
-    """Run the suite and print its table; return pytest's exit code. Nothing to run on is no failure."""
+    """Run the suite and print its table; return pytest's exit code. Nothing to run on is no failure.
+
+    With `--write` the table goes into the documentation, too.
+    """
     reason = plane.missing()
     if reason:
         sys.stdout.write(f"make live is skipped: {reason}\n")
         return 0
     isolate()
     day.RESULTS.unlink(missing_ok=True)
-    words = ["-m", "live", "-p", "no:cacheprovider", "-x", *sys.argv[1:]]
+    given = [word for word in sys.argv[1:] if word != "--write"]
+    words = ["-m", "live", "-p", "no:cacheprovider", "-x", *given]
     code = int(pytest.main([*words, str(ROOT / "tests" / "live")]))
     if day.RESULTS.exists():
-        sys.stdout.write(f"\n{day.table(day.read())}")
+        table = day.table(day.read())
+        sys.stdout.write(f"\n{table}")
+        if code == 0 and "--write" in sys.argv:
+            document(table)
     return code
 
 

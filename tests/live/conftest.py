@@ -30,7 +30,7 @@ def bare_plane() -> Iterator[plane.ControlPlane]:
         pytest.skip(reason)
     started = plane.ControlPlane.here(os.environ.get("CORE_FLAGS", "--enable-operations"))
     try:
-        started.up()
+        started.up(rbac=True)
         yield started
     finally:
         if not os.environ.get("KEEP"):
@@ -47,4 +47,5 @@ def living(
         install.install(bare_plane)
     with day.step("start the function", "Function and Configuration Healthy"):
         install.start(bare_plane)
+    bare_plane.script("down.sh", "rbac")  # It has granted what the packages need, and listens everywhere.
     return bare_plane

@@ -7,6 +7,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from example import caller
+from tests.live import install
 from tests.live.plane import Plain, condition, name_of, until
 
 if TYPE_CHECKING:
@@ -16,6 +17,19 @@ GROUP = "example.com/group"
 SINCE = "2026-01-01T00:00:00Z"
 GIVEN = ("uid", "creationTimestamp", "ownerReferences", "resourceVersion", "generation")
 """What the API server gives an object: in a file it would be wrong."""
+
+
+def publish_example(plane: ControlPlane) -> None:
+    """Publish the example fleet with the commands of docs/install.md, as far as this kubectl knows them."""
+    plane.shell("\n".join(install.commands("install.md", "create namespace ml-search")))
+    applied, published = install.commands("install.md", "-f example/fleet")
+    plane.shell(applied)
+    if "--subresource" in plane.kubectl("apply", "--help"):
+        plane.shell(published)
+        return
+    for plain in caller.objects(caller.FLEET):
+        if "status" in plain:
+            plane.publish(plain)
 
 
 def example_fleet() -> list[Plain]:

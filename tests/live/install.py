@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from click.testing import CliRunner
 
+from example.caller import ROOT
 from package import build, push
 from tests.e2e.standin import runtime
 from tests.live.plane import Plain, is_true, until
@@ -66,6 +68,12 @@ def configuration() -> Plain:
         "metadata": name,
         "spec": {"package": package},
     }
+
+
+def commands(page: str, word: str) -> list[str]:
+    """The lines of the console blocks of a page that have a word in them: what a reader is told to run."""
+    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
+    return [line.strip() for block in blocks for line in block.splitlines() if word in line]
 
 
 def start(plane: ControlPlane, *flags: str) -> None:

@@ -96,10 +96,10 @@ class ControlPlane:
         """The crossplane CLI."""
         return self.state / "bin" / "crossplane"
 
-    def up(self) -> None:
-        """Start it, from nothing."""
+    def up(self, *, rbac: bool = False) -> None:
+        """Start it, from nothing; with the RBAC manager, or with Crossplane as an administrator."""
         self.script("down.sh", "--clean")
-        self.script("up.sh", CORE_FLAGS=self.flags)
+        self.script("up.sh", CORE_FLAGS=self.flags, **({"RBAC": "1"} if rbac else {}))
 
     def down(self) -> None:
         """End what was started, and forget its state. Unpacked programs and logs stay."""
@@ -115,6 +115,11 @@ class ControlPlane:
     def kubectl(self, *words: str, stdin: str | None = None) -> str:
         """Run kubectl as a user would and return what it prints. Raises Refused."""
         return run(["kubectl", "--kubeconfig", str(self.state / "admin.kubeconfig"), *words], stdin=stdin)
+
+    def shell(self, line: str) -> str:
+        """Run a line of the documentation in the repository. Raises Refused."""
+        environment = {**os.environ, "KUBECONFIG": str(self.state / "admin.kubeconfig")}
+        return run(["bash", "-ec", line], environment=environment)
 
     def apply(self, *objects: Plain) -> None:
         """`kubectl apply` some objects. Raises Refused."""
@@ -175,7 +180,14 @@ class ControlPlane:
 def run(words: list[str], stdin: str | None = None, environment: Mapping[str, str] | None = None) -> str:
     """Run a program and return what it prints. Raises Refused with its complaint."""
     ended = subprocess.run(
-        words, input=stdin, env=environment, capture_output=True, text=True, check=False, timeout=300
+        words,
+        input=stdin,
+        env=environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
     if ended.returncode:
         raise Refused(f"{' '.join(words)}\n{ended.stderr.strip()}\n{ended.stdout.strip()}")
@@ -207,16 +219,20 @@ def is_true(plain: Plain | None, kind: str) -> bool:
     return condition(plain, kind).get("status") == "True"
 
 
-def until_all(looks: Mapping[str, Callable[[], object]], seconds: float = PATIENCE) -> dict[str, float]:
-    """Look until all is seen; return the seconds each took. Fails after `seconds`, naming what is not."""
-    started = time.monotonic()
+def until_all(
+    looks: Mapping[str, Callable[[], object]], since: float, seconds: float = PATIENCE
+) -> dict[str, float]:
+    """Look until all is seen; return the seconds each took, counted from `since` on the monotonic clock.
+
+    Fails after `seconds`, naming what is not seen.
+    """
     seen: dict[str, float] = {}
     while len(seen) < len(looks):
         for what, look in looks.items():
             if what not in seen and look():
-                seen[what] = time.monotonic() - started
+                seen[what] = time.monotonic() - since
         missing = sorted(looks.keys() - seen.keys())
-        assert time.monotonic() - started < seconds or not missing, (
+        assert time.monotonic() - since < seconds or not missing, (
             f"not seen within {seconds:.0f} s: {missing}"
         )
         time.sleep(PAUSE)

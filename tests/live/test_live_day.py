@@ -56,7 +56,7 @@ def serving(plane: ControlPlane, name: str, replicas: int = 2) -> Plain:
 
 def test_a_fleet_is_published(living: ControlPlane, day: Day) -> None:
     with day.step("publish the example fleet", "8 clusters with their status"):
-        fleet.create_fleet(living, fleet.example_fleet())
+        fleet.publish_example(living)
     found = living.list("InferenceCluster")
     assert len(found) == 8
     assert all(each["status"]["gpuPools"] for each in found)
@@ -89,7 +89,7 @@ def test_replicas_are_placed(living: ControlPlane, day: Day) -> None:
         living.apply(MODEL)
         found = fleet.until_placed(living, MODEL, 3)
         fleet.until_reason(living, MODEL, "ReplicasCreated")
-    assert fleet.clusters_of(found) == ["eks-us-east-1", "eks-us-east-1", "gke-europe-west4"]
+    assert fleet.clusters_of(found) == ["eks-us-east-1", "gke-europe-west4", "gke-europe-west4"]
 
 
 def test_traffic_reaches_ready_replicas(living: ControlPlane, day: Day) -> None:
@@ -145,6 +145,16 @@ def test_a_typo_keeps_what_runs_and_is_named(
         living.apply(edited(model))
         fleet.until_reason(living, model, "ReplicasCreated")
     assert uids(fleet.replicas(living, model)) == before
+
+
+def test_a_deployment_is_deleted(living: ControlPlane, day: Day) -> None:
+    model = serving(living, "deleted")
+    with day.step("delete a deployment", "its replicas and endpoints are collected"):
+        living.kubectl("delete", "modeldeployment", name_of(model), "-n", NAMESPACE, "--wait=false")
+        until(
+            lambda: not fleet.replicas(living, model, leaving=True) and not fleet.endpoints(living, model),
+            "nothing left of the deployment",
+        )
 
 
 def test_the_namespace_is_deleted(living: ControlPlane, day: Day) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
-from example.caller import HERE
 from tests.live import fleet, install
 from tests.live.plane import is_true, name_of, until, until_all
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 
 NAMESPACE = "fleet"
+WATCHES = ("fleet-scheduler-clusters", "fleet-scheduler-replicas")
 MAINTENANCE = {"key": "maintenance", "effect": "NoExecute"}
 SETTLED = 90.0
 """Seconds until a deployment with the long ttl, 60 s and a tenth, has been asked again on a busy machine."""
@@ -58,52 +59,60 @@ class Scene:
         plane.apply(self.deployment("waits", "room"))
         fleet.until_reason(plane, self.deployment("waits"), "InsufficientCapacity")
 
-    def change(self, plane: ControlPlane) -> dict[str, float]:
-        """Taint one cluster, delete another, free a node; return the seconds until each was acted on."""
+    def change(self, plane: ControlPlane, command: str = "") -> dict[str, float]:
+        """Taint one cluster, delete another, free a node, and run a command once the node is free.
+
+        Return the seconds until each change was acted on, counted from the command if there is one.
+        """
         taint, gone, waits = (self.deployment(name) for name in ("taint", "gone", "waits"))
         looks = {
             "a NoExecute taint": lambda: on(plane, taint) == [f"taint-{self.suffix}-2"],
             "a cluster deleted": lambda: on(plane, gone) == [f"gone-{self.suffix}-2"],
             "a node freed": lambda: on(plane, waits) == [f"room-{self.suffix}"],
         }
+        since = time.monotonic()
         fleet.taint(plane, f"taint-{self.suffix}-1", MAINTENANCE)
         plane.kubectl("delete", "inferencecluster", f"gone-{self.suffix}-1", "--wait=false")
         holder = name_of(self.deployment("holds"))
         plane.kubectl("delete", "modeldeployment", holder, "-n", NAMESPACE, "--wait=false")
-        return until_all(looks, SETTLED)
+        if command:
+            holds = self.deployment("holds")
+            until(lambda: not fleet.replicas(plane, holds, leaving=True), "the node is free")
+            since = time.monotonic()
+            plane.shell(command)
+        return until_all(looks, since, SETTLED)
 
 
 def on(plane: ControlPlane, deployment: Plain) -> list[str]:
     return fleet.clusters_of(fleet.replicas(plane, deployment))
 
 
-def operations(name: str) -> Plain:
-    """A WatchOperation of the examples, for the function under the name it is installed by."""
-    plain: Plain = yaml.safe_load((HERE / "operate" / name).read_text())
-    (step,) = plain["spec"]["operationTemplate"]["spec"]["pipeline"]
-    step["functionRef"]["name"] = install.FUNCTION
-    return plain
-
-
 def test_a_change_of_the_fleet_is_acted_on(living: ControlPlane, day: Day) -> None:
     scene = Scene("ttl")
     scene.set_up(living)
     for what, seconds in scene.change(living).items():
-        day.record(what, "the replica has another place, by the ttl", seconds)
+        day.record(what, "the replica has a place, by the ttl", seconds)
+
+
+def test_a_change_of_the_fleet_is_acted_on_by_hand(living: ControlPlane, day: Day) -> None:
+    scene = Scene("hand")
+    scene.set_up(living)
+    collect = "kubectl get inferenceclusters,modelreplicas,modeldeployments -A -o json"
+    command = f"{collect} | {sys.prefix}/bin/fleet-scheduler reconcile - --cluster taint-hand-1 | sh"
+    for what, seconds in scene.change(living, command).items():
+        day.record(what, "the same, after fleet-scheduler reconcile | sh", seconds)
 
 
 def test_a_change_of_the_fleet_is_acted_on_with_watch_operations(living: ControlPlane, day: Day) -> None:
-    watches = [operations("watch-clusters.yaml"), operations("watch-replicas.yaml")]
     scene = Scene("watch")
-    living.apply(*watches)
-    for each in watches:
-        name = name_of(each)
+    living.shell("\n".join(install.commands("operations.md", "example/operate/watch-")))
+    for name in WATCHES:
         until(lambda name=name: is_true(living.get("WatchOperation", name), "Watching"), f"{name} watching")
     scene.set_up(living)
     for what, seconds in scene.change(living).items():
         day.record(what, "the same, with WatchOperations", seconds)
     assert not [each for each in living.list("Operation") if failed(each)]
-    living.kubectl("delete", "watchoperation", *map(name_of, watches))
+    living.kubectl("delete", "watchoperation", *WATCHES)
 
 
 def failed(operation: Plain) -> bool:

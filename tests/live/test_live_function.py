@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.live.day import Day
-    from tests.live.plane import ControlPlane
+    from tests.live.plane import ControlPlane, Plain
 
 pytestmark = pytest.mark.live
 
@@ -54,6 +54,7 @@ def synced(plane: ControlPlane) -> str:
 
 
 SECOND = "127.0.0.2"
+SYSTEM = "crossplane-system"
 
 
 @contextmanager
@@ -86,6 +87,29 @@ def test_one_of_two_copies_stops(living: ControlPlane, day: Day) -> None:
             fleet.until_placed(living, NEXT, 1)
         until(lambda: is_true(fleet.current(living, NEXT), "Synced"), "Synced=True")
         install.start(living)
+
+
+def test_the_runtime_config_is_taken(living: ControlPlane) -> None:
+    living.kubectl("apply", "-f", "example/operate/runtime.yaml")
+    patch = '{"spec":{"runtimeConfigRef":{"name":"function-fleet-scheduler"}}}'
+    living.kubectl("patch", "function.pkg.crossplane.io", install.FUNCTION, "--type=merge", "-p", patch)
+    until(lambda: [each["spec"]["replicas"] for each in deployments(living)] == [2], "two copies are wanted")
+    (deployment,) = deployments(living)
+    pod = deployment["spec"]["template"]
+    (container,) = pod["spec"]["containers"]
+    assert container["args"] == ["--metrics-address", "0.0.0.0:8080"]
+    assert container["readinessProbe"]["httpGet"]["port"] in {port["name"] for port in container["ports"]}
+    (spread,) = pod["spec"]["topologySpreadConstraints"]
+    labels = pod["metadata"]["labels"]
+    assert spread["labelSelector"]["matchLabels"].items() <= labels.items()
+    budget = living.request("GET", f"/apis/policy/v1/namespaces/{SYSTEM}/poddisruptionbudgets")
+    (only,) = (budget or {})["items"]
+    assert only["spec"]["selector"]["matchLabels"].items() <= labels.items()
+
+
+def deployments(plane: ControlPlane) -> list[Plain]:
+    found = plane.request("GET", f"/apis/apps/v1/namespaces/{SYSTEM}/deployments")
+    return [each for each in (found or {})["items"] if install.FUNCTION in each["metadata"]["name"]]
 
 
 def test_the_namespace_is_deleted(living: ControlPlane) -> None:

@@ -11,6 +11,7 @@ from example.caller import ROOT
 from function.boundary.parse_cache import Memory
 from function.main import main
 from function.metrics import Metrics
+from function.server.serve import NOTICE
 
 TEXT = (ROOT / "docs" / "operations.md").read_text()
 ELSEWHERE = {"--version", "--help"}
@@ -63,3 +64,15 @@ def test_the_runtime_config_uses_flags_that_exist() -> None:
 
 def blocks() -> list[dict]:
     return [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)]
+
+
+def test_the_runtime_config_is_the_example() -> None:
+    """The pod's labels are what the spread and the disruption budget select by."""
+    config, budget = yaml.safe_load_all((ROOT / "example" / "operate" / "runtime.yaml").read_text())
+    (shown,) = [each for each in blocks() if each.get("kind") == "DeploymentRuntimeConfig"]
+    assert shown == config
+    template = config["spec"]["deploymentTemplate"]["spec"]["template"]
+    labels = template["metadata"]["labels"]
+    assert budget["spec"]["selector"]["matchLabels"] == labels
+    assert template["spec"]["topologySpreadConstraints"][0]["labelSelector"]["matchLabels"] == labels
+    assert template["spec"]["terminationGracePeriodSeconds"] > flags()["--grace"].default + NOTICE
