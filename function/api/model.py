@@ -15,7 +15,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from function.api.fault import Fault, Malformed, faults_of, shown
+from function.api.fault import Fault, Malformed, faults_of
 
 Effect = Literal["NoSchedule", "NoExecute"]
 Claim = Literal["DRA", "Synthetic"]
@@ -99,8 +99,3 @@ def condition(conditions: tuple[ConditionStatus, ...], kind: str) -> bool | None
     if "False" in told:
         return False
     return True if told == {"True"} else None
-
-
-def reject(message: str, value: object) -> ValueError:
-    """Build a ValueError that names the value found."""
-    return ValueError(f"{message}, found {shown(value)}")

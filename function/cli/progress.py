@@ -27,8 +27,8 @@ def track(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T
     progress = Progress(*columns, console=console, transient=True)
     task, started = progress.add_task(escape(what), total=total), time.monotonic()
     try:
-        for each in items:
-            yield each
+        for item in items:
+            yield item
             progress.advance(task)
             if not progress.live.is_started and time.monotonic() - started > PATIENCE:
                 progress.start()

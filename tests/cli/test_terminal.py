@@ -46,6 +46,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("map",),
     ("map", "-o", "svg"),
     ("snapshot",),
+    ("reconcile", "--all"),
 )
 
 

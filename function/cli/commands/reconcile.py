@@ -56,15 +56,15 @@ def reconcile(
         return
     state = read_state(_request(load(files)), NoReuse())
     chosen = _all(state) if everyone else _named(state, names) if names else _concerned(state, clusters)
-    click.echo("".join(f"{kubectl} {_annotate(each)}\n" for each in chosen), nl=False)
+    click.echo("".join(f"{kubectl} {_annotate(deployment)}\n" for deployment in chosen), nl=False)
 
 
 def _collecting(
     kubectl: str, context: str, clusters: Iterable[str], names: Iterable[str], *, everyone: bool
 ) -> str:
     """The command line that collects what is read, and pipes it into this command with the same options."""
-    options = [f"--cluster {quote(each)}" for each in clusters]
-    options += [f"--deployment {quote(each)}" for each in names]
+    options = [f"--cluster {quote(name)}" for name in clusters]
+    options += [f"--deployment {quote(name)}" for name in names]
     options += ["--all"] if everyone else []
     options += [f"--context {quote(context)}"] if context else []
     words = " ".join(("fleet-scheduler reconcile -", *options))
@@ -74,18 +74,19 @@ def _collecting(
 def _request(manifests: Manifests) -> Request:
     """What an Operation is sent after a deletion: the fleet, and no object that changed."""
     required = {
-        name: tuple(PlainDocument(each.content) for each in manifests[kind]) for name, kind in FLEET.items()
+        name: tuple(PlainDocument(manifest.content) for manifest in manifests[kind])
+        for name, kind in FLEET.items()
     }
     return Request(PlainDocument({}), required={**required, WATCHED: ()})
 
 
 def _all(state: State) -> list[Deployment]:
-    return [each for each in state.deployments if not each.deleting]
+    return [deployment for deployment in state.deployments if not deployment.deleting]
 
 
 def _named(state: State, names: Iterable[str]) -> list[Deployment]:
     """The deployments of some names. Raises BadInput."""
-    known = {f"{each.namespace}/{each.name}": each for each in state.deployments}
+    known = {f"{deployment.namespace}/{deployment.name}": deployment for deployment in state.deployments}
     for name in names:
         if name not in known:
             raise BadInput(f'no ModelDeployment "{name}" in the files; {closest(name, known)}')
@@ -94,13 +95,13 @@ def _named(state: State, names: Iterable[str]) -> list[Deployment]:
 
 def _concerned(state: State, clusters: Iterable[str]) -> list[Deployment]:
     """The deployments that a change of some clusters concerns; without any, of none. Raises BadInput."""
-    known = state.clusters.keys() | {name for each in state.deployments for name in each.clusters}
+    known = state.clusters.keys() | {name for deployment in state.deployments for name in deployment.clusters}
     for name in clusters:
         if name not in known:
             raise BadInput(f'no InferenceCluster "{name}" in the files; {closest(name, known)}')
     changes = [replace(state, changed=name) for name in clusters] or [state]
-    concerned = {each for change in changes for each in change.concerned()}
-    return [each for each in state.deployments if each in concerned]
+    concerned = {deployment for change in changes for deployment in change.concerned()}
+    return [deployment for deployment in state.deployments if deployment in concerned]
 
 
 def _annotate(deployment: Deployment) -> str:
@@ -110,5 +111,8 @@ def _annotate(deployment: Deployment) -> str:
         raise BadInput(
             f"ModelDeployment {name} has no resourceVersion: it does not come from a control plane"
         )
-    name, namespace, token = map(quote, (deployment.name, deployment.namespace, deployment.version))
+    words = (deployment.name, deployment.namespace, deployment.version)
+    if not all(word.isprintable() for word in words):  # No API server takes such a name, nor should a shell.
+        raise BadInput(f"ModelDeployment {deployment.namespace}/{deployment.name}: not a name")
+    name, namespace, token = map(quote, words)
     return f"annotate modeldeployments.modelplane.ai {name} -n {namespace} {ANNOTATION}={token} --overwrite"

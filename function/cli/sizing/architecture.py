@@ -94,13 +94,13 @@ class Architecture:
         """Weights of one layer's attention."""
         if self.latent is None:
             return self.hidden * self.head * (2 * self.heads + 2 * self.kv_heads)
-        found, key = self.latent, self.latent.content + self.latent.position
+        latent, key = self.latent, self.latent.content + self.latent.position
         direct = self.hidden * self.heads * key
-        compressed = self.hidden * found.query_rank + found.query_rank * self.heads * key
-        queries = compressed if found.query_rank else direct
-        down = self.hidden * (found.rank + found.position)
-        up = found.rank * self.heads * (found.content + found.value)
-        return queries + down + up + self.heads * found.value * self.hidden
+        compressed = self.hidden * latent.query_rank + latent.query_rank * self.heads * key
+        queries = compressed if latent.query_rank else direct
+        down = self.hidden * (latent.rank + latent.position)
+        up = latent.rank * self.heads * (latent.content + latent.value)
+        return queries + down + up + self.heads * latent.value * self.hidden
 
     def mlp(self, layer: int) -> int:
         """Weights of one layer's MLP, all experts counted."""
@@ -193,8 +193,8 @@ def _dtype(read: _Reader) -> str:
     if isinstance(method, str):
         bits = read.map("quantization_config").get("bits")
         return "fp8" if method == "fp8" else "int8" if bits == 8 else "int4"  # noqa: PLR2004
-    told = read.text("torch_dtype") or read.text("dtype") or "bfloat16"
-    return {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}.get(told, "bf16")
+    name = read.text("torch_dtype") or read.text("dtype") or "bfloat16"
+    return {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}.get(name, "bf16")
 
 
 def read_config(plain: object, file: str) -> Architecture:

@@ -60,11 +60,11 @@ def selector(need: Need, driver: str) -> dict[str, Any]:
 
 
 def _engine(need: Need, driver: str) -> dict[str, Any]:
-    asked = {"nodeSelector": selector(need, driver)}
+    request = {"nodeSelector": selector(need, driver)}
     if need.split.pipeline == 1:
-        return {"name": "main", "members": [{"role": "Standalone", **asked}]}
-    worker = {"role": "Worker", "worker": {"nodes": need.split.pipeline - 1}, **asked}
-    return {"name": "main", "members": [{"role": "Leader", **asked}, worker]}
+        return {"name": "main", "members": [{"role": "Standalone", **request}]}
+    worker = {"role": "Worker", "worker": {"nodes": need.split.pipeline - 1}, **request}
+    return {"name": "main", "members": [{"role": "Leader", **request}, worker]}
 
 
 def _deployment(need: Need, driver: str) -> Manifest:

@@ -41,11 +41,6 @@ class Split:
     tensor: int
     pipeline: int
 
-    @property
-    def gpus(self) -> int:
-        """GPUs altogether."""
-        return self.tensor * self.pipeline
-
 
 @dataclass(frozen=True, slots=True)
 class Need:
@@ -80,23 +75,23 @@ def cache_per_token(model: Architecture, dtype: str) -> float:
 def _stages(model: Architecture, pipeline: int) -> list[range]:
     """Layers of every stage, in order; the first stages have one more where they do not divide."""
     base, more = divmod(model.layers, pipeline)
-    found, start = [], 0
+    stages, start = [], 0
     for stage in range(pipeline):
         end = start + base + (stage < more)
-        found.append(range(start, end))
+        stages.append(range(start, end))
         start = end
-    return found
+    return stages
 
 
 def _weights(model: Architecture, dtype: str, split: Split) -> float:
     """Bytes of weights on a GPU of the heaviest stage."""
     stages = _stages(model, split.pipeline)
     embedding = model.embedding * max(BYTES[dtype], EMBEDDING_BYTES)
-    found = []
+    weights = []
     for number, layers in enumerate(stages):
         ends = (number == 0) + (number == len(stages) - 1 and (not model.tied or len(stages) > 1))
-        found.append(sum(map(model.layer, layers)) * BYTES[dtype] + ends * embedding)
-    return max(found) / split.tensor
+        weights.append(sum(map(model.layer, layers)) * BYTES[dtype] + ends * embedding)
+    return max(weights) / split.tensor
 
 
 def _cache(model: Architecture, load: Load, split: Split) -> float:
@@ -127,4 +122,4 @@ def need(model: Architecture, load: Load, split: Split) -> Need:
 
 def needs(model: Architecture, load: Load) -> list[Need]:
     """Estimate every usual split that is possible."""
-    return [need(model, load, each) for each in usual_splits() if possible(model, each)]
+    return [need(model, load, split) for split in usual_splits() if possible(model, split)]

@@ -29,16 +29,12 @@ if TYPE_CHECKING:
 class StandingFilter(Protocol):
     """Says the same about a cluster for the whole pass."""
 
-    description: str
-
     def reject(self, cluster: InferenceCluster) -> Rejection | None:
         """Say why the cluster takes no new replica, or None."""
 
 
 class CountingFilter(Protocol):
     """Depends on where the replicas are, so it is asked again for every placement."""
-
-    description: str
 
     def reject(self, cluster: InferenceCluster, tally: Tally) -> Rejection | None:
         """Say why the cluster takes no other replica now, or None."""

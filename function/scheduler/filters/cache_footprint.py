@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 class CacheFootprint:
     """Rejects clusters outside the footprint of the referenced cache."""
 
-    description = "within the ModelCache's footprint"
-
     def __init__(self, cache: ModelCache) -> None:
         """Take the cache."""
         self._name, self._labels = cache.metadata.name, sorted(cache.footprint.items())

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 class ClusterSelectorFilter:
     """Rejects clusters that the deployment's clusterSelector does not match."""
 
-    description = "matches the clusterSelector"
-
     def __init__(self, selector: ClusterSelector, selectors: Selectors) -> None:
         """Take the selector and its compiled CEL."""
         self._selector, self._selectors = selector, selectors

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 class Deleting:
     """Rejects clusters with a deletionTimestamp."""
 
-    description = "not being deleted"
-
     @classmethod
     def of(cls, _inputs: SchedulingInput) -> Deleting:
         """It always applies."""

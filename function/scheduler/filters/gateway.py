@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 class GatewayAddress:
     """Rejects clusters without a gateway address."""
 
-    description = "has a gateway address"
-
     @classmethod
     def of(cls, _inputs: SchedulingInput) -> GatewayAddress:
         """It always applies."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 class MaxReplicasPerCluster:
     """Rejects clusters that have as many replicas of the deployment as allowed."""
 
-    description = "below maxReplicasPerCluster"
-
     def __init__(self, limit: int) -> None:
         """Take the limit."""
         self._limit = limit

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 class PoolsPublished:
     """Rejects clusters whose status.gpuPools is missing or empty."""
 
-    description = "publishes node pools"
-
     @classmethod
     def of(cls, _inputs: SchedulingInput) -> PoolsPublished:
         """It always applies."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 class Readiness:
     """Rejects clusters that are not Ready."""
 
-    description = "Ready"
-
     @classmethod
     def of(cls, _inputs: SchedulingInput) -> Readiness:
         """It always applies."""

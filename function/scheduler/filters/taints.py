@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 class Taints:
     """Rejects clusters with a taint the deployment does not tolerate."""
 
-    description = "no untolerated taint"
-
     def __init__(self, tolerations: tuple[Toleration, ...]) -> None:
         """Take the deployment's tolerations."""
         self._tolerations = tolerations

@@ -62,8 +62,6 @@ def domains(inputs: SchedulingInput, mode: str) -> tuple[Domains, ...]:
 class TopologySpreadFilter:
     """Rejects clusters where one more replica would exceed maxSkew."""
 
-    description = "within topologySpread"
-
     def __init__(self, constraints: tuple[Domains, ...]) -> None:
         """Take the binding constraints."""
         self._constraints = constraints

@@ -35,9 +35,9 @@ def _shown(value: object) -> object:
     return printable(value) if type(value) is str else value
 
 
-def _as_script(told: object) -> str:
+def _as_script(data: object) -> str:
     """JSON that can stand in a script element: nothing in it can end the element or start a comment."""
-    text = json.dumps(told, ensure_ascii=True, separators=(",", ":"))
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
