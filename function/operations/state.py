@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from function.boundary import Document, Request, Reuse, Shape
 
 ANNOTATION = "crossplane.io/reconcile-requested-at"
-"""A new value makes Crossplane reconcile a composite now; `status.lastHandledReconcileAt` then has it."""
+"""A new value makes Crossplane reconcile a composite now."""
 WATCHED = "ops.crossplane.io/watched-resource"
 """The requirement under which Crossplane delivers the object that changed; empty when it was deleted."""
 FLEET: Mapping[str, str] = {

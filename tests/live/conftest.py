@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,6 +12,20 @@ from tests.live.day import Day
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+LINES, WIDTH = 12, 400
+"""How much of the end of each log is shown when something failed."""
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Show the end of every log of the control plane when something failed: a CI machine keeps none."""
+    if not any(terminalreporter.stats.get(outcome) for outcome in ("failed", "error")):
+        return
+    for log in sorted((plane.ControlPlane.here().state / "logs").glob("*.log")):
+        terminalreporter.section(f"the end of {log}")
+        for line in log.read_text(errors="replace").splitlines()[-LINES:]:
+            terminalreporter.write_line(line[:WIDTH])
 
 
 @pytest.fixture(scope="session")
