@@ -36,7 +36,7 @@ for every field that is not named."""
 STRIPPED = "(stripped)"
 KEY_ANNOTATION = "crossplane.io/composition-resource-name"
 OUR_LABELS = frozenset({DEPLOYMENT_LABEL, CLUSTER_LABEL, INDEX_LABEL, ALTERNATIVE_LABEL})
-OUR_CONDITIONS = frozenset({"ModelCacheResolved", "ReplicasScheduled", "ReplicasReady"})
+OUR_CONDITIONS = frozenset({"ModelCacheResolved", "ReplicasScheduled", "ReplicasReady", "CapacityRespected"})
 """Conditions of a deployment that are compared with those of the answer, message included."""
 
 
@@ -196,6 +196,12 @@ _PLACEMENT: Mapping[str, Allowed] = {
     "disruption": fields("maxUnavailable"),
 }
 
+_REPORT: Mapping[str, Allowed] = {
+    **fields("summary", "inputDigest", "decisionDigest", "clustersOmitted"),
+    **dict.fromkeys(("replicas", "dropped", "clusters", "hints", "lint"), subtree),
+}
+"""Our own report, as an earlier answer wrote it: the answer may be that it stays."""
+
 MODEL_DEPLOYMENT: Mapping[str, Allowed] = {
     **_TYPE,
     "metadata": _METADATA,
@@ -218,7 +224,7 @@ MODEL_DEPLOYMENT: Mapping[str, Allowed] = {
             },
         },
     },
-    "status": {"conditions": own_conditions},
+    "status": {"conditions": own_conditions, "placement": _REPORT},
 }
 
 MODEL_REPLICA: Mapping[str, Allowed] = {

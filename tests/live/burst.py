@@ -10,6 +10,7 @@ unplaced, or a Ready one was removed.
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import sys
@@ -58,16 +59,6 @@ class Plan:
     start: float
     """Mean seconds until a replica that has nodes becomes Ready; 0: none does."""
 
-    def fleet(self) -> list[Plain]:
-        """Clusters of one pool each, all alike and empty."""
-        made = []
-        for number in range(self.clusters):
-            one = build.cluster(f"c-{number:03}", [build.pool(POOL, NODES)])
-            one["spec"].setdefault("cluster", {"source": "Existing"})
-            one["spec"]["nodePools"] = [{"name": POOL, "className": "h100", "nodeCount": NODES}]
-            made.append(one)
-        return made
-
     def burst(self) -> list[Plain]:
         """The deployments, in the order in which they are created: names say nothing of it."""
         names = [f"model-{number:03}" for number in range(self.deployments)]
@@ -75,6 +66,15 @@ class Plan:
         return [
             fleet.applicable(build.deployment(name, self.replicas, namespace=NAMESPACE)) for name in names
         ]
+
+
+def publish_fleet(living: plane.ControlPlane, clusters: int) -> None:
+    """Create so many clusters of one pool each, all alike and empty, where they are not there yet."""
+    there = {plane.name_of(each) for each in living.list("InferenceCluster")}
+    made = [build.cluster(f"c-{number:03}", [build.pool(POOL, NODES)]) for number in range(clusters)]
+    missing = [each for each in made if plane.name_of(each) not in there]
+    if missing:
+        fleet.create_fleet(living, missing)
 
 
 @dataclass
@@ -338,7 +338,7 @@ def main(
         sys.exit(reason)
     if not running:
         isolate()
-    living = plane.ControlPlane.here()
+    living = plane.ControlPlane.here(os.environ.get("CORE_FLAGS", ""))
     try:
         if not running:
             living.up()
@@ -356,10 +356,7 @@ def main(
 
 def played(living: plane.ControlPlane, plan: Plan, patience: float) -> bool:
     """Play one burst from an empty fleet, print its line, and say whether it ended as it must."""
-    there = {plane.name_of(each) for each in living.list("InferenceCluster")}
-    missing = [each for each in plan.fleet() if plane.name_of(each) not in there]
-    if missing:
-        fleet.create_fleet(living, missing)
+    publish_fleet(living, plan.clusters)
     seen = run(living, plan, patience)
     sys.stdout.write(json.dumps({key: round(value, 1) for key, value in asdict(seen).items()}) + "\n")
     sys.stdout.flush()

@@ -9,15 +9,19 @@ from function.boundary import Condition, Desired, Requirement, Resolution, Respo
 from function.deployment.compose.conditions import SCHEDULED, conditions
 from function.deployment.compose.endpoints import endpoints
 from function.deployment.compose.replicas import Members, kept_replica, placed_replica
-from function.deployment.compose.results import results
+from function.deployment.compose.results import observed_condition, results
 from function.deployment.explain.message import histogram
 from function.deployment.explain.report import report
+from function.deployment.explain.steady import steady
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from function.boundary import Plain
     from function.scheduler.decision import Decision
+
+RESPONSIVE = "Responsive"
+"""Crossplane's own condition: False while its circuit breaker is open for the composite."""
 
 
 def desired(decision: Decision) -> dict[str, Desired]:
@@ -76,12 +80,13 @@ def compose(
     told = conditions(decision, routable, tells_capacity=tells_capacity)
     invalid = bool(inputs.selectors.invalid or inputs.config_fault)
     invalid = invalid or not (inputs.fleet.inputs_delivered and inputs.peers.resolved)
-    ttl, waiting = inputs.config.ttl, waits_for_fleet(decision, told)
+    ttl, waiting = inputs.config.ttl, waits_for_fleet(decision, told) or circuit_open(composite)
     pending = ttl.pending if ttl.waiting is None or not waiting else ttl.waiting
     counts = _counts(decision)  # Of the decision: the report looks at more.
     status: dict[str, Plain] = {"replicas": {"total": decision.total, "ready": len(routable)}}
     if inputs.config.explain == "Status":
-        status["placement"] = report(decision, _summary(told))
+        made, at_rest = report(decision, _summary(told)), not (waiting or decision.dropped or decision.placed)
+        status["placement"] = steady(made, composite, at_rest=at_rest)
     return Response(
         requirements=requirements,
         desired=found,
@@ -94,6 +99,14 @@ def compose(
         counts=counts,
         rejections={reason.name: count for reason, count in histogram(decision.rejections).items()},
     )
+
+
+def circuit_open(composite: Mapping[str, Plain]) -> bool:
+    """Whether Crossplane's circuit breaker lets no events of the composite through (`WatchCircuitOpen`).
+
+    Only the ttl brings an edit to us then, so it is as short as while something is awaited.
+    """
+    return observed_condition(composite, RESPONSIVE)[0] == "False"
 
 
 def waits_for_fleet(decision: Decision, conditions: tuple[Condition, ...]) -> bool:
