@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # What server-side apply may be sent of an object that was read back: no status, and of the metadata only
 # what a user could have written.
 _TOP = ("apiVersion", "kind", "spec")
+_SECRET_DATA = ("data", "stringData")
 _METADATA = ("annotations", "labels", "name", "namespace")
 
 
@@ -70,10 +71,23 @@ def _keep_observed(call: Call, response: Any) -> bool:
     return True
 
 
+def _shown(key: str, value: bytes) -> bytes:
+    """Return a field as it is, and of a manifest that is a Secret all but its data: its provider's."""
+    if key != "spec" or b"Secret" not in value:
+        return value
+    spec = read.value(value)
+    provider = spec.get("forProvider") if isinstance(spec, dict) else None
+    manifest = provider.get("manifest") if isinstance(provider, dict) else None
+    if provider is None or not isinstance(manifest, dict) or manifest.get("kind") != "Secret":
+        return value
+    shown = {name: manifest[name] for name in manifest if name not in _SECRET_DATA}
+    return write.value({**spec, "forProvider": {**provider, "manifest": shown}})
+
+
 def _applicable(content: bytes) -> bytes:
     """Return an observed object cut down to what can be applied, its spec not decoded but sorted."""
     top = read.level(content)
     metadata = read.level(read.inner(top.get("metadata", b"")) or b"")
     cut = b"".join(write.entry(key, metadata[key]) for key in _METADATA if key in metadata)
-    written = b"".join(write.entry(key, top[key]) for key in _TOP if key in top)
+    written = b"".join(write.entry(key, _shown(key, top[key])) for key in _TOP if key in top)
     return write.canonical(write.entry("metadata", write.wrapped(cut)) + written)

@@ -1,0 +1,63 @@
+"""Check what is composed against the schemas of its APIs (`schemas.json`, written by hack/schemas.py)."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jsonschema import Draft202012Validator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Plain = dict[str, Any]
+
+VENDORED: Plain = json.loads((Path(__file__).parent / "schemas.json").read_text())
+
+
+@cache
+def validator(kind: str) -> Draft202012Validator:
+    """Return the validator of `apiVersion kind`. Raises KeyError for a kind that is not vendored."""
+    return Draft202012Validator({**VENDORED["kinds"][kind], "$defs": VENDORED["$defs"]})
+
+
+@cache
+def _findings(text: str) -> tuple[str, ...]:
+    """Findings about an object, by its text: most manifests of a test differ in their names only."""
+    plain = json.loads(text)
+    schema = validator(f"{plain['apiVersion']} {plain['kind']}")
+    found = [
+        f"{plain['kind']}{each.json_path[1:]}: {each.message[:200]}" for each in schema.iter_errors(plain)
+    ]
+    return (*found, *repeated(plain, schema.schema))
+
+
+def findings(plain: Plain) -> tuple[str, ...]:
+    """Return what an API server would refuse of an object."""
+    return _findings(json.dumps(plain, sort_keys=True))
+
+
+def composed(resource: Plain) -> Iterator[str]:
+    """Yield what is wrong with a composed resource, and with the manifest in it."""
+    yield from findings(resource)
+    if resource["kind"] == "Object":
+        yield from findings(resource["spec"]["forProvider"]["manifest"])
+
+
+def repeated(plain: Any, schema: Any, path: str = "") -> Iterator[str]:
+    """Yield items of a list map that have the same key: server-side apply refuses them."""
+    if "$ref" in schema:
+        schema = VENDORED["$defs"][schema["$ref"].rpartition("/")[2]]
+    if isinstance(plain, list):
+        keys = schema.get("x-kubernetes-list-map-keys", ())
+        named = [tuple(json.dumps(each.get(key)) for key in keys) for each in plain if keys]
+        if len(set(named)) < len(named):
+            yield f"{path}: an item stands twice"
+        for each in plain:
+            yield from repeated(each, schema.get("items", {}), f"{path}[]")
+    if isinstance(plain, dict):
+        for key, each in plain.items():
+            below = schema.get("properties", {}).get(key, {})
+            yield from repeated(each, below, f"{path}.{key}")

@@ -1,0 +1,81 @@
+"""What a Secret holds is in no answer; a literal value of a variable is in its pod and nowhere else."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from function import dispatch, wire
+from function.fail_static import internal_error
+from tests.replica.build import Scene, config, engine, member, replica, run, run_bytes
+from tests.replica.provider import applied
+
+CANARY = "canary-5b1f0c"
+DATA = {"token": "Y2FuYXJ5LTViMWYwYw=="}
+ENV = [
+    {"name": "LITERAL", "value": CANARY},
+    {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}},
+]
+
+
+def mirrored() -> Scene:
+    """Return a replica whose mirrored Secret was filled by the provider, in the spec and in what it saw."""
+    scene = Scene(replica(engine("main", member(env=ENV))), input=config(secrets="Mirror", status="Engines"))
+    observed = applied(run(scene))
+    held = observed["secret-hf"]
+    for manifest in (held["spec"]["forProvider"]["manifest"], held["status"]["atProvider"]["manifest"]):
+        manifest |= {"data": DATA, "stringData": {"token": CANARY}}
+    return scene.but(observed=observed)
+
+
+DOUBTS: list[dict[str, Any]] = [
+    {},
+    {"cluster": None},
+    {"input": config(secrets="Mirror", watch="x")},
+    {"input": None},
+    {"replica": {"apiVersion": "modelplane.ai/v1alpha1", "kind": "ModelReplica", "metadata": {"name": "x"}}},
+]
+
+
+@pytest.mark.parametrize("change", DOUBTS)
+def test_what_a_secret_holds_is_in_no_answer(change: dict[str, Any]) -> None:
+    scene = mirrored().but(**change)
+    answer = run(scene)
+    assert "secret-hf" in answer.desired
+    assert DATA["token"] not in run_bytes(scene).decode(errors="replace")
+    assert answer.desired["secret-hf"]["spec"]["forProvider"]["manifest"]["metadata"]["name"]
+
+
+@pytest.mark.parametrize("change", DOUBTS)
+def test_a_literal_value_is_in_its_pod_only(change: dict[str, Any]) -> None:
+    answer = run(mirrored().but(**change))
+    said = [answer.conditions, answer.events, answer.status, answer.counts, answer.requirements]
+    assert CANARY not in json.dumps(said, default=str)
+    for key, each in answer.desired.items():
+        assert (CANARY in json.dumps(each)) == (key == "model-serving-main"), key
+
+
+def test_a_fault_does_not_quote_what_stands_in_a_template() -> None:
+    made = copy.deepcopy(replica(engine("main", member(env=ENV))))
+    made["spec"]["engines"][0]["members"][0]["template"]["spec"]["containers"][0]["args"] = {CANARY: CANARY}
+    made["spec"]["engines"][0]["members"][0]["template"]["metadata"] = {"labels": {"a": [CANARY]}}
+    made["spec"]["engines"][0]["members"][0]["template"]["spec"]["containers"][0]["command"] = CANARY
+    answer = run(Scene(made))
+    assert answer.reason("ModelAccepted") == "Malformed"
+    assert CANARY not in json.dumps([answer.conditions, answer.events])
+
+
+def test_an_error_of_our_own_keeps_a_mirror_without_what_it_holds() -> None:
+    scene = mirrored().but(cluster=None)
+    call = wire.decode(scene.message().SerializeToString())
+    handler = dispatch.handler_of(call.request)
+    assert handler is not None
+    error = internal_error(
+        call.request, handler.declared(call.request), handler.condition_types(call.request)
+    )
+    content = wire.encode_internal_error(call, error, wire.Ttl())
+    assert b"secret-hf" in content
+    assert DATA["token"].encode() not in content
