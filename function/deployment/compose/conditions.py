@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.api.text import one_line
+from function.api.text import joined, one_line
 from function.boundary import Condition, Resolution, Unreadable
 from function.deployment.compose.degraded import degraded_clusters, degraded_text
 from function.deployment.compose.notes import listed_pools, noted
@@ -14,9 +14,9 @@ from function.deployment.requirements import CACHE, CLUSTERS, REPLICAS, coordina
 from function.scheduler.decision import Cause
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
-    from function.boundary import Request
+    from function.boundary import Plain, Request
     from function.scheduler.decision import Decision
 
 KEPT = "every running replica is kept, nothing new is placed"
@@ -54,37 +54,43 @@ def _unresolved(decision: Decision) -> list[str]:
 
 
 def _invalid_selectors(decision: Decision) -> Iterator[tuple[str, str]]:
-    found = decision.inputs.selectors.invalid
-    for level, reason in ((True, "InvalidClusterSelector"), (False, "InvalidNodeSelector")):
-        invalid = [each for each in found if each.cluster_level is level]
+    """Selectors that do not compile: the first of its level, how many more, and what may be meant."""
+    for of_clusters, reason in ((True, "InvalidClusterSelector"), (False, "InvalidNodeSelector")):
+        invalid = [
+            selector
+            for selector in decision.inputs.selectors.invalid
+            if selector.cluster_level is of_clusters
+        ]
         if invalid:
             more = f" (and {len(invalid) - 1} more)" if len(invalid) > 1 else ""
-            help_text = advice(invalid[0], decision.inputs.fleet)
-            parts = (f"{invalid[0].path}: {invalid[0].error}{more}", help_text, KEPT)
-            yield reason, "; ".join(part for part in parts if part)
+            fault = f"{invalid[0].path}: {invalid[0].error}{more}"
+            yield reason, joined(fault, advice(invalid[0], decision.inputs.fleet), KEPT)
 
 
 def _held(decision: Decision) -> Iterator[tuple[str, str]]:
-    held = [each for each in decision.held if not each.waits]
+    """Mismatched replicas whose replacement has no place. Law 2: they are kept as observed."""
+    held = [kept for kept in decision.held if not kept.waits]
     if held:
         first = held[0]
-        why = (
-            f"{first.mismatch.value}{f' ({first.detail})' if first.detail else ''}" if first.mismatch else ""
-        )
+        mismatch = first.mismatch.value if first.mismatch else ""
+        why = f"{mismatch} ({first.detail})" if first.detail else mismatch
         noun = "replica needs" if len(held) == 1 else "replicas need"
         text = f"{len(held)} {noun} replacement and none has a place, so they keep running as they are"
         text = f"{text}: {first.own.cluster}/{first.own.replica.name}: {why}"
-        told = around(text, decision) if decision.rejections else f"{text}; {placed_of(decision)}"
-        yield "ReplacementBlocked", told
+        blocked = around(text, decision) if decision.rejections else joined(text, placed_of(decision))
+        yield "ReplacementBlocked", blocked
 
 
 def _shortfall(decision: Decision) -> Iterator[tuple[str, str]]:
+    """Fewer are placed than wanted, or than minReplicas asks for."""
     total, least = decision.total, decision.inputs.deployment.least
     if total >= decision.wanted:
         return
     if least is not None and total < least:
-        noun = f"{decision.withheld} more had a place" if decision.withheld else "no place was found for more"
-        after = f"minReplicas is {least}, {noun}, so nothing new is placed"
+        others = (
+            f"{decision.withheld} more had a place" if decision.withheld else "no place was found for more"
+        )
+        after = f"minReplicas is {least}, {others}, so nothing new is placed"
         yield "MinReplicasNotMet", _missing(decision, after)
     yield ("PartiallyScheduled" if total else "InsufficientCapacity"), _missing(decision)
 
@@ -93,8 +99,7 @@ def _missing(decision: Decision, after: str = "") -> str:
     """Why fewer are placed than wanted."""
     if decision.rejections and not decision.stopped:
         return around(placed_of(decision), decision, after)
-    why = decision.stopped or _waiting(decision)
-    return "; ".join(part for part in (placed_of(decision), why, after) if part)
+    return joined(placed_of(decision), decision.stopped or _waiting(decision), after)
 
 
 def _waiting(decision: Decision) -> str:
@@ -127,9 +132,9 @@ def _problems(decision: Decision) -> Iterator[tuple[str, str]]:
 
 def scheduled(decision: Decision) -> Condition:
     """ReplicasScheduled: the first problem in order, or how far creation is."""
-    found = next(_problems(decision), None)
-    if found is not None:
-        reason, text = found
+    problem = next(_problems(decision), None)
+    if problem is not None:
+        reason, text = problem
         met = reason == "PartiallyScheduled" and decision.inputs.deployment.least is not None
         return Condition(SCHEDULED, status=met, reason=reason, message=noted(decision, text))
     text = noted(decision, placed_of(decision))
@@ -146,17 +151,16 @@ def ready(decision: Decision, routable: Collection[str]) -> Condition:
     if not decision.total and decision.wanted:
         return Condition(READY, status=False, reason="NoReplicasScheduled", message="No replica is placed")
     degraded = degraded_clusters(decision, routable)
-    parts = (f"{len(routable)} of {decision.total} ready", degraded_text(degraded))
-    text = one_line("; ".join(part for part in parts if part))
+    text = one_line(joined(f"{len(routable)} of {decision.total} ready", degraded_text(degraded)))
     if any(cluster.holds_ready for cluster in degraded):
         return Condition(READY, status=False, reason="ClusterDegraded", message=text)
     done = len(routable) >= decision.total
     return Condition(READY, status=done, reason="AllReplicasReady" if done else "ModelStarting", message=text)
 
 
-def cache_resolved(name: str, told: Resolution | None, fault: str = "") -> Condition | None:
+def cache_resolved(name: str, resolution: Resolution | None, fault: str = "") -> Condition | None:
     """ModelCacheResolved, only with a modelCacheRef. `fault` says why one that is there cannot be read."""
-    match told:
+    match resolution:
         case None:
             return None
         case Resolution.DELIVERED:
@@ -180,12 +184,11 @@ def capacity_respected(decision: Decision) -> Condition:
     """
     if not decision.inputs.fleet.inputs_delivered:
         return unresolved_capacity("the fleet has not been delivered")
-    found = decision.overcommitted
-    if not found:
+    if not decision.overcommitted:
         return Condition(CAPACITY, status=True, reason="CapacityRespected")
-    gives_way = sum(each.cause is Cause.Yielded for each in decision.dropped)
-    leaving = f"; {gives_way} of its replicas give{'s' * (gives_way == 1)} way" if gives_way else ""
-    text = f"{listed_pools(found)}{leaving}"
+    gives_way = sum(dropped.cause is Cause.Yielded for dropped in decision.dropped)
+    leaving = f"{gives_way} of its replicas give{'s' * (gives_way == 1)} way" if gives_way else ""
+    text = joined(listed_pools(decision.overcommitted), leaving)
     return Condition(CAPACITY, status=False, reason="PoolOvercommitted", message=one_line(text))
 
 
@@ -203,14 +206,20 @@ def tells_capacity(request: Request) -> bool:
     if coordinated(request) or (request.input or {}).get("overcommit") == "Yield":
         return True
     try:
-        status = request.composite.project({"status": {"conditions": {"type": None}}}).get("status")
+        composite = request.composite.project({"status": {"conditions": {"type": None}}})
     except Unreadable:
         return False
-    there = status.get("conditions") if isinstance(status, dict) else None
-    return any(
-        isinstance(each, dict) and each.get("type") == CAPACITY
-        for each in (there if isinstance(there, list) else ())
-    )
+    return observed_condition(composite, CAPACITY) is not None
+
+
+def observed_condition(composite: Mapping[str, Plain], kind: str) -> Mapping[str, Plain] | None:
+    """A condition as the composite has it now; None when it has none of that type."""
+    status = composite.get("status")
+    listed = status.get("conditions") if isinstance(status, dict) else None
+    for condition in listed if isinstance(listed, list) else ():
+        if isinstance(condition, dict) and condition.get("type") == kind:
+            return condition
+    return None
 
 
 def conditions(
@@ -218,10 +227,10 @@ def conditions(
 ) -> tuple[Condition, ...]:
     """All conditions, in their order. What is not returned would keep its last value and lie."""
     fleet = decision.inputs.fleet
-    found = (
+    stated = (
         cache_resolved(decision.inputs.deployment.cache, fleet.cache_resolution, fleet.cache_fault),
         scheduled(decision),
         ready(decision, routable),
         capacity_respected(decision) if tells_capacity else None,
     )
-    return tuple(each for each in found if each is not None)
+    return tuple(condition for condition in stated if condition is not None)

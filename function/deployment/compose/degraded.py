@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from function.api.text import listed
 from function.boundary import Resolution
 
 if TYPE_CHECKING:
@@ -36,15 +37,15 @@ def degraded_clusters(decision: Decision, routable: Collection[str]) -> tuple[De
     """
     if decision.inputs.fleet.clusters_resolution is Resolution.UNRESOLVED:
         return ()
-    found: dict[str, DegradedCluster] = {}
+    degraded: dict[str, DegradedCluster] = {}
     for kept in decision.kept:
         own = kept.own
         fault = _fault(decision, own.cluster, routed=own.key in routable)
         if fault:
-            before = found.get(own.cluster)
+            before = degraded.get(own.cluster)
             ready = own.replica.ready is True or (before is not None and before.holds_ready)
-            found[own.cluster] = DegradedCluster(own.cluster, before.fault if before else fault, ready)
-    return tuple(found[name] for name in sorted(found))
+            degraded[own.cluster] = DegradedCluster(own.cluster, before.fault if before else fault, ready)
+    return tuple(degraded[name] for name in sorted(degraded))
 
 
 def _fault(decision: Decision, name: str, *, routed: bool) -> str:
@@ -66,6 +67,4 @@ def degraded_text(clusters: Sequence[DegradedCluster]) -> str:
     """`cluster use1 is not Ready, use2 has no gateway address`; empty for none."""
     if not clusters:
         return ""
-    named = ", ".join(f"{cluster.name} {cluster.fault}" for cluster in clusters[:SHOWN])
-    more = f" and {len(clusters) - SHOWN} more" if len(clusters) > SHOWN else ""
-    return f"cluster {named}{more}"
+    return f"cluster {listed([f'{cluster.name} {cluster.fault}' for cluster in clusters], SHOWN)}"

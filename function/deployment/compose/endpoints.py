@@ -27,11 +27,8 @@ _CONDITIONS: Shape = {"status": {"conditions": {"type": None, "status": None}}}
 
 def _host(address: str) -> str:
     """An address as it stands in a URL: IPv6 in brackets."""
-    return (
-        f"[{address}]"
-        if ":" in address and not address.startswith("[") and address.count(":") > 1
-        else address
-    )
+    bare = address.count(":") > 1 and not address.startswith("[")
+    return f"[{address}]" if bare else address
 
 
 def _spec(address: str, namespace: str, name: str) -> dict[str, Any]:
@@ -39,6 +36,7 @@ def _spec(address: str, namespace: str, name: str) -> dict[str, Any]:
 
 
 def _observed_ready(document: Document | None) -> bool:
+    """Whether an endpoint is observed Ready; not where it cannot be read."""
     if document is None:
         return False
     try:
@@ -48,8 +46,8 @@ def _observed_ready(document: Document | None) -> bool:
 
 
 def _gateway(fleet: Fleet, cluster: str) -> str:
-    found = fleet.clusters.get(cluster)
-    return found.gateway if found else ""
+    """The gateway's address of a cluster that can be read; empty for none."""
+    return fleet.clusters[cluster].gateway if cluster in fleet.clusters else ""
 
 
 def _endpoint(decision: Decision, kept: Kept) -> tuple[str, Desired] | None:
@@ -74,15 +72,14 @@ def _endpoint(decision: Decision, kept: Kept) -> tuple[str, Desired] | None:
 def endpoints(decision: Decision) -> Mapping[str, Desired]:
     """The endpoints of all kept replicas.
 
-    One whose key cannot be read is emitted as it is, and so is one of a replica not known yet, while it is
-    not told which replicas there are.
+    Law 2: one whose key cannot be read is emitted as observed, and so is one of no replica of ours that is
+    known while the lists are undelivered.
     """
-    found = dict(filter(None, (_endpoint(decision, kept) for kept in decision.kept)))
+    desired = dict(filter(None, (_endpoint(decision, kept) for kept in decision.kept)))
     fleet, namespace = decision.inputs.fleet, decision.inputs.deployment.namespace
-    known = {endpoint_key(own.identity) for own in fleet.own_replicas if own.identity}
+    ours = {endpoint_key(own.identity) for own in fleet.own_replicas if own.identity}
     for key, observed in fleet.endpoints.items():
-        if read_key(key) is None or not (key in known or fleet.inputs_delivered):
-            found[key] = Desired(
-                as_observed(observed, kind=KIND, namespace=namespace), _observed_ready(observed)
-            )
-    return {key: each for key, each in found.items() if key not in fleet.theirs}
+        if read_key(key) is None or not (key in ours or fleet.inputs_delivered):
+            resource = as_observed(observed, kind=KIND, namespace=namespace)
+            desired[key] = Desired(resource, _observed_ready(observed))
+    return {key: endpoint for key, endpoint in desired.items() if key not in fleet.theirs}

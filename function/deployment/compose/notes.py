@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from function.api.text import LIMIT, one_line
+from function.api.text import LIMIT, counted, listed, one_line
 from function.boundary import Resolution
 from function.scheduler.filters.cache_footprint import CacheFootprint
 from function.scheduler.filters.cluster_selector import ClusterSelectorFilter
@@ -28,23 +28,23 @@ def _overcommitted(decision: Decision) -> Iterator[str]:
         yield f"PoolOvercommitted: {listed_pools(decision.overcommitted)}"
 
 
-def listed_pools(found: Sequence[Overcommitted]) -> str:
+def listed_pools(pools: Sequence[Overcommitted]) -> str:
     """Overcommitted pools, the first few by name."""
-    return _listed([_held(each) for each in found])
+    return listed([_held(pool) for pool in pools], SHOWN)
 
 
-def _held(each: Overcommitted) -> str:
-    pool, nodes = f"{each.cluster}/{each.pool}", f"{each.total} node{'s' * (each.total != 1)}"
-    if each.by_devices:
-        return f"{pool} holds {each.nodes} pods, and some packing on its {nodes} strands one"
-    return f"{pool} holds {each.nodes} of {nodes}"
+def _held(pool: Overcommitted) -> str:
+    """`use1/frontier holds 3 of 2 nodes`."""
+    name, nodes = f"{pool.cluster}/{pool.pool}", counted(pool.total, "node")
+    if pool.by_devices:
+        return f"{name} holds {pool.nodes} pods, and some packing on its {nodes} strands one"
+    return f"{name} holds {pool.nodes} of {nodes}"
 
 
 def _waiting(decision: Decision) -> Iterator[str]:
     """Replicas that would leave now, were it not for the disruption budget."""
-    waiting = sorted({each.waits for each in decision.kept if each.waits})
-    for cause in waiting:
-        number = sum(1 for each in decision.kept if each.waits == cause)
+    waiting = Counter(kept.waits for kept in decision.kept if kept.waits)
+    for cause, number in sorted(waiting.items()):
         yield f"{number} wait{'s' * (number == 1)} for {cause}, within placement.disruption.maxUnavailable"
 
 
@@ -65,10 +65,10 @@ def _doubted(decision: Decision) -> Iterator[str]:
             f"{number} on {cluster or 'an unknown cluster'} ({doubt})"
             for (cluster, doubt), number in sorted(doubts.items())
         ]
-        yield f"kept in doubt: {_listed(named)}"
+        yield f"kept in doubt: {listed(named, SHOWN)}"
     until = sorted({condition for kept in decision.kept for condition in kept.withheld_until})
     if until:
-        yield f"edits are withheld until {_listed(until)}"
+        yield f"edits are withheld until {listed(until, SHOWN)}"
 
 
 def _outside(decision: Decision) -> Iterator[str]:
@@ -80,23 +80,18 @@ def _outside(decision: Decision) -> Iterator[str]:
     inputs = decision.inputs
     if decision.rejections or inputs.selectors.invalid or not inputs.fleet.inputs_delivered:
         return
-    gates = [gate for each in (ClusterSelectorFilter, CacheFootprint) if (gate := each.of(inputs))]
+    gates = [gate for kind in (ClusterSelectorFilter, CacheFootprint) if (gate := kind.of(inputs))]
     hosts = Counter(kept.own.cluster for kept in decision.kept if not kept.mismatch)
     named = []
     for name, number in sorted(hosts.items()) if gates else ():
         cluster = inputs.fleet.clusters.get(name)
         rejections = (gate.reject(cluster) for gate in gates) if cluster else ()
-        rejection = next((found for found in rejections if found), None)
+        rejection = next(filter(None, rejections), None)
         if rejection is not None:
             particular = f": {rejection.particular}" if rejection.particular else ""
             named.append(f"{number} on {name} ({rejection.reason.value}{particular})")
     if named:
-        yield f"kept where no new one would go: {_listed(named)}"
-
-
-def _listed(named: list[str]) -> str:
-    more = f" and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
-    return f"{', '.join(named[:SHOWN])}{more}"
+        yield f"kept where no new one would go: {listed(named, SHOWN)}"
 
 
 NOTES = (_overcommitted, _waiting, _doubted, _outside)

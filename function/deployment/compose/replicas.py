@@ -51,26 +51,26 @@ def _requests(match: Match) -> list[dict[str, Any]]:
     """The DRA claim of a member's pods: what was resolved to claimable devices, and nothing else."""
     return [
         {
-            "name": each.request,
-            "deviceClassName": each.device.device_class_name,
-            "count": each.count,
-            **({"selectors": [{"cel": source} for source in each.selectors]} if each.selectors else {}),
+            "name": claim.request,
+            "deviceClassName": claim.device.device_class_name,
+            "count": claim.count,
+            **({"selectors": [{"cel": source} for source in claim.selectors]} if claim.selectors else {}),
         }
-        for each in match.claimed
+        for claim in match.claimed
     ]
 
 
 def _constraints(member: Member, match: Match) -> list[dict[str, Any]]:
     """The member's constraints on what its claim holds; one about nothing claimed is left out."""
-    claimed = {each.request for each in match.claimed}
-    found = []
-    for each in member.node_selector.constraints if member.node_selector else ():
-        named = [name for name in each.requests if name in claimed]
+    claimed = {claim.request for claim in match.claimed}
+    emitted: list[dict[str, Any]] = []
+    for constraint in member.node_selector.constraints if member.node_selector else ():
+        named = [name for name in constraint.requests if name in claimed]
         if named:
-            found.append({"requests": named, "matchAttribute": each.match_attribute})
-        elif claimed and not each.requests:
-            found.append({"matchAttribute": each.match_attribute})
-    return found
+            emitted.append({"requests": named, "matchAttribute": constraint.match_attribute})
+        elif claimed and not constraint.requests:
+            emitted.append({"matchAttribute": constraint.match_attribute})
+    return emitted
 
 
 def _spec(deployment: ModelDeployment, cluster: str, engines: list[dict[str, Any]]) -> dict[str, Any]:
@@ -122,12 +122,12 @@ def _updated_engine(engine: Engine, observed: Mapping[str, Any]) -> dict[str, An
     by_role = {str(member.role): member for member in engine.members}
     members = [
         _member(
-            by_role[each.get("role") or "Standalone"],
-            each["nodePoolName"],
-            each.get("deviceRequests") or [],
-            each.get("deviceConstraints") or [],
+            by_role[stamped.get("role") or "Standalone"],
+            stamped["nodePoolName"],
+            stamped.get("deviceRequests") or [],
+            stamped.get("deviceConstraints") or [],
         )
-        for each in observed["members"]
+        for stamped in observed["members"]
     ]
     return _engine(engine, members)
 
@@ -153,8 +153,8 @@ def _updated(deployment: ModelDeployment, kept: Kept) -> dict[str, Any]:
     assert own.identity is not None  # noqa: S101 - only a replica with an identity is updated
     assert shape is not None  # noqa: S101 - see kept_replica
     by_name = {engine.name: engine for engine in shape.engines}
-    stamped = own.document.project(_STAMPED)["spec"]["engines"]
-    engines = [_updated_engine(by_name[each["name"]], each) for each in stamped]
+    observed = own.document.project(_STAMPED)["spec"]["engines"]
+    engines = [_updated_engine(by_name[engine["name"]], engine) for engine in observed]
     labelled = labels(deployment, own.identity, shape.name)
     return composed(
         KIND, own.replica.name, deployment.namespace, labelled, _spec(deployment, own.cluster, engines)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from function.api.names import endpoint_key, replica_key
 from function.boundary import Condition, Desired, Requirement, Resolution, Response
-from function.deployment.compose.conditions import SCHEDULED, conditions
+from function.deployment.compose.conditions import SCHEDULED, conditions, observed_condition
 from function.deployment.compose.endpoints import endpoints
 from function.deployment.compose.replicas import Members, kept_replica, placed_replica
-from function.deployment.compose.results import observed_condition, results
+from function.deployment.compose.results import results
 from function.deployment.explain.message import histogram
 from function.deployment.explain.report import report
 from function.deployment.explain.steady import steady
@@ -106,7 +106,8 @@ def circuit_open(composite: Mapping[str, Plain]) -> bool:
 
     Only the ttl brings an edit to us then, so it is as short as while something is awaited.
     """
-    return observed_condition(composite, RESPONSIVE)[0] == "False"
+    responsive = observed_condition(composite, RESPONSIVE)
+    return responsive is not None and responsive.get("status") == "False"
 
 
 def waits_for_fleet(decision: Decision, conditions: tuple[Condition, ...]) -> bool:

@@ -19,9 +19,9 @@ KINDS = ("attribute", "capacity")
 _FIELDS = {"attributes": "attribute", "capacity": "capacity"}
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The known name nearest to another; empty when none is near."""
-    return suggest(name, known) or ""
+def nearest(name: str, names: Iterable[str]) -> str:
+    """The nearest of several names to one that is not among them; empty when none is near."""
+    return suggest(name, names) or ""
 
 
 def unqualified(name: str) -> str:
@@ -124,10 +124,10 @@ class Catalogue:
 
     def instead_of(self, read: Reference) -> str:
         """What is meant by something that nobody publishes, as it is written; empty for none."""
-        found = self.meant(read)
-        if found is None:
+        meant = self.meant(read)
+        if meant is None:
             return ""
-        return written(found) if found.id else f'the domain "{found.domain}"'
+        return written(meant) if meant.id else f'the domain "{meant.domain}"'
 
 
 def written(read: Reference) -> str:

@@ -1,6 +1,6 @@
 """One change to the input that might let one more replica fit, and the input with it applied.
 
-A change builds a new question out of the old one; nothing is changed in place.
+A change builds a new input out of the old one; nothing is changed in place.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Cost(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change: what to tell a person, and the question as it would be."""
+    """One change: what a person reads, and the input as it would be."""
 
     kind: str
     cost: Cost
@@ -54,7 +54,7 @@ class Change:
     facts: Mapping[str, object]
     """The numbers and names of the change, for machines."""
     group: str = ""
-    """Of several changes of one group only the first that helps is told."""
+    """Of several changes of one group only the first that helps becomes a hint."""
     smaller: Callable[[int], Change] | None = None
     """The same change with another number, where it has one."""
     bounds: tuple[int, int] = (0, 0)
@@ -86,12 +86,10 @@ def edited(inputs: SchedulingInput, edit: Callable[[Plain], None]) -> Scheduling
 
 
 def requests_in(plain: Plain) -> list[Plain]:
-    """Every device request of a plain deployment, each way of a prioritized list on its own."""
+    """Every device request of a plain deployment; of a prioritized list, all its subrequests."""
     spec = plain["spec"]["template"]["spec"]
-    engines = [
-        *spec["engines"],
-        *(each for other in spec.get("alternatives", ()) for each in other["engines"]),
-    ]
-    members = [member for engine in engines for member in engine["members"]]
-    devices = [each for one in members for each in (one.get("nodeSelector") or {}).get("devices", ())]
-    return [way for each in devices for way in (each.get("firstAvailable") or [each])]
+    shapes = [spec, *spec.get("alternatives", ())]
+    members = [member for shape in shapes for engine in shape["engines"] for member in engine["members"]]
+    selectors = [member.get("nodeSelector") or {} for member in members]
+    requests = [request for selector in selectors for request in selector.get("devices", ())]
+    return [subrequest for request in requests for subrequest in (request.get("firstAvailable") or [request])]

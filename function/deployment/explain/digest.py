@@ -41,9 +41,9 @@ def input_digest(inputs: SchedulingInput) -> str:
             f"{fleet.clusters_resolution} {fleet.replicas_resolution} {fleet.cache_resolution}",
             _text([fleet.cache.metadata.name, fleet.cache.footprint]) if fleet.cache else "",
             *(fleet.clusters[name].canonical for name in sorted(fleet.clusters)),
-            *(f"{each.name}: {each.fault}" for _, each in sorted(fleet.unreadable.items())),
-            *sorted(_charge(each) for each in fleet.other_replicas),
-            *(f"{each.key} {each.terminating} {_replica(each.replica)}" for each in fleet.own_replicas),
+            *(f"{cluster.name}: {cluster.fault}" for _, cluster in sorted(fleet.unreadable.items())),
+            *sorted(_charge(replica) for replica in fleet.other_replicas),
+            *(f"{own.key} {own.terminating} {_replica(own.replica)}" for own in fleet.own_replicas),
         )
     )
 
@@ -84,7 +84,7 @@ def _charge(replica: ModelReplica) -> str:
 
 
 def _replica(replica: ModelReplica) -> str:
-    stamped = [(each.name, each.copies, each.members) for each in replica.engines]
+    stamped = [(engine.name, engine.copies, engine.members) for engine in replica.engines]
     return f"{_charge(replica)} {replica.ready} {replica.alternative} {replica.cache} {stamped}"
 
 
@@ -92,12 +92,12 @@ def decision_digest(decision: Decision) -> str:
     """Digest of who is kept, placed and dropped, with the pools of each."""
     return digest(
         (
-            *(f"kept {each.own.key} {each.mismatch} {each.shape is None}" for each in decision.kept),
+            *(f"kept {kept.own.key} {kept.mismatch} {kept.shape is None}" for kept in decision.kept),
             *(
-                f"placed {each.identity} {each.name} {each.candidate.shape.name} "
-                f"{[option.pools for option in each.candidate.options]}"
-                for each in decision.placed
+                f"placed {placed.identity} {placed.name} {placed.candidate.shape.name} "
+                f"{[option.pools for option in placed.candidate.options]}"
+                for placed in decision.placed
             ),
-            *(f"dropped {each.own.key} {each.cause}" for each in decision.dropped),
+            *(f"dropped {dropped.own.key} {dropped.cause}" for dropped in decision.dropped),
         )
     )

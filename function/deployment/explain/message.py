@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from function.api.reasons import Reason
 from function.api.taints import untolerated
-from function.api.text import LIMIT, one_line
+from function.api.text import LIMIT, counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,40 +29,39 @@ HISTOGRAM = 200
 
 def placed_of(decision: Decision) -> str:
     """`Scheduled 2 of 3 replicas`."""
-    noun = "replica" if decision.wanted == 1 else "replicas"
-    return f"Scheduled {decision.total} of {decision.wanted} {noun}"
+    return f"Scheduled {decision.total} of {counted(decision.wanted, 'replica')}"
 
 
 def histogram(rejections: Mapping[str, Rejection]) -> dict[Reason, int]:
-    """How many clusters each headline reason holds back, the nearest to fitting first."""
-    counts = Counter(each.reason for each in rejections.values())
+    """The number of clusters that every headline reason holds back, the nearest to fitting first."""
+    counts = Counter(rejection.reason for rejection in rejections.values())
     return dict(sorted(counts.items(), key=lambda item: -item[0].depth))
 
 
-def _nearest(found: Iterable[tuple[str, Rejection]]) -> str:
+def _nearest(rejections: Iterable[tuple[str, Rejection]]) -> str:
     """The nearest miss of a capacity reason: `nearest: use1/frontier needs 2, 1 free of 4`."""
-    name, best = min(found, key=lambda item: ((item[1].needs or 0) - (item[1].free or 0), item[0]))
+    name, best = min(rejections, key=lambda item: ((item[1].needs or 0) - (item[1].free or 0), item[0]))
     free = max(0, best.free or 0)
     return f"nearest: {name}/{best.pool} needs {best.needs}, {free} free of {best.total}"
 
 
-def _example(found: Iterable[tuple[str, Rejection]]) -> str:
+def _example(rejections: Iterable[tuple[str, Rejection]]) -> str:
     """The particular of a reason, when it is worth a word: a taint, a device's actual value."""
-    _, first = min(found, key=lambda item: (not item[1].particular, -(item[1].selector or 0), item[0]))
+    _, first = min(rejections, key=lambda item: (not item[1].particular, -(item[1].selector or 0), item[0]))
     if first.request:
         selector = "" if first.selector is None else f"selector {first.selector}"
         short = f"needs {first.needs}, has {first.free}" if first.needs is not None else ""
-        told = ", ".join(part for part in (first.particular, short, selector) if part)
-        return f"{first.request}: {told}" if told else first.request
+        particulars = ", ".join(part for part in (first.particular, short, selector) if part)
+        return f"{first.request}: {particulars}" if particulars else first.request
     return first.particular
 
 
 def _particular(reason: Reason, rejections: Mapping[str, Rejection]) -> str:
     """What is worth knowing about one reason, in brackets; empty when there is nothing."""
-    found = [(name, each) for name, each in rejections.items() if each.reason is reason]
-    if reason.short_pool and all(each.needs is not None for _, each in found):
-        return f" ({_nearest(found)})"
-    example = one_line(_example(found), EXAMPLE)
+    blamed = [(name, rejection) for name, rejection in rejections.items() if rejection.reason is reason]
+    if reason.short_pool and all(rejection.needs is not None for _, rejection in blamed):
+        return f" ({_nearest(blamed)})"
+    example = one_line(_example(blamed), EXAMPLE)
     if not example:
         return ""
     return f" {example}" if example.startswith("{") else f" ({example})"
@@ -117,14 +116,14 @@ def _fitted(counts: Mapping[Reason, int], worded: Mapping[Reason, str], room: in
 
 def _summed(counts: Mapping[Reason, int], room: int) -> str:
     """As many counts as fit, and the sum of the others: no cluster is left out of the sum."""
-    told: list[str] = []
+    stated: list[str] = []
     for number, (reason, count) in enumerate(counts.items()):
         rest = f"{sum(list(counts.values())[number:])} for other reasons"
         following = f"{count} {reason.value}"
-        if len(", ".join([*told, following, rest])) > room:
-            return ", ".join([*told, rest])
-        told.append(following)
-    return ", ".join(told)
+        if len(", ".join([*stated, following, rest])) > room:
+            return ", ".join([*stated, rest])
+        stated.append(following)
+    return ", ".join(stated)
 
 
 def unplaced(decision: Decision, room: int = LIMIT) -> str:

@@ -41,13 +41,12 @@ def rewrite(selector: Selector, subject: Subject, catalogue: Catalogue) -> Rewri
         subject: the device that came closest.
         catalogue: what the devices that the request is about publish.
     """
-    about = [device.subject for device in catalogue.devices]
-    for found in (*_respelt(selector, subject, catalogue), *_with_units(selector)):
-        if found.new and any(_matches(found.new, each) for each in about):
-            return found
-    for found in _relaxed(selector, subject):
-        if _matches(found.new, subject):
-            return found
+    for candidate in (*_respelt(selector, subject, catalogue), *_with_units(selector)):
+        if candidate.new and any(_matches(candidate.new, device.subject) for device in catalogue.devices):
+            return candidate
+    for candidate in _relaxed(selector, subject):
+        if _matches(candidate.new, subject):
+            return candidate
     return None
 
 
@@ -80,10 +79,10 @@ def _relaxed(selector: Selector, subject: Subject) -> Iterator[Rewrite]:
         value = _value(subject, compared)
         if not value or compared.reference.kind == "driver":
             continue
-        name, each = compared.reference.id, " per device" if compared.kind == "quantity" else ""
+        name, unit = compared.reference.id, " per device" if compared.kind == "quantity" else ""
         sized = compared.kind in _SIZED
         verb = "make do with" if sized else "take"
-        meaning = f"{verb} {name} {value} instead of {compared.literal}{each}"
+        meaning = f"{verb} {name} {value} instead of {compared.literal}{unit}"
         cost = Cost.RELAX if sized else Cost.ANOTHER
         yield Rewrite(cost, selector.source, compared.relaxed(value), meaning)
 

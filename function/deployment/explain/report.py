@@ -23,30 +23,32 @@ Plain = dict[str, Any]
 
 LIMIT = 64 * 1024
 """Bytes of a report in a status."""
+SUMMARY_RESERVE = 200
+"""Bytes kept for what the summary adds when lists are cut."""
 
 
 def report(
     decision: Decision, summary: str = "", *, others: int = OTHERS, limit: int | None = LIMIT
 ) -> Plain:
-    """Everything about a decision. `others` and `limit` (None: no limit) bound what is told."""
+    """Everything about a decision. `others` and `limit` (None: no limit) bound what is listed."""
     survey = Survey.of(decision)
-    found: Plain = {
+    placement: Plain = {
         "summary": summary or summary_of(decision),
         "replicas": replicas(decision),
         "dropped": dropped(decision),
-        "hints": [each.plain for each in hints(decision, survey.rejections)],
-        "lint": [each.plain for each in lint(decision.inputs)],
+        "hints": [hint.plain for hint in hints(decision, survey.rejections)],
+        "lint": [finding.plain for finding in lint(decision.inputs)],
         "inputDigest": input_digest(decision.inputs),
         "decisionDigest": decision_digest(decision),
     }
     for size, pools in ((others, True), (others, False), (0, False)):
         names = survey.shown(size)
-        found["clusters"] = entries(survey, names, pools=pools)
-        found["clustersOmitted"] = len(survey.names()) - len(names)
-        if limit is None or size_of(found) <= limit:
-            return dict(sorted(found.items()))
-    _cut(found, limit or LIMIT)
-    return dict(sorted(found.items()))
+        placement["clusters"] = entries(survey, names, pools=pools)
+        placement["clustersOmitted"] = len(survey.names()) - len(names)
+        if limit is None or size_of(placement) <= limit:
+            return dict(sorted(placement.items()))
+    _cut(placement, limit or LIMIT)
+    return dict(sorted(placement.items()))
 
 
 def summary_of(decision: Decision) -> str:
@@ -54,22 +56,23 @@ def summary_of(decision: Decision) -> str:
     return around(placed_of(decision), decision) if decision.rejections else placed_of(decision)
 
 
-def size_of(found: Plain) -> int:
+def size_of(placement: Plain) -> int:
     """Bytes of a report as JSON."""
-    return len(json.dumps(found).encode())
+    return len(json.dumps(placement).encode())
 
 
-def _cut(found: Plain, limit: int) -> None:
+def _cut(placement: Plain, limit: int) -> None:
     """Leave out the last entries of the longest list until the report fits; the summary says how many."""
     left_out = dict.fromkeys(("clusters", "replicas", "dropped"), 0)
-    stated, target = found["summary"], limit - 200
-    while size_of(found) > target:
-        longest = max(left_out, key=lambda key: len(json.dumps(found[key])))
-        left_out[longest] += max(1, len(found[longest]) // 10)
-        found[longest] = found[longest][: -max(1, len(found[longest]) // 10)]
-    found["clustersOmitted"] += left_out.pop("clusters")
-    told = ", ".join(f"{count} {name}" for name, count in left_out.items() if count)
-    found["summary"] = f"{stated} (not listed: {told})" if told else stated
+    summary, target = placement["summary"], limit - SUMMARY_RESERVE
+    while size_of(placement) > target:
+        longest = max(left_out, key=lambda key: len(json.dumps(placement[key])))
+        tenth = max(1, len(placement[longest]) // 10)
+        left_out[longest] += tenth
+        placement[longest] = placement[longest][:-tenth]
+    placement["clustersOmitted"] += left_out.pop("clusters")
+    omitted = ", ".join(f"{count} {name}" for name, count in left_out.items() if count)
+    placement["summary"] = f"{summary} (not listed: {omitted})" if omitted else summary
 
 
 def replicas(decision: Decision) -> list[Plain]:

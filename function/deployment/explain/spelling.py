@@ -53,17 +53,17 @@ def _unflattened(source: str, fleet: Fleet) -> tuple[str, str]:
     """
     names: list[str] = []
 
-    def flat(found: re.Match[str]) -> str:
-        names.append(f'device.{found[1]}["{found[3]}"].{found[4]}')
+    def flat(match: re.Match[str]) -> str:
+        names.append(f'device.{match[1]}["{match[3]}"].{match[4]}')
         return names[-1]
 
-    def bare(found: re.Match[str]) -> str:
-        kind, name = ("attribute" if found[1] == "attributes" else "capacity"), found[3] or found[4]
+    def bare(match: re.Match[str]) -> str:
+        kind, name = ("attribute" if match[1] == "attributes" else "capacity"), match[3] or match[4]
         published = Catalogue.of(fleet).names
         domains = sorted(domain for other, domain, id_ in published if (other, id_) == (kind, name))
         if len(domains) != 1:
-            return found[0]
-        names.append(f'device.{found[1]}["{domains[0]}"].{name}')
+            return match[0]
+        names.append(f'device.{match[1]}["{domains[0]}"].{name}')
         return names[-1]
 
     for pattern, corrected in ((_FLAT, flat), (_BARE, bare)):
@@ -86,10 +86,10 @@ def respelt(source: str, read: Reference, meant: Reference) -> str:
 
 def with_unit(literal: str) -> str:
     """A quantity with a unit of Kubernetes: `141G` for `141GB`, `80Gi` for `80gib`; empty for no slip."""
-    found = _QUANTITY.fullmatch(literal.strip())
-    if found is None or is_quantity(literal):
+    match = _QUANTITY.fullmatch(literal.strip())
+    if match is None or is_quantity(literal):
         return ""
-    number, prefix, binary = found[1], found[2].upper(), found[3].lower()
+    number, prefix, binary = match[1], match[2].upper(), match[3].lower()
     unit = "k" if prefix == "K" and not binary else f"{prefix}{binary}"
     return f"{number}{unit}"
 

@@ -75,9 +75,9 @@ def _selected(key: str, old: str, new: str, clusters: list[str]) -> Change:
 
 def readiness(seen: Seen) -> Iterator[Change]:
     """Mend a cluster that is not Ready."""
-    told = (ConditionStatus(type="Ready", status="True"),)
+    ready = (ConditionStatus(type="Ready", status="True"),)
     for cluster, _ in seen.headed(Reason.ClusterNotReady)[:EACH]:
-        yield _once(cluster, "ClusterReady", "is Ready", conditions=told)
+        yield _once(cluster, "ClusterReady", "is Ready", conditions=ready)
 
 
 SOMEWHERE = "192.0.2.1"

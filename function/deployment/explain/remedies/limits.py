@@ -41,18 +41,18 @@ def limits(seen: Seen) -> Iterator[Change]:
 
 def _skews(seen: Seen) -> Iterator[Change]:
     """Allow as much more skew as the nearest of the clusters needs that are too far ahead."""
-    needed = {each.needs for _, each in seen.headed(Reason.TopologySpread) if each.needs}
+    needed = {rejection.needs for _, rejection in seen.headed(Reason.TopologySpread) if rejection.needs}
     stated = seen.inputs.policy.topology_spread or ()
-    for at, each in enumerate(stated):
-        more = [skew for skew in sorted(needed) if skew > each.max_skew]
-        if each.when_unsatisfiable == "DoNotSchedule" and more:
+    for at, constraint in enumerate(stated):
+        more = [skew for skew in sorted(needed) if skew > constraint.max_skew]
+        if constraint.when_unsatisfiable == "DoNotSchedule" and more:
             yield _skewed(stated, at, more[0])
 
 
 def _skewed(stated: tuple[TopologySpread, ...], at: int, skew: int) -> Change:
     key, old = stated[at].topology_key, stated[at].max_skew
-    changed_one = (*stated[:at], changed(stated[at], max_skew=skew), *stated[at + 1 :])
-    spread = [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in changed_one]
+    raised = (*stated[:at], changed(stated[at], max_skew=skew), *stated[at + 1 :])
+    spread = [constraint.model_dump(mode="json", by_alias=True, exclude_none=True) for constraint in raised]
 
     def edit(plain: Plain) -> None:
         plain["spec"].setdefault("placement", {})["topologySpread"] = spread

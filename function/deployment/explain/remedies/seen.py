@@ -37,9 +37,9 @@ class Seen:
         """The clusters with one of these headlines, the nearest miss first."""
         clusters = self.inputs.fleet.clusters
         found = [
-            (clusters[name], each)
-            for name, each in self.rejections.items()
-            if each.reason in reasons and name in clusters
+            (clusters[name], rejection)
+            for name, rejection in self.rejections.items()
+            if rejection.reason in reasons and name in clusters
         ]
         return sorted(found, key=lambda item: (missing(item[1]), item[0].name))
 
