@@ -36,6 +36,8 @@ Plain = dict[str, Any]
 Pool = tuple[str, str]
 
 NAMESPACE = "burst"
+FLEET = {"fleet": "burst"}
+"""Labels of its clusters: other clusters of the control plane take no part."""
 NODES = 2
 """Nodes of the one pool of each cluster."""
 POOL = "h100"
@@ -63,15 +65,22 @@ class Plan:
         """The deployments, in the order in which they are created: names say nothing of it."""
         names = [f"model-{number:03}" for number in range(self.deployments)]
         random.Random(self.seed).shuffle(names)
-        return [
-            fleet.applicable(build.deployment(name, self.replicas, namespace=NAMESPACE)) for name in names
-        ]
+        return [deployment(name, self.replicas) for name in names]
+
+
+def deployment(name: str, replicas: int) -> Plain:
+    """A deployment that goes to the clusters of the burst."""
+    return fleet.applicable(build.deployment(name, replicas, namespace=NAMESPACE, match=FLEET))
 
 
 def publish_fleet(living: plane.ControlPlane, clusters: int) -> None:
     """Create so many clusters of one pool each, all alike and empty, where they are not there yet."""
-    there = {plane.name_of(each) for each in living.list("InferenceCluster")}
-    made = [build.cluster(f"c-{number:03}", [build.pool(POOL, NODES)]) for number in range(clusters)]
+    listed = living.list("InferenceCluster")
+    there = {
+        plane.name_of(each) for each in listed if FLEET.items() <= each["metadata"].get("labels", {}).items()
+    }
+    pools = [build.pool(POOL, NODES)]
+    made = [build.cluster(f"c-{number:03}", pools, labels=FLEET) for number in range(clusters)]
     missing = [each for each in made if plane.name_of(each) not in there]
     if missing:
         fleet.create_fleet(living, missing)

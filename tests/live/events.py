@@ -23,7 +23,6 @@ import click
 
 from tests.live import burst, fleet, plane
 from tests.live.__main__ import isolate
-from tests.support import build
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,10 +100,7 @@ def told(watches: list[Watch], name: str = "model") -> Counter[str]:
 
 def bystanders(living: plane.ControlPlane, count: int) -> None:
     """Create deployments of one replica each, and wait until they are at rest."""
-    made = [
-        fleet.applicable(build.deployment(f"other-{number:02}", 1, namespace=NAMESPACE))
-        for number in range(count)
-    ]
+    made = [burst.deployment(f"other-{number:02}", 1) for number in range(count)]
     if made:
         living.apply(*made)
     for each in made:
@@ -121,7 +117,7 @@ def to_ready(living: plane.ControlPlane, replicas: int, pause: float, others: in
         watch.start()
     time.sleep(1)
     before, started = burst.metrics(), time.monotonic()
-    made = fleet.applicable(build.deployment("model", replicas, namespace=NAMESPACE))
+    made = burst.deployment("model", replicas)
     living.apply(made)
     found = fleet.until_placed(living, made, replicas, 120)
     time.sleep(5)

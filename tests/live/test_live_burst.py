@@ -1,0 +1,29 @@
+"""A burst in a real control plane: no pool stays overcommitted, and a reconcile takes one call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.live import burst, fleet
+
+if TYPE_CHECKING:
+    from tests.live.day import Day
+    from tests.live.plane import ControlPlane
+
+pytestmark = pytest.mark.live
+
+PLAN = burst.Plan(deployments=10, replicas=3, clusters=20, seed=1, within=4.0, start=0.0)
+PATIENCE = 240.0
+
+
+def test_a_burst_ends_with_no_pool_overcommitted(living: ControlPlane, day: Day) -> None:
+    fleet.create_namespace(living, burst.NAMESPACE)
+    burst.publish_fleet(living, PLAN.clusters)
+    with day.step("create 10 deployments of 3 replicas within 4 s", "quiet for 20 s, no pool overcommitted"):
+        seen = burst.run(living, PLAN, PATIENCE)
+    assert seen.fine, seen
+    assert not seen.unsaid, seen
+    assert not seen.repeated, "the block delivers everything, so the first answer is final"
+    burst.clear(living)
