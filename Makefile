@@ -76,7 +76,7 @@ SAMPLE ?= 0
 mutants: $(STAMP) ## do the tests notice a broken rule? make mutants ONLY='function.scheduler.*' SAMPLE=1000 SEED=1
 	GATE=$${GATE:-24} $(PYTEST) -p hack.mutation -p no:cacheprovider -p no:xdist --assert=plain --tb=no -s \
 	  --mutants '$(ONLY)' --sample $(SAMPLE) --seed $${SEED:-1} \
-	  tests/scheduler tests/compose tests/cel tests/explain tests/part2 tests/law2 tests/compat tests/oracle
+	  tests/scheduler tests/compose tests/cel tests/explain tests/placement tests/accounting tests/fail_static tests/compat tests/oracle
 
 .PHONY: bench
 bench: $(STAMP) ## time and work on large fleets, over real gRPC

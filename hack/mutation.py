@@ -43,8 +43,8 @@ SECONDS = 6.0
 MEMORY = 4 * 2**30
 """Bytes a mutant may take: some never stop."""
 LEFT_OUT = (
-    "law2/test_same_bytes.py",
-    "part2/test_race.py",
+    "fail_static/test_same_bytes.py",
+    "simulate/test_race.py",
     "test_another_process",
     "test_what_would_run_for_long_stops",
 )

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from function.api import Device, InferenceClass, InferenceCluster, Malformed, ModelDeployment
-from tests.explain.scarce import decide
-from tests.part2.cases import ask, one
 from tests.support import build
+from tests.support.cases import ask, one
 from tests.support.drive import run
+from tests.support.scarce import decide
 from tests.support.world import World
 
 Plain = dict[str, Any]

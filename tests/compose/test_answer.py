@@ -9,8 +9,8 @@ import pytest
 
 from function.boundary import PlainDocument, Unreadable
 from function.deployment import handler
-from tests.part2.cases import ask, clusters
 from tests.support import build
+from tests.support.cases import ask, clusters
 from tests.support.drive import of_core, run
 from tests.support.world import World
 

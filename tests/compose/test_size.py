@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from function.deployment.compose.size import LIMIT, OVERHEAD, room_for
-from tests.explain.scarce import decide
 from tests.support import build
 from tests.support.drive import run, run_bytes
+from tests.support.scarce import decide
 from tests.support.world import World
 
 Plain = dict[str, Any]

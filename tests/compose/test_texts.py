@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from function.deployment.compose.notes import noted
-from tests.explain.scarce import decide
-from tests.part2.cases import ask, clusters
 from tests.support import build
+from tests.support.cases import ask, clusters
 from tests.support.drive import run
+from tests.support.scarce import decide
 from tests.support.world import World
 
 if TYPE_CHECKING:

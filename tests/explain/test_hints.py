@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from function.deployment.explain.hints import SHOWN, TRIES, hints
-from tests.explain import scarce
-from tests.explain.cases import CASES, EIGHTY, here, one, placing, wants
-from tests.support import build, drive
+from tests.support import build, drive, scarce
+from tests.support.rejected import CASES, EIGHTY, here, one, placing, wants
 from tests.support.world import World
 
 Plain = dict[str, Any]

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from function.deployment.explain.lint import lint
-from tests.explain import scarce
-from tests.explain.cases import EIGHTY, here, one, wants
-from tests.support import build
+from tests.support import build, scarce
+from tests.support.rejected import EIGHTY, here, one, wants
 
 Plain = dict[str, Any]
 

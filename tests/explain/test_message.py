@@ -7,9 +7,8 @@ import re
 import pytest
 
 from function.deployment.explain.message import histogram, unplaced
-from tests.explain import scarce
-from tests.explain.cases import CASES, EIGHTY, wants
-from tests.support import build, drive, scale
+from tests.support import build, drive, scale, scarce
+from tests.support.rejected import CASES, EIGHTY, wants
 from tests.support.world import World
 
 LIMIT = 512

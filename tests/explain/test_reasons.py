@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from function.api.reasons import Reason
-from tests.explain.cases import CASES
 from tests.support import drive
+from tests.support.rejected import CASES
 
 DOCS = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
 

@@ -10,9 +10,8 @@ import pytest
 from function.deployment.explain.clusters import OTHERS
 from function.deployment.explain.remedies.requests import source_of
 from function.deployment.explain.report import LIMIT
-from tests.explain import scarce
-from tests.explain.cases import CASES, EIGHTY, here, one, wants
-from tests.support import build, drive, scale
+from tests.support import build, drive, scale, scarce
+from tests.support.rejected import CASES, EIGHTY, here, one, wants
 from tests.support.world import World
 
 Plain = dict[str, Any]

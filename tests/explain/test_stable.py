@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.explain import scarce
-from tests.explain.cases import one, wants
 from tests.simulate import episode
 from tests.simulate.plane import Plane
-from tests.support import build, drive, parts, scale
+from tests.support import build, drive, parts, scale, scarce
+from tests.support.rejected import one, wants
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.part2.cases import ask, clusters
 from tests.support import build
+from tests.support.cases import ask, clusters
 from tests.support.drive import run
 from tests.support.world import World
 

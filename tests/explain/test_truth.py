@@ -13,8 +13,7 @@ from function.deployment.explain.clusters import Survey, Verdict
 from function.deployment.explain.hints import hints
 from function.deployment.explain.message import histogram
 from function.deployment.explain.remedies.requests import source_of
-from tests.explain import scarce
-from tests.support import scale
+from tests.support import scale, scarce
 
 if TYPE_CHECKING:
     from collections.abc import Callable

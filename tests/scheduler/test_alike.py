@@ -13,9 +13,9 @@ from function.api.reasons import Rejection
 from function.scheduler.budget import Budget
 from function.scheduler.matching.devices import Match, resolve, resolve_every
 from function.scheduler.matching.equivalence import WORTH, Alike
-from tests.explain.scarce import decide
-from tests.part2.cases import ask, one, single
 from tests.support import build
+from tests.support.cases import ask, one, single
+from tests.support.scarce import decide
 from tests.support.world import World
 
 Plain = dict[str, Any]

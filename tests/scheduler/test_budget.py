@@ -13,11 +13,11 @@ from function.scheduler.budget import ALLOWANCE, Budget, CallBudget
 from function.scheduler.matching.engine_options import EngineOption
 from function.scheduler.matching.matcher import ClusterFit, EngineFit
 from function.scheduler.search import search
-from tests.explain.scarce import decide
-from tests.part2.cases import ask, one, single
 from tests.scheduler.test_search import pools, sized
 from tests.support import build
+from tests.support.cases import ask, one, single
 from tests.support.drive import run
+from tests.support.scarce import decide
 from tests.support.world import World
 
 Plain = dict[str, Any]

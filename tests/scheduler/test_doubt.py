@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from function.scheduler.decision import Kept, Mismatch
-from tests.explain.scarce import decide
-from tests.part2.cases import ask, one, single
 from tests.support import build
+from tests.support.cases import ask, one, single
+from tests.support.scarce import decide
 from tests.support.world import World
 
 if TYPE_CHECKING:

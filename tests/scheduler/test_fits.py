@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.explain.scarce import decide
-from tests.part2.cases import ask, clusters, one, single
 from tests.support import build
+from tests.support.cases import ask, clusters, one, single
 from tests.support.drive import run
 from tests.support.optins import INPUT
+from tests.support.scarce import decide
 from tests.support.world import World
 
 Plain = dict[str, Any]

@@ -9,9 +9,9 @@ import pytest
 
 from function.scheduler.capacity.ledger import Ledger
 from function.scheduler.decision import Mismatch
-from tests.explain.scarce import decide
-from tests.part2.cases import ask, one
 from tests.support import build
+from tests.support.cases import ask, one
+from tests.support.scarce import decide
 from tests.support.world import World
 
 Plain = dict[str, Any]

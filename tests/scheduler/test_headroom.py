@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.explain.scarce import decide
-from tests.part2.cases import ask, one
+from tests.support.cases import ask, one
+from tests.support.scarce import decide
 from tests.support.world import World
 
 Plain = dict[str, Any]

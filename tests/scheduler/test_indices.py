@@ -8,8 +8,8 @@ import pytest
 
 from function.api.names import Identity, object_name
 from function.scheduler import indices
-from tests.explain.scarce import decide
 from tests.support import build
+from tests.support.scarce import decide
 from tests.support.world import World
 
 Plain = dict[str, Any]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.explain.scarce import decide
-from tests.part2.cases import ask, clusters
-from tests.part2.test_sets import EARLY, called, coordinated
+from tests.placement.test_sets import EARLY, called, coordinated
 from tests.support import build
+from tests.support.cases import ask, clusters
+from tests.support.scarce import decide
 from tests.support.world import World
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from function.api.reasons import Reason, Rejection
-from tests.explain.scarce import decide
-from tests.part2.cases import ask, clusters
 from tests.support import build
+from tests.support.cases import ask, clusters
+from tests.support.scarce import decide
 from tests.support.world import World
 
 if TYPE_CHECKING:

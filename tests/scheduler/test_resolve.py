@@ -9,9 +9,9 @@ import pytest
 from function.api.reasons import Reason, Rejection, combined
 from function.scheduler.budget import Budget
 from function.scheduler.matching.devices import Match, resolve, resolve_every
-from tests.explain.scarce import decide
-from tests.part2.cases import ask, one, single
 from tests.support import build
+from tests.support.cases import ask, one, single
+from tests.support.scarce import decide
 from tests.support.world import World
 
 Plain = dict[str, Any]

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from function.api.reasons import Reason, Rejection
-from tests.explain.scarce import decide
-from tests.part2.cases import ask, one, single
 from tests.support import build
+from tests.support.cases import ask, one, single
+from tests.support.scarce import decide
 from tests.support.world import World
 
 Plain = dict[str, Any]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from tests.properties import test_p02_ledger as ledger
-from tests.properties import test_p06_identity as identity
-from tests.properties import test_p09_gates as gates
-from tests.properties import test_part2_promises as part2
+from tests.properties import test_gates as gates
+from tests.properties import test_identity as identity
+from tests.properties import test_ledger as ledger
+from tests.properties import test_opted_in as opted_in
 from tests.simulate import events
 from tests.simulate.plane import Deployment, Plane
 from tests.support import build, law, optins, parts
@@ -32,7 +32,7 @@ PATIENCE = 40
 """Rounds of nothing but objects going and replicas starting until all is quiet."""
 
 
-class UnreadableCluster(AssertionError):
+class BrokenPromise(AssertionError):
     """A promise was broken."""
 
 
@@ -53,7 +53,7 @@ def _deployment(draw: parts.Source, clusters: dict[str, Plain], namespace: str) 
 
 
 def opted(seed: int) -> Plane:
-    """Return a control plane whose clusters, deployments and function use the fields of part 2."""
+    """Return a control plane whose clusters, deployments and function use opt-in fields."""
     made = plane(parts.Source(seed))
     for number, of in enumerate(made.deployments):
         world = World(of.plain, list(made.clusters.values()) if number == 0 else ())
@@ -65,23 +65,23 @@ def opted(seed: int) -> Plane:
 
 
 def check_opted(world: World, answer: Answer) -> None:
-    """Look at the promises that hold with the fields of part 2; the checker reads capacity and gates."""
+    """Look at the promises that hold with opt-in fields; the checker reads capacity and gates."""
     told = list(law.unexplained(world, answer))
     if answer.fatal:
         told.append("the answer is fatal")
     if readable(world):
         for promise in (
-            part2.uncertified,
-            part2.too_many,
-            part2.split,
-            part2.ready_yields,
+            opted_in.uncertified,
+            opted_in.too_many,
+            opted_in.split,
+            opted_in.ready_yields,
             identity.moved,
             identity.reused,
             gates.dead_ends,
         ):
             told += promise(world, answer)
     if told:
-        raise UnreadableCluster(f"{told}\n{world.dump()}")
+        raise BrokenPromise(f"{told}\n{world.dump()}")
 
 
 def check(world: World, answer: Answer) -> None:
@@ -94,7 +94,7 @@ def check(world: World, answer: Answer) -> None:
             told += promise(world, answer)
         told += [*gates.barred(world, answer), *gates.dead_ends(world, answer)]
     if told:
-        raise UnreadableCluster(f"{told}\n{world.dump()}")
+        raise BrokenPromise(f"{told}\n{world.dump()}")
 
 
 def readable(world: World) -> bool:
@@ -114,7 +114,7 @@ def live(seed: int, steps: int = 12) -> Plane:
 
 
 def live_opted(seed: int, steps: int = 12) -> Plane:
-    """Live through an episode in which the fields of part 2 are in use."""
+    """Live through an episode in which opt-in fields are in use."""
     return _live(seed, parts.Source(f"life {seed}"), opted(seed), events.OPTED, check_opted, steps)
 
 
@@ -133,7 +133,7 @@ def _live(
         events.reads_catch_up(draw, lived)
         settle(draw, lived, look)
     except AssertionError as broken:
-        raise UnreadableCluster(f"seed {seed}, after {', '.join(told)}: {broken}") from broken
+        raise BrokenPromise(f"seed {seed}, after {', '.join(told)}: {broken}") from broken
     return lived
 
 
@@ -142,7 +142,7 @@ def _reconcile(lived: Plane, look: Check) -> list[dict[str, Plain]]:
     for each in lived.deployments:
         lived.reconcile(each, look)
         if each.calls > CALLS + 1:
-            raise UnreadableCluster(f"{each.calls} calls until the requirements settled")
+            raise BrokenPromise(f"{each.calls} calls until the requirements settled")
     return [copy.deepcopy(each.desired or {}) for each in lived.deployments]
 
 
@@ -151,10 +151,10 @@ def settle(draw: parts.Source, lived: Plane, look: Check) -> None:
     for _ in range(PATIENCE):
         said = [_reconcile(lived, look) for _ in range(SETTLES + 2)]
         if said[SETTLES - 1] != said[SETTLES] or said[SETTLES] != said[SETTLES + 1]:
-            raise UnreadableCluster(f"still changing after {SETTLES} reconciles: {_changes(said)}")
+            raise BrokenPromise(f"still changing after {SETTLES} reconciles: {_changes(said)}")
         if not lived.age() and not events.starts(draw, lived) and not lived.dying:
             return
-    raise UnreadableCluster(f"no rest after {PATIENCE} rounds")
+    raise BrokenPromise(f"no rest after {PATIENCE} rounds")
 
 
 def _changes(said: list[list[dict[str, Plain]]]) -> list[list[list[str]]]:

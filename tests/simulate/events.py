@@ -228,4 +228,4 @@ EVENTS: tuple[Callable[[Source, Plane], Any], ...] = (
 )
 
 OPTED = (*EVENTS, another_policy, another_policy)
-"""Where the fields of part 2 are in use."""
+"""Where opt-in fields are in use."""

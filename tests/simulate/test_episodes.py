@@ -18,16 +18,16 @@ def test_episodes_keep_the_promises_and_come_to_rest(number: int) -> None:
     for seed in scale.batch(number, quick=120):
         try:
             episode.live(seed)
-        except episode.UnreadableCluster as broken:
+        except episode.BrokenPromise as broken:
             pytest.fail(str(broken), pytrace=False)
 
 
 @pytest.mark.parametrize("number", range(scale.BATCHES))
-def test_with_the_fields_of_part_2(number: int) -> None:
+def test_with_opt_in_fields(number: int) -> None:
     for seed in scale.batch(number, quick=80):
         try:
             episode.live_opted(seed)
-        except episode.UnreadableCluster as broken:
+        except episode.BrokenPromise as broken:
             pytest.fail(str(broken), pytrace=False)
 
 

@@ -1,6 +1,7 @@
-"""The fields of part 2, put on random worlds: every one of them may be set, most worlds have a few.
+"""The opt-in fields, put on random worlds: every one of them may be set, most worlds have a few.
 
-The values are such that most worlds still place something; what each field means is held in `tests/part2`.
+The values are such that most worlds still place something; what each field means is held in `tests/placement`
+and `tests/accounting`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ NET = "example.com/net"
 
 
 def opted(draw: Source, made: World) -> World:
-    """Return the world with fields of part 2 set."""
+    """Return the world with opt-in fields set."""
     made = made.copy()
     for each in made.clusters or ():
         _cluster(draw, each)

@@ -29,7 +29,7 @@ class Taste:
     edits: float = 0.35
     """The deployment was edited since they were stamped."""
     opted: bool = False
-    """Fields of part 2 are set."""
+    """Opt-in fields are set."""
 
 
 TASTE = Taste()

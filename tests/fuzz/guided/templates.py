@@ -107,7 +107,7 @@ def _fabric(name: str, nodes: int, *, accounting: str) -> Plain:
 
 
 def wide() -> Plain:
-    """All of part 2 but coordination: policies, alternatives, one fabric over pools, device accounting."""
+    """All opt-in fields but coordination: policies, alternatives, one fabric, device accounting."""
     parent = build.deployment(replicas=3, engines=[_wide()])
     parent["spec"] |= {"minReplicas": 1, "placement": _policy()}
     inner = parent["spec"]["template"]["spec"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.part2.race import Race
+from tests.simulate.race import Race
 from tests.support.scale import count
 
 EPISODES = range(count(12, 600, 3_000))

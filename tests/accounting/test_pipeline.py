@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.part2.cases import Case, ask, first_available, one, single
-from tests.part2.packings import Gangs, Pod, strands
+from tests.accounting.packings import Gangs, Pod, strands
 from tests.support import build
+from tests.support.cases import Case, ask, first_available, one, single
 from tests.support.scale import count
 
 Plain = dict[str, Any]

@@ -18,9 +18,9 @@ from function.scheduler.capacity.device_accounting import (
     taking,
     total,
 )
-from tests.explain.scarce import decide
-from tests.part2.cases import ask, one
 from tests.support import build
+from tests.support.cases import ask, one
+from tests.support.scarce import decide
 from tests.support.world import World
 
 Pod = dict[str, int]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tests.oracle import facts as read_facts
 from tests.oracle.schedule import Scheduler
-from tests.properties.test_p06_identity import new
+from tests.properties.test_identity import new
 from tests.properties.worlds import each_batch, hold
 from tests.support import law
 from tests.support.apply import apply

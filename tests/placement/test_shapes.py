@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.part2.cases import EU, US, Case, ask, clusters, first_available, one, single
 from tests.support import build
+from tests.support.cases import EU, US, Case, ask, clusters, first_available, one, single
 
 Plain = dict[str, Any]
 ROOT = "resource.kubernetes.io/pcieRoot"

@@ -58,7 +58,7 @@ def digest(number: int) -> str:
 
 def test_another_process_with_another_hash_seed_gives_the_same_bytes() -> None:
     number = scale.count(40, 1000, 5000)
-    program = f"from tests.properties.test_p05_order import digest; print(digest({number}))"
+    program = f"from tests.properties.test_order import digest; print(digest({number}))"
     for seed in ("0", "1", "4711"):
         told = subprocess.run(
             [sys.executable, "-c", program],

@@ -1,4 +1,4 @@
-"""Short words for cases: a fleet, a deployment with part 2 fields, and what became of it."""
+"""Short words for cases: a fleet, a deployment with opt-in fields, and what became of it."""
 
 from __future__ import annotations
 

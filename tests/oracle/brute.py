@@ -10,7 +10,7 @@ from collections import Counter
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from tests.part2.shapes import WANTS
+from tests.oracle.shapes import WANTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

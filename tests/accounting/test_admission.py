@@ -7,8 +7,8 @@ import random
 import pytest
 
 from function.scheduler.capacity.device_accounting import Gangs, Kind, Packing, gang, total
-from tests.part2.packings import Gangs as Plain
-from tests.part2.packings import Pod, strands
+from tests.accounting.packings import Gangs as Plain
+from tests.accounting.packings import Pod, strands
 from tests.support.scale import count
 
 CLASSES = ("gpu", "nic", "mig")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.part2.cases import EU, US, Case, ask, clusters, one, single
 from tests.support import build
+from tests.support.cases import EU, US, Case, ask, clusters, one, single
 
 TIER = "modelplane.ai/tier"
 SOC2 = {"modelplane.ai/compliance": {"list": {"string": ["soc2-type2", "iso-27001"]}}}

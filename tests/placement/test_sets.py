@@ -8,8 +8,8 @@ import pytest
 
 from function.boundary import PlainDocument, Request
 from function.deployment.handler import run
-from tests.part2.cases import Case, ask, clusters, one
 from tests.support import build
+from tests.support.cases import Case, ask, clusters, one
 from tests.support.drive import Answer, of_core
 
 Plain = dict[str, Any]

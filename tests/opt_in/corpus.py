@@ -1,10 +1,10 @@
-"""The corpus: digests of what is answered to random requests that use no part 2 field.
+"""The corpus: digests of what is answered to random requests that use no opt-in field.
 
-Part 2 is opt-in, so nothing of it may change these answers. One line of `corpus.txt` holds a seed and three
+What is opt-in may not change these answers. One line of `corpus.txt` holds a seed and three
 digests: of the request, of the decision (everything in the response but texts), and of the texts. A note
 about an overcommitted pool is left out of the texts: it is said where it is observed, whatever was asked for.
 
-When a fix changes answers on purpose, say so and record again: python -m tests.part2.corpus
+When a fix changes answers on purpose, say so and record again: python -m tests.opt_in.corpus
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The promises, on worlds whose deployments, clusters and inputs use the fields of part 2.
+"""The promises, on worlds whose deployments, clusters and inputs use opt-in fields.
 
 The oracle of `tests/oracle` knows part 1 only, so here the promises are read without it: `law` for what may
 leave, `function.verify`, which shares no code with the scheduler, for capacity, gates, pools and names.
-P10, P11 and P15 are about what part 2 changes on purpose; `tests/part2` holds its rules one by one.
+P10, P11 and P15 are about what these fields change on purpose; `tests/placement` and `tests/accounting` hold
+the rules one by one.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from function.boundary import PlainDocument
 from function.scheduler.decision import Cause
 from function.verify import Decided, State, check
 from tests.oracle import facts as read_facts
-from tests.properties.test_p01_doubt import unrecorded
-from tests.properties.test_p02_ledger import stamped
-from tests.properties.test_p04_settled import doubles, noisy, outlives
-from tests.properties.test_p05_order import ordered, other_bytes
-from tests.properties.test_p06_identity import moved, pools, reused
-from tests.properties.test_p09_gates import dead_ends
+from tests.properties.test_doubt import unrecorded
+from tests.properties.test_gates import dead_ends
+from tests.properties.test_identity import moved, pools, reused
+from tests.properties.test_ledger import stamped
+from tests.properties.test_order import ordered, other_bytes
+from tests.properties.test_settled import doubles, noisy, outlives
 from tests.properties.worlds import each_batch, hold
 from tests.support import build, generate, law
 from tests.support.apply import apply
@@ -291,7 +292,7 @@ PROMISES = (
 
 @each_batch
 @pytest.mark.parametrize("held", PROMISES, ids=str)
-def test_with_the_fields_of_part_2(held: Held, number: int) -> None:
+def test_with_opt_in_fields(held: Held, number: int) -> None:
     hold(number, held.broken, quick=held.quick, taste=held.taste)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tests.oracle import facts as read_facts
 from tests.oracle.schedule import Scheduler
-from tests.properties.test_p02_ledger import existing, stamped
+from tests.properties.test_ledger import existing, stamped
 from tests.properties.worlds import each_batch, hold
 from tests.support import build
 from tests.support.apply import apply

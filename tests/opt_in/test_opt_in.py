@@ -1,10 +1,10 @@
-"""With no part 2 field set, part 2 does not exist: the answers are those recorded in the corpus."""
+"""With no opt-in field set there are none: the answers are those recorded in the corpus."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.part2 import corpus
+from tests.opt_in import corpus
 
 PARTS = 8
 

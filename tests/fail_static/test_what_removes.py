@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.law2.test_doubt_keeps import settled
+from tests.fail_static.test_doubt_keeps import settled
 from tests.support import build
 from tests.support.drive import run
 from tests.support.world import World  # noqa: TC001 - tests build worlds at run time

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.oracle.verdict import plan
-from tests.properties.test_p04_settled import doubles
-from tests.properties.test_p06_identity import pools
+from tests.properties.test_identity import pools
+from tests.properties.test_settled import doubles
 from tests.properties.worlds import each_batch, hold
 from tests.support import generate
 from tests.support.drive import Answer, run

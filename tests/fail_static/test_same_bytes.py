@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.law2.test_doubt_keeps import settled
+from tests.fail_static.test_doubt_keeps import settled
 from tests.support.drive import run_bytes
 from tests.support.world import World  # noqa: TC001 - tests build worlds at run time
 
@@ -64,7 +64,7 @@ def test_permutations_change_no_byte(seed: int) -> None:
 
 def test_processes_with_different_hash_seeds_answer_alike() -> None:
     script = (
-        "import hashlib; from tests.law2.test_same_bytes import worlds;"
+        "import hashlib; from tests.fail_static.test_same_bytes import worlds;"
         "from tests.support.drive import run_bytes;"
         "print([hashlib.sha256(run_bytes(w.message().SerializeToString())).hexdigest() for w in worlds()])"
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.part2 import brute, shapes
+from tests.oracle import brute, shapes
 from tests.support.drive import run
 from tests.support.scale import BATCHES, batch
 
