@@ -31,7 +31,8 @@ def canonical_pool(pool: Pool) -> str:
 
 def _pool(pool: Pool) -> list[Any]:
     published = None if pool.devices is None else [_device(each) for each in pool.devices]
-    return [pool.name, pool.nodes, pool.class_name, pool.attributes, pool.accounting, pool.fabrics, published]
+    told = [pool.name, pool.nodes, pool.class_name, pool.attributes, pool.accounting, pool.fabrics, published]
+    return [*told, pool.cel_version] if pool.cel_version else told
 
 
 def _device(device: Device) -> list[Any]:

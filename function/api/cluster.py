@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from function.api.canonical import canonical, canonical_pool
 from function.api.devices import Device, Devices
-from function.api.model import ConditionStatus, Metadata, Model, Name, Nodes, condition
+from function.api.model import CelVersion, ConditionStatus, Metadata, Model, Name, Nodes, condition
 from function.api.taints import Taint
 from function.api.typed import Attributes
 from function.boundary import PACKED
@@ -75,6 +75,8 @@ class Pool:
     accounting: Literal["Node", "Device"]
     fabrics: tuple[str, str]
     """What proves which fabric it is on: the InfiniBand id and the attribute; empty where there is none."""
+    cel_version: str = ""
+    """The release that reads selectors on its cluster, where the cluster says it."""
 
     def shares_fabric(self, other: Pool) -> bool:
         """Whether both are proven to be on one fabric: an equal id, or an equal attribute."""
@@ -104,7 +106,7 @@ class Pool:
 FABRIC_ATTRIBUTE = "modelplane.ai/fabric"
 
 
-def _pool(published: PublishedPool, declared: NodePool | None) -> Pool:
+def _pool(published: PublishedPool, declared: NodePool | None, cel_version: str) -> Pool:
     attributes = published.attributes or {}
     accounting = published.accounting
     fabric = published.fabric
@@ -116,12 +118,20 @@ def _pool(published: PublishedPool, declared: NodePool | None) -> Pool:
     return Pool(
         name=published.name,
         nodes=published.nodes,
-        devices=published.devices,
+        devices=_read_by(published.devices, cel_version),
         class_name=published.class_name or (declared.class_name if declared else ""),
         attributes=attributes,
         accounting=accounting or "Node",
         fabrics=(infiniband, str(attributes.get(FABRIC_ATTRIBUTE, {}).get("string", ""))),
+        cel_version=cel_version,
     )
+
+
+def _read_by(devices: tuple[Device, ...] | None, cel_version: str) -> tuple[Device, ...] | None:
+    """Return the devices as selectors of the cluster's release see them."""
+    if not cel_version or devices is None:
+        return devices
+    return tuple(device.read_by(cel_version) for device in devices)
 
 
 class ClusterSpec(Model):
@@ -130,6 +140,8 @@ class ClusterSpec(Model):
     taints: Annotated[tuple[Taint, ...], Field(max_length=MAX_TAINTS)] = ()
     node_pools: Annotated[tuple[NodePool, ...], Field(max_length=MAX_POOLS)] | None = None
     attributes: Attributes | None = None
+    cel_version: CelVersion | None = None
+    """The Kubernetes release that reads selectors here; the function's input says it for all others."""
 
 
 class Gateway(Model):
@@ -202,7 +214,8 @@ class InferenceCluster(Model):
         declared = {pool.name: pool for pool in self.spec.node_pools or ()}
         published = (self.status.gpu_pools or ()) if self.status else ()
         known = (pool for pool in published if not declared or pool.name in declared)
-        return tuple(_pool(pool, declared.get(pool.name)) for pool in known)
+        cel_version = self.spec.cel_version or ""
+        return tuple(_pool(pool, declared.get(pool.name), cel_version) for pool in known)
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, ...] | None, ...]:
@@ -235,6 +248,7 @@ SHAPE: Shape = {
     "spec": {
         "taints": None,
         "attributes": None,
+        "celVersion": None,
         "nodePools": {
             "name": None,
             "className": None,

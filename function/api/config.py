@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from function.api.model import Model, Whole
+from function.api.model import CelVersion, Model, Whole
 from function.api.placement import PlacementPolicy
 
 if TYPE_CHECKING:
@@ -95,6 +95,8 @@ class SchedulerConfig(_Strict):
     coordination: Literal["None", "GlobalOrder"] = "None"
     search_budget: Annotated[Whole, Field(ge=1, le=100_000_000)] = 100_000
     ttl: Ttl = Ttl()
+    cel_version: CelVersion = "1.36"
+    """The Kubernetes release whose reading of selectors applies where a cluster does not say its own."""
 
     @property
     def coordinates(self) -> bool:

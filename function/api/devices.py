@@ -63,6 +63,19 @@ class Device(Model):
             allow_multiple=self.allow_multiple_allocations,
         )
 
+    @cached_property
+    def _readings(self) -> dict[str, Device]:
+        return {}
+
+    def read_by(self, cel_version: str) -> Device:
+        """Return the device as the selectors of a Kubernetes release see it: one object for each release."""
+        reading = self._readings.get(cel_version)
+        if reading is None:
+            reading = self.model_copy()
+            reading.__dict__["subject"] = self.subject.read_by(cel_version)
+            self._readings[cel_version] = reading
+        return reading
+
 
 class _Content:
     """Plain values, compared by content."""

@@ -7,6 +7,7 @@ match, error or cost.
 """
 
 from function.cel.comparisons import Comparison
+from function.cel.dialects import DIALECTS
 from function.cel.errors import CompileError
 from function.cel.evaluations import Evaluations
 from function.cel.references import Reference, published
@@ -16,6 +17,7 @@ from function.cel.suggest import suggest
 from function.cel.versions import Requirement
 
 __all__ = [
+    "DIALECTS",
     "Comparison",
     "CompileError",
     "Conjunct",

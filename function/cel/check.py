@@ -10,7 +10,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from function.cel.check_calls import call_type, mismatch
+from function.cel.check_calls import call_type, check_format, mismatch
 from function.cel.check_loops import loop_type
 from function.cel.environment import TYPE_IDENTIFIERS
 from function.cel.errors import Mistake
@@ -34,6 +34,7 @@ from function.cel.syntax.nodes import (
 from function.cel.types import (
     BOOL,
     DYN,
+    DYNAMIC,
     Substitution,
     Type,
     equivalent,
@@ -74,7 +75,7 @@ def check(root: Node, environment: Environment, dialect: Dialect) -> Checked:
     scope = {environment.variable: Variable(environment.type, SUBJECT)}
     result = checker.final(descend(checker.note, (root, scope)))
     checker.finish()
-    accepted = (BOOL, DYN, wrapper_of(BOOL)) if dialect.wrapper_results else (BOOL, DYN)
+    accepted = {BOOL, environment.unknown} | ({wrapper_of(BOOL)} if dialect.wrapper_results else set())
     if result not in accepted:
         raise Mistake(f"must evaluate to bool or the unknown type, not {result}", root.span.start)
     return checker.checked
@@ -115,6 +116,9 @@ class Checker:
         for node, kind in kinds.items():
             kinds[node] = self.final(kind, settled)
         self.refuse_bound_types()
+        for call in self.checked.overloads:
+            if call.function == "format":
+                check_format(call, kinds)
         for (first, _), *others in self.alike:
             wanted = self.final(first, settled)
             for kind, at in others:
@@ -191,7 +195,7 @@ class Checker:
             found = operand.args[1]
         elif operand == self.checked.environment.type:
             found = self.variable_field(field, at)
-        elif operand.name == "dyn":
+        elif operand.name in DYNAMIC:
             found = DYN
         elif operand.is_variable:
             self.unify((DYN, operand))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.cel.errors import Mistake
+from function.cel.errors import EvaluationError, Mistake
+from function.cel.library.text_format import check_template
 from function.cel.syntax.descent import each
-from function.cel.syntax.nodes import written
+from function.cel.syntax.nodes import ListLiteral, Literal, written
 from function.cel.types import BOOL, DYN, Type
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from function.cel.check import Checker
     from function.cel.declarations import Overload
     from function.cel.scope import Scope, TypeSteps
@@ -91,6 +94,19 @@ def _instance(checker: Checker, overload: Overload) -> tuple[tuple[Type, ...], T
         return overload.parameters, overload.result
     *parameters, result = checker.substitution.fresh((*overload.parameters, overload.result))
     return tuple(parameters), result
+
+
+def check_format(node: Call, types: Mapping[Node, Type]) -> None:
+    """Check a literal template of format against the types of arguments written out. Raises Mistake."""
+    given = node.args[-1] if node.args else None
+    if not isinstance(node.target, Literal) or not isinstance(given, ListLiteral):
+        return
+    if type(node.target.value) is not str:
+        return
+    try:
+        check_template(node.target.value, given, types)
+    except EvaluationError as error:
+        raise Mistake(str(error), given.span.at) from None
 
 
 def mismatch(checker: Checker, function: str, kinds: list[Type], at: int, *, member: bool) -> Mistake:

@@ -7,7 +7,7 @@ their own code.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from function.cel.library import conversions, declared, includes, lists, quantities, strings
@@ -34,8 +34,11 @@ class Dialect:
     """Whether an optional keeps what it holds on its way through a name or a branch of `? :`."""
     alternatives_need_optionals: bool
     """Whether `or` and `orValue` of what is no optional are an error; before, they are that thing."""
-    whole_offsets: bool
-    """Whether the minutes of a time zone such as +01:90 must be below 60."""
+
+    def without(self, function: str) -> Dialect:
+        """Return this dialect where a function is not declared."""
+        functions = {name: overloads for name, overloads in self.functions.items() if name != function}
+        return replace(self, functions=functions)
 
 
 _CHANGED = (
@@ -57,7 +60,6 @@ DIALECTS: Mapping[str, Dialect] = {
         wrapper_results=False,
         optionals_keep_values=False,
         alternatives_need_optionals=False,
-        whole_offsets=False,
     ),
     "1.37": Dialect(
         "1.37",
@@ -67,7 +69,6 @@ DIALECTS: Mapping[str, Dialect] = {
         wrapper_results=True,
         optionals_keep_values=True,
         alternatives_need_optionals=True,
-        whole_offsets=True,
     ),
 }
 DEFAULT = "1.36"

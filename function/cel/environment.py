@@ -38,6 +38,8 @@ class Environment:
     variable: str
     type: Type
     fields: Mapping[str, Field]
+    unknown: Type = types.DYN
+    """The type of a value of which the check knows nothing: a whole selector may have it."""
 
 
 DEVICE = Environment(
@@ -50,6 +52,14 @@ DEVICE = Environment(
         "allowMultipleAllocations": Field(types.BOOL, "allowMultipleAllocations", "1.34"),
     },
 )
+_WITHOUT_LISTS = map_of(types.STRING, map_of(types.STRING, types.ANY))
+DEVICE_WITHOUT_LISTS = Environment(
+    DEVICE.variable,
+    DEVICE.type,
+    {**DEVICE.fields, "attributes": Field(_WITHOUT_LISTS, "attribute")},
+    unknown=types.ANY,
+)
+"""The device of an API server whose gate DRAListTypeAttributes is off, as it is by default."""
 CLUSTER = Environment(
     "cluster",
     Type("fleet.Cluster"),

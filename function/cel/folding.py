@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 from function.cel.code import Code, Frame, Run, constant
 from function.cel.errors import Aborted, EvaluationError, Mistake
 from function.cel.library.regex import compiled
-from function.cel.library.text_format import check_template
 from function.cel.operators import contains
 from function.cel.runtime import admission
-from function.cel.syntax.nodes import ListLiteral, Literal
 from function.cel.types import BOOL
 from function.cel.values import UInt, Value, type_name
 
@@ -40,8 +38,6 @@ def folded(
         return _literal(generator, overloads, codes)
     if name == "@in" and type(codes[1].constant) is list:
         return _membership(codes[0], codes[1].constant)
-    if name == "format":
-        _check_format(generator, node)
     if name in PATTERNS and len(codes) > 1 and codes[1].is_constant:
         _check_pattern(node, codes[1].constant)
     return None
@@ -95,19 +91,6 @@ def _member(run: Run, elements: list[Value]) -> Run:
         return contains(value, elements)
 
     return test
-
-
-def _check_format(generator: Generator, node: Call) -> None:
-    """Check a literal template against the types of arguments that are written out. Raises Mistake."""
-    given = node.args[-1]
-    if not isinstance(node.target, Literal) or not isinstance(given, ListLiteral):
-        return
-    if type(node.target.value) is not str:
-        return
-    try:
-        check_template(node.target.value, given, generator.checked.types)
-    except EvaluationError as error:
-        raise Mistake(str(error), given.span.at) from None
 
 
 def _check_pattern(node: Call, pattern: Value) -> None:

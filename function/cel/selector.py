@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -55,12 +56,13 @@ NO_MATCH = Outcome("nomatch")
 TOO_MUCH = Outcome("cost", f"the evaluation costs more than {LIMIT} units")
 
 
-class Program:
+class Program(ABC):
     """An expression, or one term of it, ready to run. Immutable; any number of threads may run it at once."""
 
     def __init__(self, source: str, checked: Checked, root: Node) -> None:
         self.source = source
-        self._checked = checked
+        self.release = checked.dialect.release
+        self.checked = checked
         self._root = root
         self._forms = _forms_matter(root)
         code = Generator(checked, forms=self._forms).program(root)
@@ -80,6 +82,9 @@ class Program:
         """Return what the expression says about a subject. Never raises."""
         if subject.problem:
             return Outcome("error", subject.problem)
+        if subject.release not in ("", self.release):
+            reading = self._reading(subject.release)
+            return reading if isinstance(reading, Outcome) else reading.evaluate(subject)
         frame = self._frame(subject)
         try:
             value = self._run(frame)
@@ -111,38 +116,80 @@ class Program:
 
     def projection(self, subject: Subject) -> Hashable:
         """Return what of the subject decides the outcome; equal projections have equal outcomes."""
-        return self._projection.of(subject)
+        if subject.release in ("", self.release):
+            return self._projection.of(subject)
+        reading = self._reading(subject.release)
+        return (subject.release, None if isinstance(reading, Outcome) else reading.projection(subject))
+
+    def _reading(self, release: str) -> Program | Outcome:
+        """Return the same text as another release reads it, or what that says of every subject."""
+        try:
+            return self._in(release)
+        except CompileError as error:
+            return Outcome("error", f"Kubernetes {release} refuses this selector: {error}")
+
+    @abstractmethod
+    def _in(self, release: str) -> Program:
+        """Compile the same text for another release. Raises CompileError."""
 
 
 class Conjunct(Program):
     """One of the terms that a selector joins with `&&`."""
 
+    def __init__(self, whole: Selector, index: int, root: Node) -> None:
+        super().__init__(whole.source[root.span.start : root.span.end].strip(), whole.checked, root)
+        self._whole = whole
+        self._index = index
+
+    def _in(self, release: str) -> Program:
+        return self._whole.compiled_for(release).conjuncts()[self._index]
+
 
 class Selector(Program):
     """A whole selector."""
 
+    def _in(self, release: str) -> Program:
+        return self.compiled_for(release)
+
+    def compiled_for(self, release: str) -> Selector:
+        """Return the same text as another release reads it. Raises CompileError."""
+        return _kept(self.source, self.checked.environment, release)
+
     @cached_property
     def _conjuncts(self) -> tuple[Conjunct, ...]:
-        return tuple(self._conjunct(node) for node in _terms(self._root))
-
-    def _conjunct(self, node: Node) -> Conjunct:
-        return Conjunct(self.source[node.span.start : node.span.end].strip(), self._checked, node)
+        return tuple(Conjunct(self, index, node) for index, node in enumerate(_terms(self._root)))
 
     @cached_property
     def requirements(self) -> tuple[Requirement, ...]:
         """The words that not every supported Kubernetes release knows, with the release that brought them."""
-        return requirements(self._checked)
+        return requirements(self.checked)
+
+    @cached_property
+    def gated(self) -> str:
+        """Why an API server refuses this by default, whose gate DRAListTypeAttributes is off; empty if not.
+
+        Matching takes lists of attributes and `includes` as they are meant: who writes them has the gate on.
+        """
+        if self.checked.environment is not environment.DEVICE:
+            return ""
+        try:
+            check(
+                self.checked.root, environment.DEVICE_WITHOUT_LISTS, self.checked.dialect.without("includes")
+            )
+        except Mistake as mistake:
+            return mistake.message
+        return ""
 
     def estimate(self) -> int | None:
         """Return the most units that the API server expects this to cost; above LIMIT it may refuse.
 
         Advice, not a verdict. None for selectors over anything but a device, which no API server sees.
         """
-        return estimate(self._checked) if self._checked.environment is environment.DEVICE else None
+        return estimate(self.checked) if self.checked.environment is environment.DEVICE else None
 
     def comparisons(self) -> tuple[Comparison, ...]:
         """Return the terms that compare something published with a literal, in order."""
-        found = (comparison(self._checked, term, self.source) for term in _terms(self._root))
+        found = (comparison(self.checked, term, self.source) for term in _terms(self._root))
         return tuple(one for one in found if one is not None)
 
     def conjuncts(self) -> tuple[Conjunct, ...]:

@@ -20,10 +20,10 @@ class Subject:
 
     `fields` are the variable's fields, `values` every single value by its path, `content` the same values
     as they were given, hashable. `problem` is set when a value cannot be converted: then every evaluation
-    is an error.
+    is an error. `release` is the Kubernetes release that reads the selectors, where it is known.
     """
 
-    __slots__ = ("content", "digest", "fields", "key", "kind", "problem", "values")
+    __slots__ = ("content", "digest", "fields", "key", "kind", "problem", "release", "values")
 
     def __init__(
         self,
@@ -32,13 +32,15 @@ class Subject:
         values: dict[Path, Value],
         content: dict[Path, Hashable],
         problem: str,
+        release: str = "",
     ) -> None:
         self.kind = kind
         self.fields = fields
         self.values = values
         self.content = content
         self.problem = problem
-        self.key = (kind, frozenset(content.items()), problem)
+        self.release = release
+        self.key = (kind, frozenset(content.items()), problem, release)
         self.digest = hash(self.key)
 
     def __hash__(self) -> int:
@@ -60,11 +62,15 @@ class Subject:
             f"no such key: {path[-1]} (the {self.kind} has no {words.get(path[0], path[0])} {name})"
         )
 
+    def read_by(self, release: str) -> Subject:
+        """Return the same subject where another Kubernetes release reads the selectors."""
+        return Subject(self.kind, self.fields, self.values, self.content, self.problem, release)
+
     def owned(self) -> Subject:
         """Return a copy for one evaluation whose quantities may change their form."""
         copy = Subject.__new__(Subject)
         copy.kind, copy.content, copy.problem = self.kind, self.content, self.problem
-        copy.key, copy.digest = self.key, self.digest
+        copy.key, copy.digest, copy.release = self.key, self.digest, self.release
         copy.values = {path: v.own() if type(v) is Quantity else v for path, v in self.values.items()}
         copy.fields = dict(self.fields)
         if "capacity" in self.fields:

@@ -35,6 +35,8 @@ STRING = Type("string")
 BYTES = Type("bytes")
 NULL = Type("null")
 DYN = Type("dyn")
+ANY = Type("any")
+"""An attribute to an API server that knows no lists of them: like dyn, but nothing to iterate over."""
 TIMESTAMP = Type("timestamp")
 DURATION = Type("duration")
 QUANTITY = Type("kubernetes.Quantity")
@@ -70,6 +72,7 @@ def wrapper_of(value: Type) -> Type:
     return Type("wrapper", (value,))
 
 
+DYNAMIC = frozenset({"dyn", "any"})
 NULLABLE = frozenset({"timestamp", "duration", "optional", "wrapper"})
 
 
@@ -157,7 +160,7 @@ class Substitution:
                 return done
         if given.name[0] == "?":
             return bool(self._bind(given, expected))
-        if given.name == "dyn" or expected.name == "dyn":
+        if given.name in DYNAMIC or expected.name in DYNAMIC:
             return True
         if given.name == "null" or expected.name == "null":
             return accepts_null(expected if given.name == "null" else given)
@@ -212,9 +215,9 @@ def equivalent(one: Type, other: Type) -> bool:
 
 
 def _no_more_specific(one: Type, other: Type) -> bool:
-    if one.name == "dyn" or one.is_variable:
+    if one.name in DYNAMIC or one.is_variable:
         return True
-    if other.name == "dyn" or other.is_variable:
+    if other.name in DYNAMIC or other.is_variable:
         return False
     if one.name == "wrapper" or other.name == "wrapper":
         return one.name == "wrapper"

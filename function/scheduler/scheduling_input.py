@@ -45,5 +45,5 @@ def scheduling_input(
 ) -> SchedulingInput:
     """Put the input of one pass together; selectors are compiled here."""
     policy = (deployment.spec.placement or PlacementPolicy()).over(config.defaults.placement)
-    selectors = compile_selectors(deployment, policy)
+    selectors = compile_selectors(deployment, policy, config.cel_version)
     return SchedulingInput(deployment, policy, selectors, config, fleet, config_fault, peers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.cel import CompileError, bind_cluster, compile_cluster, compile_device, compile_node
+from function.cel import DIALECTS, CompileError, bind_cluster, compile_cluster, compile_device, compile_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +80,16 @@ def compiles(deployment: ModelDeployment) -> bool:
                 compile_node(node.cel)
         for sub in (sub for s in selectors for request in s.devices for sub in request.ranked):
             for device in sub.selectors:
-                compile_device(device.cel)
+                if not any(_compiles(device.cel, release) for release in DIALECTS):
+                    return False
+    except CompileError:
+        return False
+    return True
+
+
+def _compiles(source: str, release: str) -> bool:
+    try:
+        compile_device(source, release)
     except CompileError:
         return False
     return True

@@ -9,7 +9,7 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from function.cel import CompileError, compile_device, compile_node
+from function.cel import DIALECTS, CompileError, compile_device, compile_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,8 +39,13 @@ Claim = tuple[tuple[str, str, int, tuple[str, ...]], ...]
 
 
 def _matches(sub: SubRequest, device: Device) -> bool:
+    """Whether the device matches as some Kubernetes release reads it; which one runs is not known here."""
+    return any(_matches_in(release, sub, device) for release in DIALECTS)
+
+
+def _matches_in(release: str, sub: SubRequest, device: Device) -> bool:
     try:
-        selectors = [compile_device(selector.cel) for selector in sub.selectors]
+        selectors = [compile_device(selector.cel, release) for selector in sub.selectors]
     except CompileError:
         return False
     return all(selector.evaluate(device.subject).kind == "match" for selector in selectors)

@@ -60,6 +60,14 @@ CASES = [
         "MayBeRefused",
         ("the API server may refuse this selector: estimated cost 1844674407370955269 exceeds 1000000"),
     ),
+    (
+        'device.attributes["gpu.nvidia.com"].architecture.includes("Hopper")',
+        "NeedsFeatureGate",
+        (
+            "your API server will refuse this claim unless its feature gate DRAListTypeAttributes is on: "
+            "it has includes()"
+        ),
+    ),
 ]
 
 

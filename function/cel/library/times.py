@@ -26,6 +26,12 @@ PARTS: dict[str, Callable[[Date], int]] = {
 }
 
 
+def _milliseconds_of(duration: Duration) -> int:
+    """Return all milliseconds of a duration, not only those beyond its seconds."""
+    count = abs(duration.nanos) // MILLI
+    return -count if duration.nanos < 0 else count
+
+
 def _part(read: Callable[[Date], int]) -> Callable[..., int]:
     return lambda time, zone="UTC": read(date_of(time.nanos, zone_offset(zone)))
 
@@ -33,12 +39,6 @@ def _part(read: Callable[[Date], int]) -> Callable[..., int]:
 def _milliseconds(time: Timestamp, zone: str = "UTC") -> int:
     zone_offset(zone)
     return time.nanos % NANO // MILLI
-
-
-def _milliseconds_of(duration: Duration) -> int:
-    """Return all milliseconds of a duration, not only those beyond its seconds."""
-    count = abs(duration.nanos) // MILLI
-    return -count if duration.nanos < 0 else count
 
 
 def _calendar() -> list[Overload]:
@@ -50,11 +50,16 @@ def _calendar() -> list[Overload]:
     ]
 
 
+def _spans() -> list[Overload]:
+    units = (("getHours", 3600 * NANO), ("getMinutes", 60 * NANO), ("getSeconds", NANO))
+    return [
+        method(name, "duration -> int", lambda duration, unit=unit: int(part_of(duration, unit)))
+        for name, unit in units
+    ]
+
+
 DECLARATIONS = (
     *_calendar(),
-    *(
-        method(name, "duration -> int", lambda duration, unit=unit: int(part_of(duration, unit)))
-        for name, unit in (("getHours", 3600 * NANO), ("getMinutes", 60 * NANO), ("getSeconds", NANO))
-    ),
+    *_spans(),
     method("getMilliseconds", "duration -> int", _milliseconds_of),
 )

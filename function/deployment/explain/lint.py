@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 """How many findings are told."""
+GATE, GATED = "DRAListTypeAttributes", "1.36"
+"""The gate that lists of attributes are behind, off by default, and the release that brought them."""
 BOX = 0.9
 """A device of at least this share of what is asked is taken to be the one that was meant."""
 SAME_NODE = frozenset({"node", "nodeName", "hostname", "kubernetes.io/hostname"})
@@ -67,6 +69,7 @@ def _request(inputs: SchedulingInput, catalogue: Catalogue, each: Asked) -> Iter
     before, about = 0, catalogue.beside(selectors)
     for index, selector in enumerate(selectors):
         yield from _estimate(f"{each.path}.selectors[{index}]", selector)
+        yield from _gate(f"{each.path}.selectors[{index}]", selector)
         for finding in _selector(catalogue, about, f"{each.path}.selectors[{index}]", selector):
             before += 1
             yield finding
@@ -156,6 +159,18 @@ def _estimate(path: str, selector: Selector) -> Iterator[Finding]:
             path,
             "MayBeRefused",
             f"the API server may refuse this selector: estimated cost {units} exceeds {LIMIT}",
+        )
+
+
+def _gate(path: str, selector: Selector) -> Iterator[Finding]:
+    """A selector that an API server refuses whose feature gates are as they are by default."""
+    if selector.gated:
+        words = [each.name for each in selector.requirements if each.since == GATED]
+        why = f"it has {', '.join(words)}" if words else selector.gated
+        yield Finding(
+            path,
+            "NeedsFeatureGate",
+            f"your API server will refuse this claim unless its feature gate {GATE} is on: {why}",
         )
 
 

@@ -42,10 +42,12 @@ def rewrite(selector: Selector, subject: Subject, catalogue: Catalogue) -> Rewri
         catalogue: what the devices that the request is about publish.
     """
     for candidate in (*_respelt(selector, subject, catalogue), *_with_units(selector)):
-        if candidate.new and any(_matches(candidate.new, device.subject) for device in catalogue.devices):
+        if candidate.new and any(
+            _matches(candidate.new, device.subject, selector.release) for device in catalogue.devices
+        ):
             return candidate
     for candidate in _relaxed(selector, subject):
-        if _matches(candidate.new, subject):
+        if _matches(candidate.new, subject, selector.release):
             return candidate
     return None
 
@@ -93,8 +95,8 @@ def _value(subject: Subject, compared: Comparison) -> str:
     return "" if value is None or value.startswith("[") else value
 
 
-def _matches(source: str, subject: Subject) -> bool:
+def _matches(source: str, subject: Subject, release: str) -> bool:
     try:
-        return compile_device(source).evaluate(subject).matched
+        return compile_device(source, release).evaluate(subject).matched
     except CompileError:
         return False

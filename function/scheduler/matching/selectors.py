@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from function.cel import CompileError, Evaluations, Selector, compile_cluster, compile_device, compile_node
@@ -112,8 +113,13 @@ def _too_much(source: str) -> Selector:
     raise CompileError(f"the selectors of a deployment have over {MOST} characters", source, 0)
 
 
-def compile_selectors(deployment: ModelDeployment, policy: PlacementPolicy) -> Selectors:
-    """Compile everything the deployment and its policy select with. Never raises."""
+def compile_selectors(deployment: ModelDeployment, policy: PlacementPolicy, release: str) -> Selectors:
+    """Compile everything the deployment and its policy select with. Never raises.
+
+    Selectors of devices are read as Kubernetes `release` reads them; a cluster that says its own release has
+    devices that make a selector read itself anew.
+    """
+    device = partial(compile_device, release=release)
     compiled = Selectors()
     for found in _cluster_sources(deployment, policy):
         compiled._add(compiled.cluster, compile_cluster, found)  # noqa: SLF001 - its own builder
@@ -121,5 +127,5 @@ def compile_selectors(deployment: ModelDeployment, policy: PlacementPolicy) -> S
         for found in _member_nodes(path, member):
             compiled._add(compiled.node, compile_node, found)  # noqa: SLF001
         for found in _member_devices(path, member):
-            compiled._add(compiled.device, compile_device, found)  # noqa: SLF001
+            compiled._add(compiled.device, device, found)  # noqa: SLF001
     return compiled
