@@ -17,7 +17,7 @@ from function.replica import handler as replica
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from function.boundary import Request, Requirement, Reuse
+    from function.boundary import Costs, Request, Requirement, Reuse
 
 NO_REUSE = NoReuse()
 
@@ -45,8 +45,8 @@ HANDLERS: Mapping[str, Handler] = {
     replica.KIND: Handler(replica.run, replica.declared, replica.condition_types),
 }
 
-GROWTH: Mapping[object, int] = {**deployment.GROWTH}
-"""Bytes that what a handler reads may grow by while it is remembered."""
+COSTS: Costs = {**deployment.COSTS}
+"""What it takes to remember what a handler reads."""
 
 
 def handler_of(request: Request) -> Handler | None:

@@ -34,6 +34,7 @@ Allowed: TypeAlias = "Rule | Mapping[str, Allowed]"
 for every field that is not named."""
 
 STRIPPED = "(stripped)"
+PAUSED_ANNOTATION = "crossplane.io/paused"
 KEY_ANNOTATION = "crossplane.io/composition-resource-name"
 OUR_LABELS = frozenset({DEPLOYMENT_LABEL, CLUSTER_LABEL, INDEX_LABEL, ALTERNATIVE_LABEL})
 OUR_CONDITIONS = frozenset({"ModelCacheResolved", "ReplicasScheduled", "ReplicasReady", "CapacityRespected"})
@@ -146,6 +147,7 @@ INFERENCE_CLUSTER: Mapping[str, Allowed] = {
     **_TYPE,
     "metadata": {**_METADATA, "labels": subtree},
     "spec": {
+        **fields("celVersion"),
         "taints": fields("key", "value", "effect"),
         "attributes": subtree,
         "nodePools": {
@@ -204,7 +206,7 @@ _REPORT: Mapping[str, Allowed] = {
 
 MODEL_DEPLOYMENT: Mapping[str, Allowed] = {
     **_TYPE,
-    "metadata": _METADATA,
+    "metadata": {**_METADATA, "annotations": fields(PAUSED_ANNOTATION)},
     "spec": {
         **fields("replicas", "minReplicas"),
         "placement": _PLACEMENT,

@@ -46,12 +46,14 @@ class Function:
             self.metrics.ended(metrics.MALFORMED)
             self.log.warning("refused", reason="not a RunFunctionRequest", bytes=len(content))
             raise
-        session = Session(self.memory, dispatch.GROWTH)
+        session = Session(self.memory, dispatch.COSTS)
         try:
             response = self.run(call.request, reuse=session)
             answer = wire.encode(call, response, self.ttl)
         except Exception as error:  # noqa: BLE001 - the guard: whatever it is, nothing may be removed
             return self._failed(call, error)
+        finally:
+            session.settle()
         seconds = perf_counter() - started
         self.metrics.ended(metrics.ANSWERED)
         self.metrics.measured(seconds=seconds, received=len(content), sent=len(answer))

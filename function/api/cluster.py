@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from function.api.canonical import canonical, canonical_pool
-from function.api.devices import Device, Devices
+from function.api.devices import Device, DeviceList, Devices, SharedDevices
 from function.api.model import CelVersion, ConditionStatus, Metadata, Model, Name, Nodes, condition
 from function.api.taints import Taint
 from function.api.typed import Attributes
@@ -17,6 +17,8 @@ from function.boundary import PACKED
 from function.cel import Subject, bind_node
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from function.boundary import Shape
 
 
@@ -236,6 +238,13 @@ class InferenceCluster(Model):
     def counts_devices(self) -> bool:
         """Whether some pool charges devices instead of whole nodes."""
         return any(pool.accounting == "Device" for pool in self.pools)
+
+    @property
+    def shared(self) -> Iterator[SharedDevices]:
+        """What it shares with other clusters: the device lists it publishes."""
+        for pool in (self.status.gpu_pools or ()) if self.status else ():
+            if isinstance(pool.devices, DeviceList):
+                yield pool.devices.shared
 
     def lost(self, pool: str) -> bool:
         """Whether the declaration (present and not empty) no longer has the pool."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
+from weakref import WeakValueDictionary
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, WrapValidator, model_validator
 from pydantic_core import PydanticCustomError
 
 from function.api.fault import Malformed
@@ -103,26 +104,55 @@ class _Content:
         return self._plain
 
 
-_LARGE = 16 * 1024
-"""Bytes of a device list that are far more than any real node publishes."""
-
-
 MAX_DEVICES = 16
 """Entries of a device list, as the XRDs bound them. A longer one is not read: a fault of its object."""
 
 
+COST, COST_EACH = 24, 3_000
+"""Bytes that a device list takes, for each byte of its content and for each of its devices."""
+
+
+class SharedDevices:
+    """The devices of one content, for as long as a cluster has them."""
+
+    __slots__ = ("__weakref__", "devices", "size")
+
+    def __init__(self, devices: tuple[Device, ...], size: int) -> None:
+        """Take the devices; `size`: the bytes they take."""
+        self.devices, self.size = devices, size
+
+
+class DeviceList(tuple[Device, ...]):  # noqa: SLOT001 - a tuple with a field has no slots
+    """The devices of a pool, and what it shares with the pools that publish the same."""
+
+    shared: SharedDevices
+
+    @classmethod
+    def of(cls, shared: SharedDevices) -> DeviceList:
+        """Return a list of shared devices."""
+        made = cls(shared.devices)
+        made.shared = shared
+        return made
+
+
+# A content is told from another by its bytes, once for all clusters that publish it; who has its devices
+# keeps them here, so that nothing is remembered that the parse cache does not charge somebody for.
+_DEVICES: WeakValueDictionary[Packed, Device] = WeakValueDictionary()
+_LISTS: WeakValueDictionary[Packed, SharedDevices] = WeakValueDictionary()
+
+
 def _device(content: Packed) -> Device | None:
     """The one device entry of a content, converted for selectors once; None when it has a fault."""
-    try:
-        return Device.parse(content.plain())
-    except Malformed:
-        return None
+    device = _DEVICES.get(content)
+    if device is None:
+        try:
+            device = _DEVICES[content] = Device.parse(content.plain())
+        except Malformed:
+            return None
+    return device
 
 
-_interned_device = lru_cache(maxsize=4_096)(_device)
-
-
-def _read(content: Packed, device: Callable[[Packed], Device | None]) -> tuple[Device, ...] | None:
+def _read(content: Packed) -> SharedDevices | None:
     """The one device list of a content; None when it has a fault. Raises where it is too long."""
     items = content.items()
     if items is None:
@@ -130,29 +160,24 @@ def _read(content: Packed, device: Callable[[Packed], Device | None]) -> tuple[D
     if len(items) > MAX_DEVICES:
         context = {"max_length": MAX_DEVICES}
         raise PydanticCustomError("too_long", "must have at most {max_length} items", context)
-    devices = tuple(found for each in items if (found := device(each)) is not None)
-    return devices if len(devices) == len(items) else None
+    devices = tuple(device for item in items if (device := _device(item)) is not None)
+    if len(devices) < len(items):
+        return None
+    return SharedDevices(devices, COST * content.size + COST_EACH * len(devices))
 
 
-@lru_cache(maxsize=4_096)
-def _interned(content: Packed) -> tuple[Device, ...] | None:
-    """A list of a size that nodes publish: many have entries in common, a network card above all."""
-    return _read(content, _interned_device)
-
-
-@lru_cache(maxsize=64)
-def _interned_large(content: Packed) -> tuple[Device, ...] | None:
-    """A list that is larger than any node's."""
-    return _read(content, _device)
-
-
-def _intern(devices: object) -> object:
+def _intern(devices: object, validate: Callable[[object], tuple[Device, ...]]) -> tuple[Device, ...]:
     """Replace a readable device list by the one of its content; pydantic names the faults of the others."""
     packed: Any = _Content(devices) if isinstance(devices, list) else devices
     if not hasattr(packed, "plain"):
-        return devices
-    found = _interned(packed) if packed.size < _LARGE else _interned_large(packed)
-    return packed.plain() if found is None else found
+        return validate(devices)
+    shared = _LISTS.get(packed)
+    if shared is None:
+        shared = _read(packed)
+        if shared is None:
+            return validate(packed.plain())
+        _LISTS[packed] = shared
+    return DeviceList.of(shared)
 
 
-Devices = Annotated[tuple[Device, ...], Field(max_length=MAX_DEVICES), BeforeValidator(_intern)]
+Devices = Annotated[tuple[Device, ...], Field(max_length=MAX_DEVICES), WrapValidator(_intern)]

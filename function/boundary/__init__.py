@@ -16,15 +16,18 @@ from function.boundary.document import (
 )
 from function.boundary.request import Request, Resolution
 from function.boundary.response import Condition, Desired, Requirement, Response, Result
-from function.boundary.reuse import NoReuse, Reuse
+from function.boundary.reuse import Cost, Costs, NoReuse, Part, Reuse
 
 __all__ = [
     "PACKED",
     "Condition",
+    "Cost",
+    "Costs",
     "Desired",
     "Document",
     "NoReuse",
     "Packed",
+    "Part",
     "Plain",
     "PlainDocument",
     "Request",

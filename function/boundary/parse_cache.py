@@ -10,25 +10,29 @@ from collections import OrderedDict
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+from function.boundary.reuse import Cost
 
-    from function.boundary import Document
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+
+    from function.boundary import Costs, Document, Part
 
 T = TypeVar("T")
 
-NO_ROOM: Mapping[object, int] = {}
+NO_COSTS: Costs = {}
+USUAL = Cost()
 OVERHEAD = 600
 """Bytes charged for an entry whatever its object: its key, its place in the table."""
 
 
 class Entry(Generic[T]):
-    """A value, what it is charged, and whether somebody has asked for it lately."""
+    """A value, what it is charged, the parts it shares, and whether somebody has asked for it lately."""
 
-    __slots__ = ("charge", "used", "value")
+    __slots__ = ("charge", "parts", "used", "value")
 
     def __init__(self, charge: int, value: T) -> None:
         self.charge, self.value, self.used = charge, value, False
+        self.parts: frozenset[Part] = frozenset()
 
 
 class Memory:
@@ -37,8 +41,8 @@ class Memory:
     Entries wait in line; the first one leaves, unless it was used since it last stood there: then it goes to
     the end (the clock algorithm). So a hit, of which a large request has thousands, costs next to nothing.
 
-    An entry is charged as many bytes as its object has on the wire, and `OVERHEAD`: what is kept of an
-    object is a few of its fields, in a form that takes more room.
+    Everything that outlives a call is charged here, as what it takes in memory (`Cost`, whose figures are
+    measured by `tests/serve/test_charges.py`): values, and the parts that several of them share, once.
     """
 
     def __init__(self, limit: int) -> None:
@@ -46,6 +50,8 @@ class Memory:
         self._limit = limit
         self._lock = Lock()
         self._entries: OrderedDict[Hashable, Entry[Any]] = OrderedDict()
+        self._shared: dict[Part, int] = {}
+        """How many entries have a part."""
         self._bytes = 0
         self.find = self._entries.get
         """Return the entry of a key, or None. Whoever uses it says so on the entry."""
@@ -60,26 +66,56 @@ class Memory:
         """What they are charged, in bytes: never more than the limit."""
         return self._bytes
 
-    def put(self, key: Hashable, size: int, value: Any) -> None:
+    def put(self, key: Hashable, size: int, value: Any, parts: Iterable[Part] = ()) -> None:
         """Remember a value; forget what was not used lately beyond the limit."""
         charge = size + OVERHEAD
         if charge > self._limit:
             return
         with self._lock:
             replaced = self._entries.pop(key, None)
-            self._bytes += charge - (replaced.charge if replaced else 0)
-            self._entries[key] = Entry(charge, value)
-            while self._bytes > self._limit:
-                self._turn()
+            entry = self._entries[key] = Entry(charge, value)
+            self._bytes += charge
+            self._share(entry, frozenset(parts))
+            if replaced is not None:
+                self._forget(replaced)
+            self._shrink()
 
-    def _turn(self) -> None:
-        """Let the first in line go, or to the end."""
-        key, first = self._entries.popitem(last=False)
-        if first.used:
-            first.used = False
-            self._entries[key] = first
-        else:
-            self._bytes -= first.charge
+    def share(self, key: Hashable, parts: Iterable[Part]) -> None:
+        """Say which parts the value of a key has by now."""
+        now = frozenset(parts)
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is not None and entry.parts != now:
+                self._share(entry, now)
+                self._shrink()
+
+    def _share(self, entry: Entry[Any], parts: frozenset[Part]) -> None:
+        """Charge the parts that no other entry has, and no longer those that none has any more."""
+        for part in parts - entry.parts:
+            number = self._shared.get(part, 0)
+            self._shared[part] = number + 1
+            self._bytes += 0 if number else part.size
+        for part in entry.parts - parts:
+            self._shared[part] -= 1
+            if not self._shared[part]:
+                del self._shared[part]
+                self._bytes -= part.size
+        entry.parts = parts
+
+    def _forget(self, entry: Entry[Any]) -> None:
+        """Charge an entry no longer."""
+        self._bytes -= entry.charge
+        self._share(entry, frozenset())
+
+    def _shrink(self) -> None:
+        """Let the first in line go, or to the end, until the rest is within the limit."""
+        while self._bytes > self._limit:
+            key, first = self._entries.popitem(last=False)
+            if first.used:
+                first.used = False
+                self._entries[key] = first
+            else:
+                self._forget(first)
 
 
 class Session:
@@ -88,10 +124,11 @@ class Session:
     `memory` None remembers nothing, and still counts.
     """
 
-    def __init__(self, memory: Memory | None, room: Mapping[object, int] = NO_ROOM) -> None:
-        """Look into `memory`. `room`: bytes that what a parse function returns may grow by later on."""
+    def __init__(self, memory: Memory | None, costs: Costs = NO_COSTS) -> None:
+        """Look into `memory`. `costs`: what values take, by the function that parses them."""
         self._memory = memory
-        self._room = room
+        self._costs = costs
+        self._growing: list[tuple[Hashable, Any, Cost]] = []
         self.parses = 0
         self.reuses = 0
 
@@ -112,8 +149,23 @@ class Session:
         if entry is not None:
             entry.used = True
             self.reuses += 1
+            if (cost := self._costs.get(parse, USUAL)).grows:
+                self._growing.append((key, entry.value, cost))
             return entry.value
         self.parses += 1
         value = parse(document)
-        memory.put(key, len(getattr(document, "content", b"")) + self._room.get(parse, 0), value)
+        self._put(memory, key, len(getattr(document, "content", b"")), value)
         return value
+
+    def _put(self, memory: Memory, key: tuple[object, Hashable], size: int, value: Any) -> None:
+        cost = self._costs.get(key[0], USUAL)
+        parts = cost.parts(value) if cost.parts else ()
+        memory.put(key, round(size * cost.factor) + cost.fixed, value, parts)
+        if cost.grows:
+            self._growing.append((key, value, cost))
+
+    def settle(self) -> None:
+        """Charge what the values of this call have grown by. To be called once, at its end."""
+        for key, value, cost in self._growing:
+            if self._memory is not None and cost.parts is not None:
+                self._memory.share(key, cost.parts(value))

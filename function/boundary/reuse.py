@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
     from function.boundary.document import Document
 
 T = TypeVar("T")
+
+
+class Part(Protocol):
+    """Something that remembered values share, compared by identity: it is charged once, while one has it."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What it takes to remember what a parse function returns, in bytes of memory and not of the wire."""
+
+    factor: float = 1.0
+    """Bytes for each byte that the object has on the wire."""
+    fixed: int = 0
+    """Bytes besides, those included that it may grow by while it is remembered."""
+    parts: Callable[[Any], Iterable[Part]] | None = None
+    """What a value shares with others, as of now."""
+    grows: bool = False
+    """Whether its parts may be others after a call that used it."""
+
+
+Costs: TypeAlias = "Mapping[object, Cost]"
+"""Costs by parse function."""
 
 
 class Reuse(Protocol):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from function.cel import environment
 from function.cel.check import check
@@ -33,9 +35,10 @@ if TYPE_CHECKING:
     from function.cel.environment import Environment
     from function.cel.subject import Subject
 
-COMPILED, LONG, COMPILED_LONG = 4096, 512, 256
-"""Selectors of each level kept compiled; those longer than `LONG` characters, which take up to 70 bytes for
-each of them, apart and not as many."""
+LONG, RECENT, RECENT_LONG = 512, 256, 12
+"""Selectors kept compiled though nobody has them, and of those longer than `LONG` characters."""
+COMPILED = 70
+"""Bytes that a compiled selector takes for each of its characters, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +141,16 @@ class Conjunct(Program):
 
     def __init__(self, whole: Selector, index: int, root: Node) -> None:
         super().__init__(whole.source[root.span.start : root.span.end].strip(), whole.checked, root)
-        self._whole = whole
+        # Not the selector itself, which has its terms: a cycle would stay until the collector comes by.
+        self._whole = whole.source
         self._index = index
+        self._others: dict[str, Program] = {}
 
     def _in(self, release: str) -> Program:
-        return self._whole.compiled_for(release).conjuncts()[self._index]
+        if release not in self._others:
+            whole = _kept(self._whole, self.checked.environment, release)
+            self._others[release] = whole.conjuncts()[self._index]
+        return self._others[release]
 
 
 class Selector(Program):
@@ -153,7 +161,20 @@ class Selector(Program):
 
     def compiled_for(self, release: str) -> Selector:
         """Return the same text as another release reads it. Raises CompileError."""
-        return _kept(self.source, self.checked.environment, release)
+        found = self._others.get(release)
+        if found is None:
+            found = self._others[release] = _kept(self.source, self.checked.environment, release)
+        return found
+
+    @cached_property
+    def _others(self) -> dict[str, Selector]:
+        """The same text as other releases read it: they live as long as this one."""
+        return {}
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes, about, with what other releases make of it."""
+        return COMPILED * (len(self.source) + 50) * (1 + len(DIALECTS))
 
     @cached_property
     def _conjuncts(self) -> tuple[Conjunct, ...]:
@@ -232,14 +253,23 @@ def compiled(source: str, level: Environment, dialect: Dialect = DIALECTS[DEFAUL
         raise CompileError("the caller left no room on the stack", source, 0) from None
 
 
-_short = lru_cache(maxsize=COMPILED)(compiled)
-_long = lru_cache(maxsize=COMPILED_LONG)(compiled)
+_compiled: WeakValueDictionary[tuple[str, Environment, str], Selector] = WeakValueDictionary()
+_recent: deque[Selector] = deque(maxlen=RECENT)
+_recent_long: deque[Selector] = deque(maxlen=RECENT_LONG)
 
 
 def _kept(source: str, level: Environment, release: str) -> Selector:
-    """Return what `compiled` does, kept for the next time."""
-    dialect = DIALECTS[release]
-    return _short(source, level, dialect) if len(source) <= LONG else _long(source, level, dialect)
+    """Return what `compiled` does: compiled once for all who have it at a time, and for the next few.
+
+    A deployment keeps its selectors, and what they take is charged with it (`Selector.size`). Only a few
+    are kept for nobody: a hint tries the same one on many subjects.
+    """
+    key = (source, level, release)
+    selector = _compiled.get(key)
+    if selector is None:
+        selector = _compiled[key] = compiled(source, level, DIALECTS[release])
+        (_recent if len(source) <= LONG else _recent_long).append(selector)
+    return selector
 
 
 def compile_device(source: str, release: str = DEFAULT) -> Selector:

@@ -9,20 +9,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from function.api import Malformed, ModelDeployment, SchedulerConfig
-from function.boundary import NoReuse
+from function.boundary import Cost, NoReuse
 from function.deployment.compose.conditions import CACHE_RESOLVED, CAPACITY, READY, SCHEDULED, tells_capacity
+from function.deployment.compose.remembered import REMEMBERED
 from function.deployment.compose.response import compose
 from function.deployment.compose.size import room_for
 from function.deployment.compose.unreadable import unreadable
 from function.deployment.requirements import coordinated, declared, referenced_cache
+from function.deployment.snapshot import fleet as fleet_room
+from function.deployment.snapshot import peers as peers_room
 from function.deployment.snapshot.fleet import read_fleet
 from function.deployment.snapshot.peers import read_peers
 from function.scheduler.fleet import Peers
+from function.scheduler.matching.held import held_by
 from function.scheduler.schedule import schedule
 from function.scheduler.scheduling_input import scheduling_input
 
 if TYPE_CHECKING:
-    from function.boundary import Document, Request, Response, Reuse
+    from collections.abc import Iterable
+
+    from function.boundary import Costs, Document, Part, Request, Response, Reuse
     from function.scheduler.decision import Decision
 
 NO_REUSE = NoReuse()
@@ -44,8 +50,16 @@ def read_deployment(document: Document) -> tuple[dict[str, Any], ModelDeployment
     return composite, ModelDeployment.parse(composite)
 
 
-GROWTH: dict[object, int] = {read_deployment: 1024 * 1024}
-"""Bytes that what is read may grow by while it is remembered: see `scheduler.matching`."""
+def _held(read: tuple[dict[str, Any], ModelDeployment]) -> Iterable[Part]:
+    return held_by(read[1])
+
+
+COSTS: Costs = {
+    **fleet_room.COSTS,
+    **peers_room.COSTS,
+    read_deployment: Cost(factor=10, fixed=REMEMBERED, parts=_held, grows=True),
+}
+"""What it takes to remember what is read here."""
 
 
 def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:

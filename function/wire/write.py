@@ -51,7 +51,7 @@ def struct(content: Mapping[str, Plain], written: Written | None = None) -> byte
     for key in sorted(content):
         held = content[key]
         kind = type(held)
-        if kind is int or (kind is str and len(held) < _FEW):
+        if (kind is int or (kind is str and len(held) < _FEW)) and len(key) < _FEW:
             entries.append(_leaf_entry(key, held))
         else:
             entries.append(entry(key, value(held, written)))
@@ -79,13 +79,17 @@ def _item(held: Plain, written: Written | None) -> bytes:
 
 def entry(key: str, written: bytes) -> bytes:
     """Return one map entry of a Struct, from its key and the bytes of its value."""
-    return _delimited(_FIRST, _key(key) + varint(len(written)) + written)
+    name = _key(key) if len(key) < _FEW else _written_key(key)
+    return _delimited(_FIRST, name + varint(len(written)) + written)
 
 
-@lru_cache(maxsize=4_096)
-def _key(key: str) -> bytes:
+def _written_key(key: str) -> bytes:
     """Return the key of an entry, up to where the length of its value is written."""
     return _delimited(_FIRST, key.encode()) + bytes((_SECOND,))
+
+
+_key = lru_cache(maxsize=4_096)(_written_key)
+"""The same for short keys, most of which stand in object after object."""
 
 
 def value(content: Plain, written: Written | None = None) -> bytes:

@@ -22,8 +22,9 @@ from function.cel import (
     published,
     suggest,
 )
+from function.cel import selector as selector_module
 from function.cel.errors import EvaluationError
-from function.cel.selector import COMPILED_LONG, compiled
+from function.cel.selector import RECENT_LONG, compiled
 from function.cel.syntax.grammar import PATCHES, packaged_grammar, patched
 from tests.cel.devices import B200, H100, H200, L4, MIXED, bound, says
 
@@ -364,12 +365,16 @@ def test_a_selector_is_compiled_once(compile_: Any, source: str) -> None:
     assert compile_(source) is compile_(source)
 
 
-def test_of_long_selectors_only_the_latest_are_kept_compiled_for_they_are_large() -> None:
-    first = compile_device(long(0))
-    assert compile_device(long(0)) is first
-    for number in range(1, COMPILED_LONG + 1):
-        compile_device(long(number))
-    assert compile_device(long(0)) is not first
+def test_a_selector_stays_compiled_as_long_as_somebody_has_it_and_a_little_longer() -> None:
+    kept, number = compile_device(long(0)), id(compile_device(long(1)))
+    assert id(compile_device(long(1))) == number
+    for other in range(2, 2 + RECENT_LONG):
+        compile_device(long(other))
+    assert compile_device(long(0)) is kept
+    assert [one.source for one in selector_module._recent_long] == [
+        long(other) for other in range(2, 2 + RECENT_LONG)
+    ]
+    assert long(1) not in {source for source, *_ in selector_module._compiled}
 
 
 def the_cluster() -> Subject:

@@ -14,6 +14,7 @@ from function import wire
 from function.cli.commands.replay import answer
 from function.operations.state import WATCHED
 from function.record import Recorder, loaded
+from function.redact import PAUSED_ANNOTATION
 from function.runner import Function
 from function.wire.request import REQUIREMENTS_STATED
 from tests.fuzz.mutate import mutated_bytes, mutated_world
@@ -197,6 +198,32 @@ def test_what_asks_for_no_placement_is_not_recorded(kind: str | None, tmp_path: 
     log = Log()
     Function(Log(), recorder=Recorder(tmp_path, log, "tested")).answer(request.SerializeToString())
     assert (list(tmp_path.iterdir()), log.said) == ([], [])
+
+
+def test_a_paused_deployment_is_recorded_as_one(tmp_path: Path) -> None:
+    """It holds no node back from those that come later in the common order."""
+    ours = build.deployment("later", 2)
+    ours["metadata"]["creationTimestamp"] = "2026-02-01T00:00:00Z"
+    other = build.deployment("earlier", 2)
+    other["metadata"] |= {
+        "annotations": {PAUSED_ANNOTATION: "true"},
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    }
+    made = World(
+        ours,
+        [build.cluster("east", [build.pool("h100", 2)])],
+        (),
+        input=EXPLAINED | {"coordination": "GlobalOrder"},
+        more={"all-deployments": [ours, other], "all-caches": []},
+    )
+    _, response = recorded(tmp_path, made.message().SerializeToString())
+    assert (
+        sum(
+            key.startswith("replica-")
+            for key in pb.RunFunctionResponse.FromString(response).desired.resources
+        )
+        == 2
+    )
 
 
 @pytest.mark.parametrize("nested", [60, 120])

@@ -44,7 +44,7 @@ def desired(world: World, memory: Memory, *, annotated: bool = False) -> Mapping
     """Ask, and write the answer; return what is desired."""
     made = world.but(input={**INPUT, "overcommit": "Yield"}) if annotated else world
     call = wire.decode(made.message().SerializeToString())
-    response = handler.run(call.request, reuse=Session(memory, handler.GROWTH))
+    response = handler.run(call.request, reuse=Session(memory, handler.COSTS))
     wire.encode(call, response, wire.Ttl())
     return response.desired
 

@@ -13,15 +13,15 @@ from function.api import cluster as cluster_api
 from function.api import replica as replica_api
 from function.api.names import Identity, read_key
 from function.api.ownership import OwnReplica, order
-from function.boundary import Resolution, text_at
+from function.boundary import Cost, Resolution, text_at
 from function.deployment.requirements import CACHE, CACHES, CLUSTERS, REPLICAS
 from function.deployment.snapshot.ownership import Sorting
 from function.scheduler.fleet import Fleet, UnreadableCluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from function.boundary import Document, Request, Reuse
+    from function.boundary import Costs, Document, Part, Request, Reuse
 
 UNNAMED = "(unnamed)"
 """What stands for clusters whose names cannot be read, where they are counted."""
@@ -37,6 +37,18 @@ def read_cluster(document: Document) -> InferenceCluster | UnreadableCluster:
         return InferenceCluster.parse(document.project(cluster_api.SHAPE))
     except ValueError as error:
         return UnreadableCluster(_name_of(document), str(error))
+
+
+def _shared(read: InferenceCluster | UnreadableCluster) -> Iterable[Part]:
+    return read.shared if isinstance(read, InferenceCluster) else ()
+
+
+COSTS: Costs = {
+    read_cluster: Cost(factor=1.5, fixed=4_000, parts=_shared),
+    replica_api.parse: Cost(factor=0.5),
+    replica_api.parse_charge: Cost(factor=0.3),
+}
+"""What it takes to remember what is read of a fleet."""
 
 
 def _clusters(

@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, TypeVar
 from function.api import ModelCache, ModelDeployment
 from function.api import replica as replica_api
 from function.api.ownership import turn
-from function.boundary import Resolution
+from function.boundary import Cost, Resolution
 from function.deployment.requirements import CACHES, DEPLOYMENTS, REPLICAS
 from function.deployment.snapshot.ownership import listed_own
 from function.scheduler.fleet import Peer, Peers
+from function.scheduler.matching.held import held_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from function.api import ModelReplica
-    from function.boundary import Document, Request, Reuse
+    from function.boundary import Costs, Document, Part, Request, Reuse
     from function.scheduler.fleet import Fleet
 
 PAUSED_ANNOTATION = "crossplane.io/paused"
@@ -43,6 +44,14 @@ def _deployment(document: Document) -> ModelDeployment | None:
     annotations = plain["metadata"].get("annotations")
     paused = isinstance(annotations, dict) and annotations.get(PAUSED_ANNOTATION) == "true"
     return None if paused else deployment
+
+
+def _held(deployment: ModelDeployment | None) -> Iterable[Part]:
+    return held_by(deployment) if deployment is not None else ()
+
+
+COSTS: Costs = {_deployment: Cost(factor=10, parts=_held, grows=True)}
+"""What it takes to remember what is read of other deployments."""
 
 
 def _cache(document: Document) -> ModelCache | None:

@@ -102,8 +102,14 @@ class Known:
         notes, name = inputs.deployment.notes, f"fits within {steps} steps"
         found = notes.get(name)
         if found is None or found.too_much:
+            notes.clear()  # What else is noted may hold devices that nothing will know of any more.
             found = notes[name] = cls()
         return found
+
+    @property
+    def entries(self) -> int:
+        """How many things are known."""
+        return sum(len(held) for held in vars(self).values() if isinstance(held, dict))
 
     def apart(self) -> Known:
         """A copy for one pass, for what must not be remembered longer."""

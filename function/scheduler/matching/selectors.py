@@ -24,6 +24,10 @@ MOST, EACH = 128 * 1024, 100
 its own. Compiling so many takes a few seconds; without a bound, one deployment could hold up all others."""
 
 
+NOTE = "selectors"
+"""Where a deployment notes its compiled selectors: they are remembered as long as it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class InvalidSelector:
     """A selector that does not compile: where it stands and what is wrong with it."""
@@ -128,4 +132,6 @@ def compile_selectors(deployment: ModelDeployment, policy: PlacementPolicy, rele
             compiled._add(compiled.node, compile_node, found)  # noqa: SLF001
         for found in _member_devices(path, member):
             compiled._add(compiled.device, device, found)  # noqa: SLF001
+    levels = (compiled.device, compiled.node, compiled.cluster)
+    deployment.notes[NOTE] = tuple(selector for level in levels for selector in level.values())
     return compiled
