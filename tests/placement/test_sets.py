@@ -8,6 +8,8 @@ import pytest
 
 from function.boundary import PlainDocument, Request
 from function.deployment.handler import run
+from function.scheduler import schedule
+from function.scheduler.placer import Places
 from tests.support import build
 from tests.support.cases import Case, ask, clusters, one
 from tests.support.drive import Answer, of_core
@@ -432,6 +434,26 @@ def paused(deployment: Plain) -> Plain:
     return deployment | {
         "metadata": deployment["metadata"] | {"annotations": {"crossplane.io/paused": "true"}}
     }
+
+
+@pytest.mark.parametrize(
+    ("replicas", "surveys", "reason"),
+    [(1, 1, "they have what they want: only ours is surveyed"), (2, 4, "each looks for a place")],
+)
+def test_deployments_before_ours_that_want_nothing_cost_no_survey(
+    replicas: int, surveys: int, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def counted(inputs: Any, *more: Any) -> Places:
+        made.append(inputs.deployment.name)
+        return Places(inputs, *more)
+
+    monkeypatch.setattr(schedule, "Places", counted)
+    before = [called(name, replicas, EARLY) for name in ("a", "b", "c")]
+    listed = [build.replica(each, "a", 0, pools="p0", ready=True) for each in before]
+    coordinated(called("mine", created=LATE), before, clusters(a=9), listed=listed)
+    assert len(made) == surveys, reason
 
 
 @pytest.mark.parametrize(
