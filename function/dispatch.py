@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from function.boundary import NoReuse, Response, Result, text_at
+from function.cluster import handler as cluster
+from function.cluster import inference_class
 from function.deployment import handler as deployment
 from function.deployment.requirements import declared as deployment_requirements
 from function.operations import handler as operations
@@ -43,6 +45,10 @@ class Handler:
 HANDLERS: Mapping[str, Handler] = {
     deployment.KIND: Handler(deployment.run, deployment_requirements, deployment.condition_types),
     replica.KIND: Handler(replica.run, replica.declared, replica.condition_types),
+    cluster.KIND: Handler(cluster.run, cluster.declared, cluster.condition_types),
+    inference_class.KIND: Handler(
+        inference_class.run, inference_class.declared, inference_class.condition_types
+    ),
 }
 
 COSTS: Costs = {**deployment.COSTS}

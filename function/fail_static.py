@@ -107,7 +107,8 @@ def as_observed(
 
 def _again(metadata: dict[str, Any], namespace: str) -> dict[str, Any]:
     """The metadata of an observed object as we applied it: name, namespace and our labels."""
-    again: dict[str, Any] = {"namespace": metadata.get("namespace") or namespace}
+    stated = metadata.get("namespace") or namespace
+    again: dict[str, Any] = {"namespace": stated} if stated else {}
     if isinstance(metadata.get("name"), str):
         again["name"] = metadata["name"]
     labelled = _mapping(metadata.get("labels")).items()

@@ -19,6 +19,8 @@ COMMANDS = {
     "size": "function.cli.commands.size:size",
     "replay": "function.cli.commands.replay:replay",
     "snapshot": "function.cli.commands.snapshot:snapshot",
+    "class": "function.cli.commands.describe:describe_class",
+    "drift": "function.cli.commands.describe:show_drift",
     "reconcile": "function.cli.commands.reconcile:reconcile",
     "serve": "function.main:main",  # The door above this room: started from here, used by nothing in it.
     "completion": "function.cli.commands.completion:completion",

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from package import build, push
 from tests.e2e.registry import Registry, running
 from tests.e2e.standin import runtime
-from tests.schema.crds import DEFINITIONS, INPUT, objects
+from tests.schema.crds import DEFINITIONS, INPUTS, objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,7 +86,7 @@ def test_the_function_package_holds_its_meta_and_its_input(registry: Registry, p
         ("meta.pkg.crossplane.io", "Function"),
         ("apiextensions.k8s.io", "CustomResourceDefinition"),
     ]
-    assert held[1]["spec"] == objects(INPUT)[0]["spec"]
+    assert held[1]["spec"] == objects(*INPUTS)[0]["spec"]
 
 
 def test_the_configuration_arrives_whole_and_depends_on_the_function_beside_it(

@@ -383,6 +383,14 @@ BAD = [
         "does not match",
         "not a quantity",
     ),
+    bad("InferenceClass", "spec.devices", DELETE, "devices are stated, or taken", "a class of nothing"),
+    bad(
+        "InferenceClass",
+        "spec.devices.0.driver",
+        DELETE,
+        "a device needs a driver",
+        "only an override of a machine type's device may leave its driver out",
+    ),
     bad("InferenceClass", "spec.devices", [DEVICE, DEVICE], "duplicate", "devices are told apart by name"),
     bad("SchedulerConfig", "explain", "Everything", "is not one of", "no such explanation"),
     bad(

@@ -11,7 +11,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFINITIONS = sorted(ROOT.glob("apis/*/definition.yaml"))
-INPUT = next(ROOT.glob("package/input/*.yaml"))
+INPUTS = sorted(ROOT.glob("package/input/*.yaml"))
 
 SPEC_KEYS = ("properties", "required", "oneOf", "description", "x-kubernetes-validations",
              "x-kubernetes-preserve-unknown-fields")  # fmt: skip
@@ -55,8 +55,9 @@ def definition(kind: str) -> dict[str, Any]:
 @lru_cache
 def schema_of(kind: str) -> dict[str, Any]:
     """The schema the API server holds objects of the kind against. Only to be read."""
-    if kind == "SchedulerConfig":
-        return deepcopy(objects(INPUT)[0]["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
+    for crd in objects(*INPUTS):
+        if crd["spec"]["names"]["kind"] == kind:
+            return deepcopy(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
     source = deepcopy(definition(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
     spec = {"type": "object"} | _taken(source["properties"]["spec"], SPEC_KEYS)
     status = {"type": "object"} | _taken(source["properties"].get("status", {}), SPEC_KEYS[:-1])

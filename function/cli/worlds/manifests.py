@@ -24,6 +24,8 @@ KINDS = (
     "ModelCache",
     "SchedulerConfig",
 )
+SEEN = {"ResourceSlice": "resource.k8s.io/", "Node": "v1"}
+"""Kinds of a workload cluster, and how their apiVersion begins: what `class` and `drift` read."""
 SUFFIXES = {".yaml", ".yml", ".json"}
 
 
@@ -127,6 +129,8 @@ def _checked(name: str, content: dict[str, Any], number: int) -> Manifest | None
         raise BadInput(f"{name}: object {number}: kind: required, but missing")
     if kind in KINDS and not version:
         raise BadInput(f"{name}: {kind} (object {number}): apiVersion: required, but missing")
+    if version.startswith(SEEN.get(kind, "\n")):
+        return Manifest(content, name)
     if kind not in KINDS or not ours:
         return None
     manifest = Manifest(_placed(content, kind), name)

@@ -1,0 +1,30 @@
+"""ClusterConfig: the input of the step that publishes an InferenceCluster. Every field is optional."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from function.api.config import API_VERSION, Ttl
+from function.api.model import Model, Name
+
+
+class RemoteName(Model, extra="forbid"):
+    """An object on the cluster."""
+
+    namespace: Name
+    name: Name
+
+
+class ClusterConfig(Model, extra="forbid"):
+    """What a platform engineer chooses for all clusters of a Composition."""
+
+    api_version: Literal["fleet-scheduler.fn.modelplane.ai/v1alpha1"] = API_VERSION
+    kind: Literal["ClusterConfig"] = "ClusterConfig"
+    metadata: dict[str, Any] = {}
+    stack: Literal["Modelplane", "None"] | None = None
+    """The ServingStack of Modelplane: composed, withdrawn, or (not set) kept where one is observed."""
+    publish: Literal["Pools", "Attributes"] = "Pools"
+    """Whether `status` gets what only our XRD declares: attributes of pools, charges, capabilities."""
+    gateway: RemoteName = RemoteName(namespace="modelplane-system", name="inference-gateway")
+    leader_worker_set: RemoteName = RemoteName(namespace="lws-system", name="lws-controller-manager")
+    ttl: Ttl = Ttl()

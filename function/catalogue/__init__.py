@@ -1,0 +1,60 @@
+"""Machine types of the clouds as InferenceClass specs: data, one file each, read once.
+
+`<provider>/<machineType>.yaml` holds the devices of one node as their drivers publish them, with the source
+of the facts and a revision. A revision's content never changes: what a class refers to is what it publishes,
+whatever the function's version is. A correction is a new revision beside the old one, which moves to
+`<machineType>@<revision>.yaml`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+
+class UnknownMachineType(ValueError):
+    """No entry, or no such revision of it. The message says what there is."""
+
+
+@lru_cache(maxsize=1)
+def machine_types() -> tuple[str, ...]:
+    """Return the names of all machine types, as `provider/machineType`, sorted."""
+    root = files(__package__)
+    providers = [folder for folder in root.iterdir() if folder.is_dir() and not folder.name.startswith("_")]
+    return tuple(
+        sorted(
+            f"{folder.name}/{entry.name.removesuffix('.yaml')}"
+            for folder in providers
+            for entry in folder.iterdir()
+            if entry.name.endswith(".yaml") and "@" not in entry.name
+        )
+    )
+
+
+@lru_cache(maxsize=64)
+def entry(machine_type: str, revision: int | None = None) -> dict[str, Any]:
+    """Return an entry: machineType, revision, source, nominalMemory, spec. Not to be changed.
+
+    Raises:
+        UnknownMachineType: when there is no such type, or no such revision of it. None is the newest.
+    """
+    if machine_type not in machine_types():
+        provider = machine_type.partition("/")[0]
+        near = [name for name in machine_types() if name.startswith(f"{provider}/")] or machine_types()
+        raise UnknownMachineType(f'no machine type "{machine_type}"; there is {", ".join(near)}')
+    newest = _read(f"{machine_type}.yaml")
+    if revision is None or revision == newest["revision"]:
+        return newest
+    try:
+        return _read(f"{machine_type}@{revision}.yaml")
+    except FileNotFoundError:
+        text = f"{machine_type} has no revision {revision}; the newest is {newest['revision']}"
+        raise UnknownMachineType(text) from None
+
+
+def _read(path: str) -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load(files(__package__).joinpath(path).read_text(encoding="utf-8"))
+    return content

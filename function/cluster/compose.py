@@ -1,0 +1,132 @@
+"""Desired resources of a cluster: how it is reached, a guard against deletion, what is looked at.
+
+Law C: while a class, the cluster or the input is in doubt, everything observed is desired as observed and
+nothing new is composed. A serving stack that is observed is kept as observed unless the input withdraws it: a
+swap of the function must not uninstall a cluster.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from function.api.declared_cluster import DeclaredCluster
+from function.boundary import Desired, text_at
+from function.cluster.names import (
+    GUARD,
+    NAMESPACE,
+    OBSERVATIONS,
+    PROVIDER_CONFIG,
+    STACK,
+    is_ours,
+    stack_name,
+)
+from function.cluster.observe import observations
+from function.cluster.requirements import API_VERSION
+from function.cluster.verification import collections, observes_drift
+from function.fail_static import as_observed, steadfast
+from function.objects import mapping, remote_condition
+
+if TYPE_CHECKING:
+    from function.api.declared_cluster import Existing, SecretRef
+    from function.boundary import Request
+    from function.cluster.snapshot import Snapshot
+
+PROVIDER_API_VERSION = "kubernetes.m.crossplane.io/v1alpha1"
+STACK_API_VERSION = "infrastructure.modelplane.ai/v1alpha1"
+GUARD_API_VERSION = "protection.crossplane.io/v1beta1"
+GUARD_REASON = "ModelReplicas run on this cluster"
+
+
+def compose(request: Request, snapshot: Snapshot) -> dict[str, Desired]:
+    """Return everything desired, by key."""
+    ours = [key for key in sorted(request.observed) if is_ours(key) and key not in request.desired]
+    stays = [key for key in ours if not (key == STACK and snapshot.config.stack == "None")]
+    cluster = snapshot.cluster
+    if not isinstance(cluster, DeclaredCluster) or snapshot.missing:
+        return {key: _again(request, key) for key in stays}
+    made = _guarded(snapshot, cluster.name)
+    if cluster.existing is not None:
+        made |= _reached(request, snapshot, cluster, cluster.existing)
+        stays = [key for key in stays if key == STACK or (key == GUARD and snapshot.replicas is None)]
+    elif snapshot.replicas is not None:
+        stays = [key for key in stays if key != GUARD]
+    looked_at = {key: seen for key, seen in snapshot.observed.items() if key.startswith(OBSERVATIONS)}
+    desired = steadfast(made, looked_at, lambda key: _again(request, key))
+    return dict(sorted({**{key: _again(request, key) for key in stays}, **desired}.items()))
+
+
+def _again(request: Request, key: str) -> Desired:
+    """Desire what is observed under a key, as it is."""
+    document = request.observed[key]
+    ready = text_at(document, "kind") != "ServingStack" or _is_ready(request, key)
+    kind, version = text_at(document, "kind"), text_at(document, "apiVersion")
+    return Desired(as_observed(document, kind=kind, namespace="", api_version=version), ready=ready)
+
+
+def _is_ready(request: Request, key: str) -> bool:
+    try:
+        status = mapping(request.observed[key].project({"status": {"conditions": None}}).get("status"))
+    except ValueError:
+        return False
+    return remote_condition(status, "Ready")[0] is True
+
+
+def _guarded(snapshot: Snapshot, name: str) -> dict[str, Desired]:
+    """Return the guard that keeps a cluster with replicas from being deleted."""
+    return {GUARD: Desired(_guard(name), ready=True)} if snapshot.replicas else {}
+
+
+def _reached(
+    request: Request, snapshot: Snapshot, cluster: DeclaredCluster, existing: Existing
+) -> dict[str, Desired]:
+    made = {PROVIDER_CONFIG: Desired(_provider_config(snapshot.provider_config, existing), ready=True)}
+    if snapshot.config.stack == "Modelplane":
+        made[STACK] = Desired(
+            _stack(cluster.name, existing), ready=STACK in request.observed and _is_ready(request, STACK)
+        )
+    looks = observations(snapshot)
+    if observes_drift(request):
+        own_labels = any(pool.node_selector for pool in cluster.spec.node_pools)
+        looks |= collections(snapshot.provider_config, own_labels=own_labels)
+    made |= {key: Desired(resource, ready=True) for key, resource in looks.items()}
+    return made
+
+
+def _secret(ref: SecretRef) -> dict[str, str]:
+    return {"name": ref.name, "namespace": NAMESPACE, "key": ref.key}
+
+
+def _provider_config(name: str, existing: Existing) -> dict[str, Any]:
+    spec: dict[str, Any] = {"credentials": {"source": "Secret", "secretRef": _secret(existing.secret_ref)}}
+    identity = existing.identity_secret_ref
+    if identity is not None:
+        spec["identity"] = {"type": identity.type, "source": "Secret", "secretRef": _secret(identity)}
+    return {
+        "apiVersion": PROVIDER_API_VERSION,
+        "kind": "ClusterProviderConfig",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def _stack(cluster: str, existing: Existing) -> dict[str, Any]:
+    identity = existing.identity_secret_ref
+    kubeconfig = {"type": "Kubeconfig", "name": existing.secret_ref.name, "key": existing.secret_ref.key}
+    secrets = [kubeconfig]
+    if identity is not None:
+        secrets.append({"type": identity.type, "name": identity.name, "key": identity.key})
+    return {
+        "apiVersion": STACK_API_VERSION,
+        "kind": "ServingStack",
+        "metadata": {"name": stack_name(cluster), "namespace": NAMESPACE},
+        "spec": {"secrets": secrets},
+    }
+
+
+def _guard(cluster: str) -> dict[str, Any]:
+    of = {"apiVersion": API_VERSION, "kind": "InferenceCluster", "resourceRef": {"name": cluster}}
+    return {
+        "apiVersion": GUARD_API_VERSION,
+        "kind": "ClusterUsage",
+        "spec": {"of": of, "reason": GUARD_REASON, "replayDeletion": True},
+    }

@@ -1,0 +1,109 @@
+"""The cluster's conditions: all of them on every path, the same text for the same problem, no time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from function.api.declared_cluster import DeclaredCluster
+from function.api.text import one_line
+from function.boundary import Condition
+from function.cluster.names import OBSERVATIONS
+from function.cluster.observe import is_absent
+from function.cluster.publish import gateway_address
+from function.cluster.verification import VERIFIED, observes_drift, verified
+from function.objects import mapping, remote_condition
+
+if TYPE_CHECKING:
+    from function.boundary import Request
+    from function.cluster.snapshot import Snapshot
+
+CLUSTER_READY, BACKEND_READY = "ClusterReady", "BackendReady"
+REACHABLE, PUBLISHED = "ClusterReachable", "PoolsPublished"
+
+PROBLEMS = frozenset(
+    {
+        *("InvalidNodePool", "SecretInvalid", "Malformed", "UnsupportedSource"),
+        *("WaitingForClasses", "ClassMissing", "ClassUnreadable", "Unreachable", "Drift"),
+    }
+)
+"""Reasons that somebody may have to act on: one that arrives is an event."""
+
+
+def condition_types(request: Request) -> tuple[str, ...]:
+    """Return the conditions that every answer to this request carries, in their order."""
+    verified_too = (VERIFIED,) if observes_drift(request) else ()
+    return (CLUSTER_READY, BACKEND_READY, REACHABLE, PUBLISHED, *verified_too)
+
+
+def conditions(
+    request: Request, snapshot: Snapshot, status: dict[str, Any], stack: dict[str, Any]
+) -> tuple[Condition, ...]:
+    """Return all conditions, from what is published in this answer."""
+    return (
+        cluster_ready(snapshot, status),
+        backend_ready(snapshot, stack),
+        reachable(snapshot),
+        pools_published(snapshot),
+        *((verified(request, status),) if observes_drift(request) else ()),
+    )
+
+
+def _false(kind: str, reason: str, message: str) -> Condition:
+    return Condition(kind, status=False, reason=reason, message=one_line(message))
+
+
+def cluster_ready(snapshot: Snapshot, status: dict[str, Any]) -> Condition:
+    """ClusterReady: it can be read, is reached, and publishes something."""
+    cluster = snapshot.cluster
+    if not isinstance(cluster, DeclaredCluster):
+        text = f"{cluster.message}; everything composed and published stays"
+        return _false(CLUSTER_READY, cluster.reason, text)
+    if not cluster.is_existing and "providerConfigRef" not in status:
+        source = cluster.spec.cluster.source
+        text = f"Source {source} needs an earlier step of the pipeline that makes the cluster; only Existing"
+        return _false(CLUSTER_READY, "UnsupportedSource", f"{text} is made here")
+    if snapshot.missing and not status.get("gpuPools"):
+        names = ", ".join(sorted(snapshot.missing))
+        return _false(CLUSTER_READY, "WaitingForClasses", f"Waiting for InferenceClasses: {names}")
+    return Condition(CLUSTER_READY, status=True, reason="ClusterRunning")
+
+
+def backend_ready(snapshot: Snapshot, stack: dict[str, Any]) -> Condition:
+    """BackendReady: the stack is Ready; without one, the gateway has an address."""
+    if not isinstance(snapshot.cluster, DeclaredCluster):
+        return _false(BACKEND_READY, "WaitingForCluster", "The InferenceCluster cannot be read")
+    if stack or snapshot.config.stack == "Modelplane":
+        ready, message = remote_condition(mapping(stack.get("status")), "Ready")
+        if ready:
+            return Condition(BACKEND_READY, status=True, reason="BackendHealthy")
+        return _false(BACKEND_READY, "Installing", message or "The ServingStack is not Ready yet")
+    if gateway_address(snapshot, stack):
+        return Condition(BACKEND_READY, status=True, reason="BackendHealthy")
+    gateway = snapshot.config.gateway
+    text = f"Gateway {gateway.namespace}/{gateway.name} has no address yet"
+    return _false(BACKEND_READY, "WaitingForCluster", text)
+
+
+def reachable(snapshot: Snapshot) -> Condition:
+    """ClusterReachable: the cluster answered about one thing that is looked at, if only that it is absent."""
+    looks = {key: seen for key, seen in snapshot.observed.items() if key.startswith(OBSERVATIONS)}
+    if any(seen.synced or is_absent(seen) for seen in looks.values()):
+        return Condition(REACHABLE, status=True, reason="Reachable")
+    failed = next((seen for seen in looks.values() if seen.synced is False), None)
+    if failed is not None:
+        return _false(REACHABLE, "Unreachable", failed.synced_message or "No observation succeeds")
+    return _false(REACHABLE, "NotObserved", "Nothing was looked at on the cluster yet")
+
+
+def pools_published(snapshot: Snapshot) -> Condition:
+    """PoolsPublished: every pool's class could be read."""
+    if not isinstance(snapshot.cluster, DeclaredCluster):
+        text = "The InferenceCluster cannot be read; its pools stay published as they were"
+        return _false(PUBLISHED, "ClusterUnreadable", text)
+    missing = snapshot.missing
+    if not missing:
+        return Condition(PUBLISHED, status=True, reason="Published")
+    first = missing[min(missing)]
+    more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+    text = f"{first.why}{more}; its pools stay published as they were"
+    return _false(PUBLISHED, first.reason, text)

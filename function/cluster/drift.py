@@ -1,0 +1,312 @@
+"""Compare what a cluster publishes with what its drivers publish: ResourceSlices, and Nodes by pool.
+
+Declared attributes stay the authority: drift changes no placement. It says which pods would wait for ever and
+why: a selector matches what a class claims, and the driver's device has less.
+
+Rules (the weight of a finding decides the order in which a pool's are told):
+
+- slices are grouped by driver and node; a driver's pool counts as seen when all `resourceSliceCount` slices
+  of its newest generation are there, else nothing is said of its node;
+- a node belongs to the pool whose label it carries; a pool scaled to zero has no node, which is not drift;
+- tainted devices do not count.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from function.cel.errors import EvaluationError
+from function.cel.quantity import quantity
+from function.objects import mapping
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+Plain = dict[str, Any]
+
+POOL_LABEL = "modelplane.ai/pool"
+BLOCKING, DOUBTFUL, CAPACITY, INFORMATION = range(4)
+"""Weights: pods wait for ever; some may; fewer fit than declared; nothing is wrong."""
+
+WEIGHTS = {
+    "DriverMissing": BLOCKING,
+    "DeviceCountShort": BLOCKING,
+    "CapacityShort": BLOCKING,
+    "AttributeDiffers": DOUBTFUL,
+    "NodesShort": CAPACITY,
+    "NodesUnlabelled": CAPACITY,
+    "Undeclared": INFORMATION,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One difference between what a pool publishes and what a node of it has."""
+
+    pool: str
+    kind: str
+    """A key of `WEIGHTS`."""
+    detail: str
+
+    @property
+    def order(self) -> tuple[int, str, str]:
+        """Worst first, then by kind and detail."""
+        return (WEIGHTS[self.kind], self.kind, self.detail)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolDrift:
+    """What was found about one pool."""
+
+    name: str
+    declared: int
+    seen: int
+    """Nodes whose slices were all there."""
+    findings: tuple[Finding, ...]
+    """Worst first."""
+
+    def line(self) -> str:
+        """`h200: 3 of 4 nodes seen; CapacityShort memory: class 141Gi, smallest 143771Mi (node gpu-7)`."""
+        wrong = (finding for finding in self.findings if WEIGHTS[finding.kind] != INFORMATION)
+        phrases = [f"{finding.kind} {finding.detail}" for finding in wrong]
+        return "; ".join((f"{self.name}: {self.seen} of {self.declared} nodes seen", *phrases))
+
+    @property
+    def drifts(self) -> bool:
+        """Whether something is wrong, beyond what is merely not declared."""
+        return any(WEIGHTS[finding.kind] != INFORMATION for finding in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One device as its driver publishes it."""
+
+    driver: str
+    name: str
+    attributes: Mapping[str, Plain]
+    capacity: Mapping[str, Plain]
+    tainted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDevices:
+    """What one node has of each driver whose slices are all there."""
+
+    name: str
+    by_driver: Mapping[str, tuple[Device, ...]]
+    unknown: frozenset[str]
+    """Drivers some of whose slices are missing."""
+
+
+def drift(cluster: Plain, slices: Iterable[Plain], nodes: Iterable[Plain]) -> tuple[PoolDrift, ...]:
+    """Return what drifts, pool by pool in the order they are published."""
+    seen = read_nodes(slices)
+    pools = mapping(cluster.get("status")).get("gpuPools")
+    published = [pool for pool in (pools if isinstance(pools, list) else ()) if isinstance(pool, dict)]
+    selectors = _selectors(cluster)
+    labels = {
+        str(mapping(node.get("metadata")).get("name")): mapping(mapping(node.get("metadata")).get("labels"))
+        for node in nodes
+    }
+    return tuple(_pool(pool, selectors, labels, seen) for pool in published)
+
+
+def _selectors(cluster: Plain) -> dict[str, dict[str, str]]:
+    """Return the labels that the nodes of each pool carry."""
+    declared = mapping(cluster.get("spec")).get("nodePools")
+    stated = {
+        str(pool.get("name")): mapping(pool.get("nodeSelector"))
+        for pool in map(mapping, declared if isinstance(declared, list) else ())
+    }
+    return {name: dict(labels) or {POOL_LABEL: name} for name, labels in stated.items()}
+
+
+def _pool(
+    pool: Plain,
+    selectors: Mapping[str, Mapping[str, str]],
+    labels: Mapping[str, Mapping[str, Any]],
+    seen: Mapping[str, NodeDevices],
+) -> PoolDrift:
+    name = str(pool.get("name"))
+    wanted = selectors.get(name, {POOL_LABEL: name})
+    members = sorted(
+        node for node, own in labels.items() if all(own.get(key) == value for key, value in wanted.items())
+    )
+    declared = int(pool.get("nodes") or 0)
+    found = set(_on_nodes(name, pool.get("devices") or (), [(node, seen.get(node)) for node in members]))
+    if members and len(members) < declared:
+        found.add(Finding(name, "NodesShort", f"{len(members)} of {declared} nodes carry its label"))
+    found |= set(_unlabelled(name, declared, members, labels, seen))
+    whole = sum(1 for node in members if node in seen and not seen[node].unknown)
+    return PoolDrift(name, declared, whole, tuple(sorted(found, key=lambda finding: finding.order)))
+
+
+def _unlabelled(
+    name: str,
+    declared: int,
+    members: Sequence[str],
+    labels: Mapping[str, Mapping[str, Any]],
+    seen: Mapping[str, NodeDevices],
+) -> Iterator[Finding]:
+    """Nodes that have devices and carry no pool's label, where this pool misses some."""
+    strangers = sorted(node for node in seen if POOL_LABEL not in labels.get(node, {}))
+    if declared and not members and strangers:
+        first = ", ".join(strangers[:3])
+        yield Finding(name, "NodesUnlabelled", f"no node carries its label; devices are on {first}")
+
+
+def _on_nodes(
+    pool: str, entries: Iterable[Plain], members: Sequence[tuple[str, NodeDevices | None]]
+) -> Iterator[Finding]:
+    """Hold every claimable entry against every node whose slices are known; the worst node is named."""
+    for entry in entries:
+        if entry.get("claim", "DRA") != "DRA":
+            continue
+        driver = str(entry.get("driver"))
+        missing = [node for node, has in members if has is None or _lacks(has, driver)]
+        if missing:
+            yield Finding(pool, "DriverMissing", f"{driver}: no ResourceSlice on node {missing[0]}")
+        known = [(node, has.by_driver[driver]) for node, has in members if has and driver in has.by_driver]
+        yield from _entry(pool, entry, known)
+
+
+def _lacks(has: NodeDevices, driver: str) -> bool:
+    return driver not in has.by_driver and driver not in has.unknown
+
+
+def _entry(pool: str, entry: Plain, known: Sequence[tuple[str, tuple[Device, ...]]]) -> Iterator[Finding]:
+    name, count = str(entry.get("name")), int(entry.get("count") or 1)
+    short: list[tuple[int, str]] = []
+    for node, devices in known:
+        able = [device for device in devices if not device.tainted and _type_fits(entry, device)]
+        yield from _compared(pool, entry, node, able)
+        fitting = [device for device in able if not _short_of(entry, device) and not _differs(entry, device)]
+        if len(fitting) < count:
+            short.append((len(fitting), node))
+    if short:
+        fewest, node = min(short)
+        text = f"{name}: class has {count}, {fewest} satisfy it (node {node})"
+        yield Finding(pool, "DeviceCountShort", text)
+
+
+def _compared(pool: str, entry: Plain, node: str, devices: Sequence[Device]) -> Iterator[Finding]:
+    for device in devices:
+        for key in _short_of(entry, device):
+            has = mapping(_value(device.capacity, device.driver, key)).get("value", "none")
+            wants = mapping(mapping(entry.get("capacity")).get(key)).get("value")
+            yield Finding(pool, "CapacityShort", f"{key}: class {wants}, smallest {has} (node {node})")
+        for key in _differs(entry, device):
+            has, wants = _value(device.attributes, device.driver, key), mapping(entry["attributes"])[key]
+            text = f"{key}: class {_shown(wants)}, device {_shown(has)} (node {node})"
+            yield Finding(pool, "AttributeDiffers", text)
+        declared = {_bare(device.driver, key) for key in mapping(entry.get("attributes"))}
+        for key in sorted(_bare(device.driver, attribute) for attribute in device.attributes):
+            if key not in declared and not is_individual(key):
+                yield Finding(pool, "Undeclared", key)
+
+
+def _type_fits(entry: Plain, device: Device) -> bool:
+    """Whether a device is of the entry's kind at all: a driver publishes GPUs and their partitions alike."""
+    for kind in ("type", "profile", "productName"):
+        wants = mapping(mapping(entry.get("attributes")).get(kind)).get("string")
+        has = mapping(_value(device.attributes, device.driver, kind)).get("string")
+        if kind != "productName" and wants and has and wants != has:
+            return False
+    return True
+
+
+def _short_of(entry: Plain, device: Device) -> list[str]:
+    """Return the capacities of which the class claims more than the device has."""
+    wanted = mapping(entry.get("capacity"))
+    return sorted(key for key in wanted if _more(wanted[key], _value(device.capacity, device.driver, key)))
+
+
+def _more(wants: object, has: object) -> bool:
+    """Whether the class claims more than the device has; what cannot be compared is no finding."""
+    claimed, published = (mapping(holder).get("value") for holder in (wants, has))
+    if published is None:
+        return True
+    try:
+        return quantity(str(claimed)).compare(quantity(str(published))) > 0
+    except EvaluationError:
+        return False
+
+
+def _differs(entry: Plain, device: Device) -> list[str]:
+    """Return the attributes that the device has otherwise than the class says, or not at all."""
+    wanted = mapping(entry.get("attributes"))
+    return sorted(key for key in wanted if _value(device.attributes, device.driver, key) != wanted[key])
+
+
+def _value(published: Mapping[str, Plain], driver: str, key: str) -> Plain | None:
+    """Look a name up as DRA does: one without a domain is the driver's."""
+    bare = _bare(driver, key)
+    return next((value for name, value in published.items() if _bare(driver, name) == bare), None)
+
+
+INDIVIDUAL = (
+    *("uuid", "index", "minor", "pciaddr", "pcibusid", "pcieroot", "parentuuid", "serial", "ifname"),
+    *("name", "rdmadevice", "numanode", "mac", "ipv4"),
+)
+"""Attributes, bare and in lower case, that tell one device from another of its kind."""
+
+
+def is_individual(attribute: str) -> bool:
+    """Whether an attribute tells one device from another of its kind, so that no class could claim it."""
+    return attribute.rpartition("/")[2].lower() in INDIVIDUAL
+
+
+def _bare(driver: str, key: str) -> str:
+    return key.removeprefix(f"{driver}/")
+
+
+def _shown(typed: Plain | None) -> str:
+    return "none" if not typed else ", ".join(f'{kind} "{value}"' for kind, value in sorted(typed.items()))
+
+
+def read_nodes(slices: Iterable[Plain]) -> dict[str, NodeDevices]:
+    """Group ResourceSlices by node and driver, each pool of a driver at its newest generation."""
+    pools: dict[tuple[str, str, str], list[Plain]] = defaultdict(list)
+    for content in slices:
+        spec = mapping(content.get("spec"))
+        node, driver = spec.get("nodeName"), spec.get("driver")
+        if isinstance(node, str) and isinstance(driver, str):
+            pools[node, driver, str(mapping(spec.get("pool")).get("name"))].append(spec)
+    whole: dict[str, dict[str, list[Device]]] = defaultdict(lambda: defaultdict(list))
+    unknown: dict[str, set[str]] = defaultdict(set)
+    for (node, driver, _), specs in sorted(pools.items()):
+        newest = max(_number(spec, "generation") for spec in specs)
+        current = [spec for spec in specs if _number(spec, "generation") == newest]
+        if len(current) < max(_number(spec, "resourceSliceCount") for spec in current):
+            unknown[node].add(driver)
+            continue
+        whole[node][driver].extend(device for spec in current for device in _devices(driver, spec))
+    return {
+        node: NodeDevices(
+            node,
+            {driver: tuple(found) for driver, found in whole[node].items() if driver not in unknown[node]},
+            frozenset(unknown[node]),
+        )
+        for node in sorted({node for node, _, _ in pools})
+    }
+
+
+def _number(spec: Plain, key: str) -> int:
+    value = mapping(spec.get("pool")).get(key)
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else 1
+
+
+def _devices(driver: str, spec: Plain) -> Iterator[Device]:
+    """Yield the devices of a slice; before resource.k8s.io/v1 their content was in `basic`."""
+    listed = spec.get("devices")
+    for device in map(mapping, listed if isinstance(listed, list) else ()):
+        content = mapping(device.get("basic")) or device
+        yield Device(
+            driver,
+            str(device.get("name")),
+            mapping(content.get("attributes")),
+            mapping(content.get("capacity")),
+            tainted=bool(content.get("taints")),
+        )

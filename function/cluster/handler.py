@@ -1,0 +1,45 @@
+"""Handle an InferenceCluster: one request in, one response out. This file is the table of contents.
+
+requirements -> snapshot (the cluster, its classes, its replicas) -> compose -> publish -> conditions
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.boundary import NoReuse, Response
+from function.cluster.compose import compose
+from function.cluster.conditions import condition_types, conditions
+from function.cluster.publish import observed_stack, publish
+from function.cluster.requirements import declared
+from function.cluster.results import results
+from function.cluster.snapshot import read_snapshot
+
+if TYPE_CHECKING:
+    from function.boundary import Request, Reuse
+
+__all__ = ["KIND", "condition_types", "declared", "run"]
+
+KIND = "InferenceCluster"
+NO_REUSE = NoReuse()
+
+
+def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
+    """Answer one request. The same request gets the same answer, whatever was asked before."""
+    requirements = declared(request)
+    snapshot = read_snapshot(request, reuse)
+    desired, stack = compose(request, snapshot), observed_stack(request)
+    status = publish(snapshot, stack)
+    told = conditions(request, snapshot, status, stack)
+    delivered = all(requirement.delivered(request) for requirement in requirements)
+    return Response(
+        requirements=requirements,
+        desired=desired,
+        status=status,
+        unready=not (status.get("gpuPools") and status.get("gateway") and told[0].status),
+        conditions=told,
+        results=results(told, snapshot.before),
+        settled=delivered and all(condition.status for condition in told),
+        ttl=(snapshot.config.ttl.pending, snapshot.config.ttl.settled),
+        counts={"pools": len(status.get("gpuPools") or ()), "objects": len(desired)},
+    )

@@ -1,0 +1,70 @@
+"""Observe-only Objects: what a cluster must have, looked at and never touched.
+
+CustomResourceDefinitions are never observed: the one of LeaderWorkerSet would put over 600 kB into a status.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from function.cluster.names import CLASS_PREFIX, GATEWAY, LEADER_WORKER_SET, NAMESPACE
+from function.cluster.snapshot import MissingClass
+from function.objects import composed_object
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.cluster.snapshot import Snapshot
+    from function.objects import ObservedObject
+
+OBSERVE = ("Observe",)
+_ABSENT = ("does not exist", "not found")
+
+
+def observations(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
+    """Return the Objects that look at the gateway, at LeaderWorkerSet and at every device class, by key."""
+    gateway, controller = snapshot.config.gateway, snapshot.config.leader_worker_set
+    seen = {
+        GATEWAY: _named("gateway.networking.k8s.io/v1", "Gateway", gateway.name, gateway.namespace),
+        LEADER_WORKER_SET: _named("apps/v1", "Deployment", controller.name, controller.namespace),
+    }
+    seen |= {
+        f"{CLASS_PREFIX}{name}": _named("resource.k8s.io/v1", "DeviceClass", name)
+        for name in _device_classes(snapshot)
+    }
+    return {key: _observed(manifest, snapshot.provider_config) for key, manifest in seen.items()}
+
+
+def _device_classes(snapshot: Snapshot) -> list[str]:
+    names = {
+        device.get("deviceClassName")
+        for devices in snapshot.classes.values()
+        if not isinstance(devices, MissingClass)
+        for device in devices
+        if device.get("claim") == "DRA"
+    }
+    return sorted(name for name in names if isinstance(name, str) and name)
+
+
+def _named(api_version: str, kind: str, name: str, namespace: str = "") -> dict[str, Any]:
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+
+
+def _observed(manifest: Mapping[str, Any], provider_config: str) -> dict[str, Any]:
+    made = composed_object(manifest, provider_config, management=OBSERVE)
+    return {**made, "metadata": {"namespace": NAMESPACE}}
+
+
+def presence(seen: ObservedObject | None) -> str:
+    """Return whether something is on the cluster: Present, Absent, or Unknown."""
+    if seen is None:
+        return "Unknown"
+    if seen.synced is not False and seen.remote is not None:
+        return "Present"
+    return "Absent" if is_absent(seen) else "Unknown"
+
+
+def is_absent(seen: ObservedObject) -> bool:
+    """Whether the cluster answered that there is no such object."""
+    return seen.synced is False and any(phrase in seen.synced_message for phrase in _ABSENT)

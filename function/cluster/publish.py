@@ -1,0 +1,116 @@
+"""What a cluster publishes: its pools with their devices, how it is reached, what it can do.
+
+Law C 3: what another kind relies on keeps its last value until it is observed to be different. A pool whose
+class is undelivered, gone or unreadable is published as before; one that never was is left out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from function.api.declared_cluster import DeclaredCluster
+from function.cluster.charges import charged
+from function.cluster.names import CLASS_PREFIX, GATEWAY, LEADER_WORKER_SET, NAMESPACE, STACK
+from function.cluster.observe import presence
+from function.cluster.snapshot import MissingClass
+from function.objects import mapping
+
+if TYPE_CHECKING:
+    from function.api.declared_cluster import DeclaredPool
+    from function.boundary import Request
+    from function.cluster.snapshot import Snapshot
+
+MIRRORED = ("className", "attributes", "accounting", "fabric")
+"""Fields of a declared pool that are published with it where our XRD declares them."""
+
+
+def publish(snapshot: Snapshot, stack: dict[str, Any]) -> dict[str, Any]:
+    """Return the status. `stack` is the observed ServingStack, empty where there is none."""
+    cluster, before = snapshot.cluster, snapshot.status
+    status: dict[str, Any] = {
+        key: before[key] for key in ("providerConfigRef", "namespace", "gateway", "cache") if key in before
+    }
+    if isinstance(cluster, DeclaredCluster):
+        published = pools(snapshot, cluster)
+        if published or not snapshot.missing or "gpuPools" in before:
+            status["gpuPools"] = published
+        if cluster.existing is not None and not snapshot.missing:
+            status |= {"providerConfigRef": {"name": snapshot.provider_config}, "namespace": NAMESPACE}
+            if cluster.existing.cache.storage_class_name:
+                status["cache"] = {"storageClassName": cluster.existing.cache.storage_class_name}
+    elif "gpuPools" in before:
+        status["gpuPools"] = before["gpuPools"]
+    address = gateway_address(snapshot, stack)
+    if address:
+        status["gateway"] = {"address": address}
+    if snapshot.config.publish == "Attributes":
+        status["capabilities"] = capabilities(snapshot)
+    return status
+
+
+def pools(snapshot: Snapshot, cluster: DeclaredCluster) -> list[dict[str, Any]]:
+    """Return the pools in the order of the spec: those whose class has devices, or that were published."""
+    listed = snapshot.before.get("gpuPools")
+    last = {
+        pool.get("name"): pool
+        for pool in (listed if isinstance(listed, list) else ())
+        if isinstance(pool, dict)
+    }
+    published = (_pool(snapshot, pool, last.get(pool.name)) for pool in cluster.spec.node_pools)
+    return [pool for pool in published if pool is not None]
+
+
+def _pool(snapshot: Snapshot, declared: DeclaredPool, last: dict[str, Any] | None) -> dict[str, Any] | None:
+    devices = snapshot.classes.get(declared.class_name)
+    if devices is None or isinstance(devices, MissingClass):
+        return last
+    if not devices:
+        return None
+    pool: dict[str, Any] = {"name": declared.name, "nodes": declared.nodes, "devices": list(devices)}
+    if snapshot.config.publish == "Attributes":
+        stated = declared.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        pool |= {key: stated[key] for key in MIRRORED if stated.get(key) is not None}
+        if snapshot.replicas is not None:
+            pool["charged"] = charged(declared.name, snapshot.replicas)
+        elif last is not None and "charged" in last:
+            pool["charged"] = last["charged"]
+    return pool
+
+
+def gateway_address(snapshot: Snapshot, stack: dict[str, Any]) -> str:
+    """Return where replicas are reached: the stack's word, the declared one, the Gateway's, the last one."""
+    from_stack = mapping(mapping(stack.get("status")).get("gateway")).get("address")
+    cluster = snapshot.cluster
+    existing = cluster.existing if isinstance(cluster, DeclaredCluster) else None
+    observed = snapshot.observed.get(GATEWAY)
+    addresses = observed.remote_status.get("addresses") if observed else None
+    first = mapping(addresses[0]).get("value") if isinstance(addresses, list) and addresses else None
+    declared = existing.gateway.address if existing else ""
+    last = mapping(snapshot.status.get("gateway")).get("address")
+    known = (from_stack, declared, first, last)
+    return next((address for address in known if isinstance(address, str) and address), "")
+
+
+def capabilities(snapshot: Snapshot) -> dict[str, Any]:
+    """Return what was seen on the cluster: Present, Absent, or Unknown."""
+    classes = {
+        key.removeprefix(CLASS_PREFIX): presence(seen)
+        for key, seen in snapshot.observed.items()
+        if key.startswith(CLASS_PREFIX)
+    }
+    return {
+        "gateway": presence(snapshot.observed.get(GATEWAY)),
+        "leaderWorkerSet": presence(snapshot.observed.get(LEADER_WORKER_SET)),
+        **({"deviceClasses": classes} if classes else {}),
+    }
+
+
+def observed_stack(request: Request) -> dict[str, Any]:
+    """Return the observed ServingStack, empty where there is none or it cannot be read."""
+    document = request.observed.get(STACK)
+    if document is None:
+        return {}
+    try:
+        return document.plain()
+    except ValueError:
+        return {}

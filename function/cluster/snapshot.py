@@ -1,0 +1,159 @@
+"""Read everything one request tells about a cluster, and say what of it is in doubt (Law C)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from function.api import replica as replica_api
+from function.api.cluster_config import ClusterConfig
+from function.api.declared_cluster import DeclaredCluster
+from function.api.fault import Malformed
+from function.boundary import Resolution, Unreadable
+from function.cluster.classes import devices_of
+from function.cluster.names import PROVIDER_CONFIG, is_ours, provider_config_name
+from function.cluster.requirements import REPLICAS, class_names, class_requirement
+from function.objects import mapping, read_object
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.api import ModelReplica
+    from function.boundary import Document, Plain, Request, Reuse
+    from function.objects import ObservedObject
+
+Devices = tuple[dict[str, Any], ...]
+
+INVALID_POOL, SECRET_INVALID, MALFORMED = "InvalidNodePool", "SecretInvalid", "Malformed"
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why nothing can be composed or published anew: a reason of ClusterReady, and its message."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class MissingClass:
+    """A class whose devices are not known, and why: `ClassMissing` or `ClassUnreadable`."""
+
+    reason: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One cluster, and all that is known around it."""
+
+    cluster: DeclaredCluster | Doubt
+    config: ClusterConfig
+    classes: Mapping[str, Devices | MissingClass]
+    """Devices by class name, each as it is published."""
+    replicas: tuple[ModelReplica, ...] | None
+    """The replicas on the cluster; None while they are not delivered."""
+    observed: Mapping[str, ObservedObject]
+    """Observed composed resources of ours, by key, as far as they are Objects."""
+    status: Mapping[str, Plain]
+    """The composite's status as an earlier step desires it, over the one it has."""
+    before: Mapping[str, Plain]
+    """The composite's status as it is."""
+    provider_config: str
+    """The name of the ClusterProviderConfig: as observed, else as published, else as it will be."""
+
+    @property
+    def missing(self) -> dict[str, MissingClass]:
+        """The classes whose devices are not known."""
+        return {name: devices for name, devices in self.classes.items() if isinstance(devices, MissingClass)}
+
+
+def read_snapshot(request: Request, reuse: Reuse) -> Snapshot:
+    """Read one request."""
+    composite = _plain(request.composite)
+    before = mapping(composite.get("status"))
+    name = str(mapping(composite.get("metadata")).get("name") or "")
+    cluster, config = _cluster(composite), ClusterConfig()
+    try:
+        config = ClusterConfig.parse(request.input or {})
+    except Malformed as error:
+        cluster = Doubt(MALFORMED, f"The function's input is invalid: {error}")
+    return Snapshot(
+        cluster=cluster,
+        config=config,
+        classes={each: _class(request, each) for each in class_names(request)},
+        replicas=_replicas(request, reuse),
+        observed={
+            key: reuse.parsed(request.observed[key], read_object)
+            for key in sorted(request.observed)
+            if key not in request.desired and is_ours(key)
+        },
+        status={**before, **request.desired_status},
+        before=before,
+        provider_config=_provider_config(request, name, before),
+    )
+
+
+def _plain(document: Document) -> dict[str, Any]:
+    try:
+        return document.plain()
+    except Unreadable:
+        return {}
+
+
+def _cluster(composite: dict[str, Any]) -> DeclaredCluster | Doubt:
+    try:
+        cluster = DeclaredCluster.parse(composite)
+    except Malformed as error:
+        return Doubt(_reason(error), f"The InferenceCluster cannot be read: {error}")
+    if cluster.is_existing and cluster.existing is None:
+        return Doubt(SECRET_INVALID, "spec.cluster.existing.secretRef is missing: it names the kubeconfig")
+    return cluster
+
+
+def _reason(error: Malformed) -> str:
+    """Name the part of the cluster that is wrong."""
+    path = error.faults[0].path
+    if path.startswith("spec.nodePools"):
+        return INVALID_POOL
+    return SECRET_INVALID if path.startswith("spec.cluster.existing") else MALFORMED
+
+
+def _class(request: Request, name: str) -> Devices | MissingClass:
+    """Return the devices of a class as they are published: verbatim, with the defaults of the API."""
+    required = class_requirement(name)
+    match request.resolution(required):
+        case Resolution.UNRESOLVED:
+            return MissingClass("ClassMissing", f"InferenceClass {name} is not delivered yet")
+        case Resolution.ABSENT:
+            return MissingClass("ClassMissing", f"InferenceClass {name} does not exist")
+        case Resolution.DELIVERED:
+            pass
+    try:
+        return devices_of(request.required[required][0].plain())
+    except ValueError as error:
+        return MissingClass("ClassUnreadable", f"InferenceClass {name} cannot be read: {error}")
+
+
+def _replicas(request: Request, reuse: Reuse) -> tuple[ModelReplica, ...] | None:
+    if request.resolution(REPLICAS) is Resolution.UNRESOLVED:
+        return None
+    return tuple(_replica(document, reuse) for document in request.required[REPLICAS])
+
+
+def _replica(document: Document, reuse: Reuse) -> ModelReplica:
+    try:
+        return reuse.parsed(document, replica_api.parse)
+    except ValueError:
+        return replica_api.ModelReplica(name="", whole=False)
+
+
+def _provider_config(request: Request, cluster: str, before: Mapping[str, Plain]) -> str:
+    """Law C 5: the name under which everything on the cluster was made stays."""
+    observed = request.observed.get(PROVIDER_CONFIG)
+    named = mapping(_plain(observed).get("metadata")).get("name") if observed else None
+    published = mapping(before.get("providerConfigRef")).get("name")
+    return next(
+        (name for name in (named, published) if isinstance(name, str) and name),
+        provider_config_name(cluster),
+    )

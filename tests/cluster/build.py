@@ -1,0 +1,98 @@
+"""Requests about an InferenceCluster, built from parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from function.boundary import PlainDocument, Request, Response
+from function.cluster import handler
+from function.cluster.requirements import REPLICAS, class_requirement
+from tests.support import build
+
+Plain = dict[str, Any]
+API_VERSION = "modelplane.ai/v1alpha1"
+
+
+def inference_class(name: str = "h200", **spec: Any) -> Plain:
+    devices = [{"name": "gpu", "driver": "gpu.nvidia.com", "deviceClassName": "gpu.nvidia.com", "count": 8}]
+    metadata = {"name": name}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "InferenceClass",
+        "metadata": metadata,
+        "spec": {"devices": devices, **spec},
+    }
+
+
+def cluster(*pools: Plain, source: str = "Existing", **existing: Any) -> Plain:
+    how = {"existing": {"secretRef": {"name": "byo", "key": "kubeconfig"}, **existing}}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "InferenceCluster",
+        "metadata": {"name": "east", "uid": "u"},
+        "spec": {
+            "cluster": {"source": source, **(how if source == "Existing" else {})},
+            "nodePools": list(pools or ({"name": "gpu", "className": "h200", "nodeCount": 2},)),
+        },
+    }
+
+
+def replica(name: str = "chat-1", pool: str = "gpu", nodes: int = 1) -> Plain:
+    deployment = build.deployment(name=name.rpartition("-")[0])
+    return build.replica(deployment, "east", nodes, pools=pool)
+
+
+@dataclass
+class Case:
+    """One cluster and what surrounds it. None is not delivered, empty is absent."""
+
+    cluster: Plain = field(default_factory=cluster)
+    classes: dict[str, Plain | None] = field(default_factory=lambda: {"h200": inference_class()})
+    undelivered: tuple[str, ...] = ()
+    replicas: list[Plain] | None = field(default_factory=list)
+    observed: dict[str, Plain] = field(default_factory=dict)
+    input: Plain | None = None
+    desired: frozenset[str] = frozenset()
+    desired_status: Plain = field(default_factory=dict)
+
+    def request(self) -> Request:
+        required: dict[str, tuple[PlainDocument, ...]] = {
+            class_requirement(name): (PlainDocument(content),) if content else ()
+            for name, content in self.classes.items()
+            if name not in self.undelivered
+        }
+        if self.replicas is not None:
+            required[REPLICAS] = tuple(PlainDocument(content) for content in self.replicas)
+        return Request(
+            PlainDocument(self.cluster),
+            {key: PlainDocument(content) for key, content in self.observed.items()},
+            required,
+            self.input,
+            self.desired,
+            self.desired_status,
+        )
+
+    def answer(self) -> Response:
+        return handler.run(self.request())
+
+    def settled(self) -> Case:
+        """Return the case after its answer was applied: objects observed, status written."""
+        response = self.answer()
+        observed = {key: dict(desired.resource) for key, desired in response.desired.items()}
+        status = {**self.cluster.get("status", {}), **response.status}
+        return Case(
+            {**self.cluster, "status": status},
+            self.classes,
+            self.undelivered,
+            self.replicas,
+            observed,
+            self.input,
+            self.desired,
+            self.desired_status,
+        )
+
+
+def reason(response: Response, kind: str) -> str:
+    """Return the reason of a condition."""
+    return next(condition.reason for condition in response.conditions if condition.type == kind)

@@ -1,0 +1,222 @@
+"""Drift on ResourceSlices in the shape that the NVIDIA, AMD, TPU and network drivers publish."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from function.cluster.describe import NothingPublished, describe
+from function.cluster.drift import drift
+
+Plain = dict[str, Any]
+
+H200: Plain = {
+    "attributes": {
+        "type": {"string": "gpu"},
+        "productName": {"string": "NVIDIA H200"},
+        "architecture": {"string": "Hopper"},
+        "cudaComputeCapability": {"version": "9.0.0"},
+    },
+    "capacity": {"memory": {"value": "143771Mi"}},
+}
+AMD: Plain = {"attributes": {"productName": {"string": "MI300X"}}, "capacity": {"memory": {"value": "192Gi"}}}
+TPU: Plain = {"attributes": {"tpuGen": {"string": "v5e"}}}
+NIC: Plain = {"attributes": {"rdma": {"bool": True}, "resource.kubernetes.io/pciBusID": {"string": "0000:1"}}}
+
+
+def devices(kind: Plain, count: int, **more: Any) -> list[Plain]:
+    return [
+        {
+            "name": f"device-{at}",
+            **kind,
+            "attributes": {**kind["attributes"], "uuid": {"string": f"u-{at}"}, "index": {"int": at}},
+            **more,
+        }
+        for at in range(count)
+    ]
+
+
+def resource_slice(
+    node: str, found: list[Plain], driver: str = "gpu.nvidia.com", generation: int = 1, of: int = 1
+) -> Plain:
+    pool = {"name": node, "generation": generation, "resourceSliceCount": of}
+    spec = {"driver": driver, "nodeName": node, "pool": pool, "devices": found}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "spec": spec}
+
+
+def node(name: str, pool: str | None = "h200") -> Plain:
+    labels = {"modelplane.ai/pool": pool} if pool else {}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+
+
+def published(entry: Plain | None = None, nodes: int = 1, **spec: Any) -> Plain:
+    device = {"name": "gpu", "claim": "DRA", "driver": "gpu.nvidia.com", "count": 2, **H200, **(entry or {})}
+    pool = {"name": "h200", "nodes": nodes, "devices": [device]}
+    return {"spec": {"nodePools": [{"name": "h200", **spec}]}, "status": {"gpuPools": [pool]}}
+
+
+def kinds(cluster: Plain, slices: list[Plain], nodes: list[Plain]) -> set[str]:
+    (pool,) = drift(cluster, slices, nodes)
+    return {finding.kind for finding in pool.findings}
+
+
+NODE = [node("n1")]
+WHOLE = [resource_slice("n1", devices(H200, 2))]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "slices", "nodes", "expected", "reason"),
+    [
+        (published(), WHOLE, NODE, set(), "everything is as the class says"),
+        (published(), [], NODE, {"DriverMissing"}, "no slice on a labelled node"),
+        (
+            published(),
+            [resource_slice("n1", devices(AMD, 2), "gpu.amd.com")],
+            NODE,
+            {"DriverMissing"},
+            "another driver's slice",
+        ),
+        (
+            published(),
+            [resource_slice("n1", devices(H200, 1))],
+            NODE,
+            {"DeviceCountShort"},
+            "one of two devices",
+        ),
+        (
+            published(),
+            [resource_slice("n1", devices(H200, 2, taints=[{"key": "broken", "effect": "NoSchedule"}]))],
+            NODE,
+            {"DeviceCountShort"},
+            "tainted devices do not count",
+        ),
+        (
+            published({"capacity": {"memory": {"value": "141Gi"}}}),
+            WHOLE,
+            NODE,
+            {"CapacityShort", "DeviceCountShort"},
+            "the number on the box: selectors match in the fleet and never bind",
+        ),
+        (
+            published({"attributes": {"architecture": {"string": "Blackwell"}}}),
+            WHOLE,
+            NODE,
+            {"AttributeDiffers", "DeviceCountShort", "Undeclared"},
+            "another value",
+        ),
+        (
+            published({"attributes": {**H200["attributes"], "architecture": {"version": "1.0.0"}}}),
+            WHOLE,
+            NODE,
+            {"AttributeDiffers", "DeviceCountShort"},
+            "another type",
+        ),
+        (published(nodes=2), WHOLE, NODE, {"NodesShort"}, "one of two nodes"),
+        (published(nodes=2), WHOLE, [node("n1", None)], {"NodesUnlabelled"}, "no label matches"),
+        (published(nodes=2), [], [], set(), "scaled to zero is no drift"),
+        (
+            published({"attributes": {"type": {"string": "gpu"}}}),
+            WHOLE,
+            NODE,
+            {"Undeclared"},
+            "the class could say more; a uuid it could not",
+        ),
+        (
+            published(),
+            [resource_slice("n1", devices(H200, 2), of=2)],
+            NODE,
+            set(),
+            "half of the slices: nothing is said of the node",
+        ),
+        (
+            published(),
+            [
+                resource_slice("n1", devices(H200, 1), generation=1),
+                resource_slice("n1", devices(H200, 2), generation=2),
+            ],
+            NODE,
+            set(),
+            "only the newest generation counts",
+        ),
+        (
+            published(nodeSelector={"cloud.example.com/pool": "a"}),
+            WHOLE,
+            [{"metadata": {"name": "n1", "labels": {"cloud.example.com/pool": "a"}}}],
+            set(),
+            "a pool's own label",
+        ),
+        (
+            published({"claim": "Synthetic", "driver": "nic.example.com"}),
+            [],
+            NODE,
+            set(),
+            "what is never claimed is never looked for",
+        ),
+        (
+            published({"driver": "gpu.amd.com", **AMD}),
+            [resource_slice("n1", devices(AMD, 2), "gpu.amd.com")],
+            NODE,
+            set(),
+            "AMD",
+        ),
+        (
+            published({"driver": "tpu.google.com", "capacity": {}, **TPU}),
+            [resource_slice("n1", devices(TPU, 2), "tpu.google.com")],
+            NODE,
+            set(),
+            "TPU",
+        ),
+        (
+            published({"driver": "dra.net", "capacity": {}, "attributes": {"rdma": {"bool": True}}}),
+            [resource_slice("n1", devices(NIC, 2), "dra.net")],
+            NODE,
+            set(),
+            "a network card; its PCI address is its own",
+        ),
+    ],
+)
+def test_each_finding_once(
+    cluster: Plain, slices: list[Plain], nodes: list[Plain], expected: set[str], reason: str
+) -> None:
+    assert kinds(cluster, slices, nodes) == expected, reason
+
+
+def test_the_line_names_the_worst_first() -> None:
+    (pool,) = drift(published({"capacity": {"memory": {"value": "141Gi"}}}, nodes=4), WHOLE, NODE)
+    assert pool.line().startswith(
+        "h200: 1 of 4 nodes seen; CapacityShort memory: class 141Gi, smallest 143771Mi (node n1); DeviceCount"
+    )
+    assert pool.drifts
+
+
+def test_a_name_with_the_drivers_domain_is_the_same_name() -> None:
+    qualified = {f"gpu.nvidia.com/{name}": value for name, value in H200["attributes"].items()}
+    assert kinds(published({"attributes": qualified}), WHOLE, NODE) == set()
+
+
+def test_before_v1_the_content_of_a_device_was_in_basic() -> None:
+    old = [{"name": device.pop("name"), "basic": device} for device in devices(H200, 2)]
+    assert kinds(published(), [resource_slice("n1", old)], NODE) == set()
+
+
+def test_a_class_is_what_most_nodes_have_and_drifts_from_none_of_them() -> None:
+    slices = [
+        *(resource_slice(f"n{at}", devices(H200, 8)) for at in range(3)),
+        *(resource_slice(f"n{at}", devices(NIC, 4), "dra.net") for at in range(3)),
+        resource_slice("odd", devices(H200, 7)),
+    ]
+    made = describe(slices)
+    assert (made.nodes, made.others) == (3, 1)
+    entries = {entry["name"]: entry for entry in made.spec["devices"]}
+    assert entries.keys() == {"gpu", "nic"}
+    assert entries["gpu"]["count"] == 8
+    assert "uuid" not in entries["gpu"]["attributes"]
+    pool = {"name": "h200", "nodes": 3, "devices": made.spec["devices"]}
+    (found,) = drift({"status": {"gpuPools": [pool]}}, slices, [node(f"n{at}") for at in range(3)])
+    assert not found.drifts
+
+
+def test_nothing_published_is_said() -> None:
+    with pytest.raises(NothingPublished):
+        describe([resource_slice("n1", devices(H200, 1), of=2)])

@@ -1,0 +1,118 @@
+"""Law C for clusters: doubt deletes nothing, and no Object becomes another remote object."""
+
+from __future__ import annotations
+
+import copy
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from function.cluster import names
+from function.objects import identity_of, mapping
+from tests.cluster.build import Case, cluster, inference_class, reason, replica
+from tests.fuzz.mutate import mutated
+from tests.support.scale import BATCHES, batch
+
+if TYPE_CHECKING:
+    from function.boundary import Response
+
+Plain = dict[str, Any]
+CONDITIONS = ["ClusterReady", "BackendReady", "ClusterReachable", "PoolsPublished"]
+PUBLISHED = ("providerConfigRef", "gateway")
+
+
+def running(draw: random.Random) -> Case:
+    """Return a random cluster that runs: everything desired is observed, everything published is there."""
+    classes = {
+        name: inference_class(name) for name in draw.sample(["h200", "l4", "b200"], draw.randint(1, 3))
+    }
+    for name, content in classes.items():
+        content["spec"]["devices"][0]["deviceClassName"] = f"{name}.example.com"
+    pools = [
+        {"name": f"pool-{at}", "className": draw.choice(sorted(classes)), "nodeCount": draw.randint(0, 9)}
+        for at in range(draw.randint(1, 4))
+    ]
+    named = {str(pool["className"]) for pool in pools}
+    return Case(
+        cluster(*pools, gateway={"address": "203.0.113.7"}),
+        {name: classes[name] for name in sorted(named)},
+        replicas=[replica(pool="pool-0") for _ in range(draw.randint(0, 2))],
+        input={"stack": draw.choice(["Modelplane"]), "publish": "Attributes"}
+        if draw.random() < 0.5
+        else None,
+    ).settled()
+
+
+def disturbed(draw: random.Random, case: Case) -> str:
+    """Withdraw or mutate something around the cluster; returns what."""
+    what = draw.choice(["class", "undelivered", "replicas", "replica", "composite", "observed", "input"])
+    name = draw.choice(sorted(case.classes))
+    match what:
+        case "class":
+            case.classes[name] = draw.choice([None, mutated(draw, case.classes[name])])
+        case "undelivered":
+            case.undelivered = (name,)
+        case "replicas":
+            case.replicas = None
+        case "replica":
+            case.replicas = [mutated(draw, content) for content in case.replicas or [replica()]]
+        case "composite":
+            case.cluster["spec"] = mutated(draw, case.cluster["spec"])
+        case "observed":
+            key = draw.choice(sorted(case.observed))
+            for part in ("status", "spec"):
+                case.observed[key][part] = mutated(draw, case.observed[key].get(part) or {"a": 1})
+        case _:
+            case.input = {
+                **(case.input or {}),
+                draw.choice(["stack", "publish", "x"]): draw.choice([1, "y", {}]),
+            }
+    return what
+
+
+def allowed_to_leave(key: str, case: Case, response: Response) -> bool:
+    """The listed reasons: what it belongs to is gone from a spec that was read."""
+    if key == names.GUARD:
+        return not case.replicas and case.replicas is not None
+    readable = reason(response, "ClusterReady") not in ("SecretInvalid", "InvalidNodePool", "Malformed")
+    return (
+        key.startswith(names.CLASS_PREFIX) and readable and reason(response, "PoolsPublished") == "Published"
+    )
+
+
+@pytest.mark.parametrize("number", range(BATCHES))
+def test_nothing_leaves_but_for_a_listed_reason(number: int) -> None:
+    for seed in batch(number, quick=400):
+        draw = random.Random(seed)
+        case = running(draw)
+        before = copy.deepcopy(case)
+        what = [disturbed(draw, case) for _ in range(draw.randint(1, 2))]
+        response = case.answer()
+        lost = set(before.observed) - set(response.desired)
+        assert not {key for key in lost if not allowed_to_leave(key, case, response)}, (seed, what)
+        assert [each.type for each in response.conditions] == CONDITIONS
+        for field in PUBLISHED:
+            if field in before.cluster["status"] and "composite" not in what:
+                assert response.status[field] == before.cluster["status"][field], (seed, what, field)
+        for key, desired in response.desired.items():
+            if key.startswith(names.OBSERVATIONS) and key in case.observed:
+                assert _tie(desired.resource) == _tie(case.observed[key]), (seed, what, key)
+
+
+def _tie(composed: Plain) -> Any:
+    spec = mapping(composed.get("spec"))
+    manifest = mapping(mapping(spec.get("forProvider")).get("manifest"))
+    return identity_of(manifest), mapping(spec.get("providerConfigRef")).get("name")
+
+
+@pytest.mark.parametrize("number", range(BATCHES))
+def test_an_answer_applied_and_asked_again_is_the_same(number: int) -> None:
+    for seed in batch(number, quick=100):
+        settled = running(random.Random(seed))
+        first = settled.answer()
+        again = settled.settled().answer()
+        assert {key: each.resource for key, each in again.desired.items()} == {
+            key: each.resource for key, each in first.desired.items()
+        }, seed
+        assert again.status == first.status, seed

@@ -1,0 +1,247 @@
+"""What a cluster publishes, condition by condition and field by field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from function.api import InferenceCluster
+from function.boundary import PlainDocument
+from function.cluster import names
+from function.deployment.snapshot.fleet import read_cluster
+from tests.cluster.build import Case, cluster, inference_class, reason, replica
+
+Plain = dict[str, Any]
+GATEWAY = {"address": "203.0.113.7"}
+
+
+def looked_at(key: str, *, synced: bool, message: str = "", remote: Plain | None = None) -> dict[str, Plain]:
+    condition = {"type": "Synced", "status": str(synced), "message": message}
+    status: Plain = {"conditions": [condition]}
+    if remote is not None:
+        status["atProvider"] = {"manifest": remote}
+    spec = {"providerConfigRef": {"kind": "ClusterProviderConfig", "name": "p"}}
+    return {
+        key: {
+            "apiVersion": "kubernetes.m.crossplane.io/v1alpha1",
+            "kind": "Object",
+            "metadata": {"name": key},
+            "spec": spec,
+            "status": status,
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("pool", "nodes", "why"),
+    [
+        ({"nodeCount": 3}, 3, "what it has"),
+        ({"nodeCount": 3, "maxNodeCount": 8}, 8, "what it can grow to"),
+        ({}, 1, "the default of the API"),
+        ({"nodeCount": 0}, 0, "none is a number too"),
+        ({"nodeCount": 2.0}, 2, "a Struct carries doubles"),
+    ],
+)
+def test_nodes_are_the_most_a_pool_can_have(pool: Plain, nodes: int, why: str) -> None:
+    response = Case(cluster({"name": "gpu", "className": "h200", **pool})).answer()
+    assert [each["nodes"] for each in response.status["gpuPools"]] == [nodes], why
+
+
+def test_devices_are_published_verbatim_with_the_defaults() -> None:
+    lists = {"modes": {"list": {"string": ["a", "b"]}}}
+    devices = [
+        {"name": "nic", "driver": "dra.net", "deviceClassName": "n", "attributes": lists},
+        {"name": "link", "driver": "x", "claim": "Synthetic", "count": 2, "capacity": None},
+    ]
+    (pool,) = Case(classes={"h200": inference_class(devices=devices)}).answer().status["gpuPools"]
+    assert pool["devices"] == [
+        {**devices[0], "claim": "DRA", "count": 1},
+        {"name": "link", "driver": "x", "claim": "Synthetic", "count": 2},
+    ]
+
+
+def test_a_pool_without_devices_is_not_published() -> None:
+    made = Case(
+        cluster({"name": "cpu", "className": "cpu"}, {"name": "gpu", "className": "h200"}),
+        classes={"h200": inference_class(), "cpu": inference_class("cpu", devices=[])},
+    )
+    assert [pool["name"] for pool in made.answer().status["gpuPools"]] == ["gpu"]
+
+
+@pytest.mark.parametrize(
+    ("gone", "expected", "why"),
+    [
+        ({"classes": {"h200": None}}, "ClassMissing", "deleted"),
+        ({"undelivered": ("h200",)}, "ClassMissing", "not delivered"),
+        ({"classes": {"h200": inference_class(devices="odd")}}, "ClassUnreadable", "not a class any more"),
+    ],
+)
+def test_a_class_that_is_gone_takes_nothing_away(gone: Plain, expected: str, why: str) -> None:
+    settled = Case(cluster(gateway=GATEWAY), replicas=[replica()]).settled()
+    for name, value in gone.items():
+        setattr(settled, name, value)
+    response = settled.answer()
+    assert response.status["gpuPools"] == settled.cluster["status"]["gpuPools"], why
+    assert response.status["providerConfigRef"] == settled.cluster["status"]["providerConfigRef"]
+    assert response.status["gateway"] == GATEWAY
+    assert set(response.desired) == set(settled.observed)
+    assert reason(response, "PoolsPublished") == expected
+    assert reason(response, "ClusterReady") == "ClusterRunning", "what was published still runs"
+
+
+def test_one_missing_class_of_two_leaves_the_other_pool_as_it_is() -> None:
+    pools = ({"name": "a", "className": "h200"}, {"name": "b", "className": "l4"})
+    response = Case(cluster(*pools), classes={"h200": inference_class(), "l4": None}).answer()
+    assert [pool["name"] for pool in response.status["gpuPools"]] == ["a"]
+    assert reason(response, "PoolsPublished") == "ClassMissing"
+
+
+@pytest.mark.parametrize(
+    ("broken", "expected", "why"),
+    [
+        ({"cluster": {"source": "Existing"}}, "SecretInvalid", "no kubeconfig is named"),
+        (
+            {"cluster": {"source": "Existing", "existing": {"secretRef": {"name": "x"}}}},
+            "SecretInvalid",
+            "key",
+        ),
+        ({"nodePools": [{"name": "gpu"}]}, "InvalidNodePool", "no class is named"),
+        ({"nodePools": [{"name": "gpu", "className": "h200", "nodeCount": 1.5}]}, "InvalidNodePool", "1.5"),
+        ({"nodePools": "odd"}, "InvalidNodePool", "no list"),
+    ],
+)
+def test_a_cluster_that_cannot_be_read_keeps_everything(broken: Plain, expected: str, why: str) -> None:
+    settled = Case(cluster(gateway=GATEWAY), replicas=[replica()]).settled()
+    settled.cluster["spec"] = {**settled.cluster["spec"], **broken}
+    response = settled.answer()
+    assert set(response.desired) == set(settled.observed), why
+    before = settled.cluster["status"]
+    assert {key: response.status[key] for key in ("gpuPools", "providerConfigRef", "gateway")} == {
+        key: before[key] for key in ("gpuPools", "providerConfigRef", "gateway")
+    }
+    assert reason(response, "ClusterReady") == expected
+    assert response.unready
+
+
+def test_an_invalid_input_is_said_and_keeps_everything() -> None:
+    settled = Case().settled()
+    settled.input = {"stack": "Mine"}
+    response = settled.answer()
+    assert set(response.desired) == set(settled.observed)
+    assert "stack" in next(each.message for each in response.conditions)
+
+
+def test_the_guard_stands_while_there_are_replicas() -> None:
+    guarded = Case(replicas=[replica()])
+    assert names.GUARD in guarded.answer().desired
+    settled = guarded.settled()
+    settled.replicas = None
+    assert names.GUARD in settled.answer().desired, "undelivered is doubt"
+    settled.replicas = []
+    assert names.GUARD not in settled.answer().desired, "told that there are none"
+
+
+def test_the_stack_is_kept_composed_or_withdrawn_as_the_input_says() -> None:
+    assert names.STACK not in Case().answer().desired
+    asked = Case(input={"stack": "Modelplane"})
+    settled = asked.settled()
+    for choice, stays in ((None, True), ({"stack": "Modelplane"}, True), ({"stack": "None"}, False)):
+        settled.input = choice
+        assert (names.STACK in settled.answer().desired) is stays, choice
+
+
+def test_the_provider_config_never_changes_its_name() -> None:
+    settled = Case().settled()
+    settled.observed[names.PROVIDER_CONFIG]["metadata"]["name"] = "made-by-hand"
+    response = settled.answer()
+    assert response.desired[names.PROVIDER_CONFIG].resource["metadata"]["name"] == "made-by-hand"
+    assert response.status["providerConfigRef"] == {"name": "made-by-hand"}
+
+
+def test_a_new_secret_reaches_the_provider_config() -> None:
+    settled = Case().settled()
+    settled.cluster["spec"]["cluster"]["existing"]["secretRef"]["name"] = "rotated"
+    spec = settled.answer().desired[names.PROVIDER_CONFIG].resource["spec"]
+    assert spec["credentials"]["secretRef"]["name"] == "rotated"
+
+
+@pytest.mark.parametrize(
+    ("observed", "expected", "why"),
+    [
+        ({}, (False, "NotObserved"), "nothing was looked at"),
+        (looked_at("see-lws", synced=True, remote={"kind": "Deployment"}), (True, "Reachable"), "an answer"),
+        (
+            looked_at("see-lws", synced=False, message="cannot observe: external resource does not exist"),
+            (True, "Reachable"),
+            "an answer too",
+        ),
+        (looked_at("see-lws", synced=False, message="dial tcp: timeout"), (False, "Unreachable"), "silence"),
+    ],
+)
+def test_a_cluster_is_reachable_when_it_answers(
+    observed: dict[str, Plain], expected: tuple[bool, str], why: str
+) -> None:
+    response = Case(observed=observed).answer()
+    found = next(each for each in response.conditions if each.type == "ClusterReachable")
+    assert (found.status, found.reason) == expected, why
+
+
+def test_the_address_is_the_stacks_the_declared_the_observed_or_the_last() -> None:
+    stack = {"kind": "ServingStack", "status": {"gateway": {"address": "stack"}}}
+    remote = {"status": {"addresses": [{"value": "seen"}]}}
+    seen = looked_at(names.GATEWAY, synced=True, remote=remote)
+    before = {"status": {"gateway": {"address": "last"}}}
+    cases: list[tuple[Case, str]] = [
+        (Case(cluster(gateway=GATEWAY), observed={names.STACK: stack, **seen}), "stack"),
+        (Case(cluster(gateway=GATEWAY), observed=seen), "203.0.113.7"),
+        (Case({**cluster(), **before}, observed=seen), "seen"),
+        (Case({**cluster(), **before}), "last"),
+    ]
+    for made, address in cases:
+        assert made.answer().status["gateway"] == {"address": address}
+
+
+def test_attributes_charges_and_capabilities_only_where_the_input_asks() -> None:
+    pool = {"name": "gpu", "className": "h200", "attributes": {"modelplane.ai/tier": {"string": "a"}}}
+    made = Case(cluster(pool), replicas=[replica()], observed=looked_at("see-lws", synced=True, remote={}))
+    plain = made.answer().status
+    assert "capabilities" not in plain
+    assert set(plain["gpuPools"][0]) == {"name", "nodes", "devices"}
+    made.input = {"publish": "Attributes"}
+    asked = made.answer().status
+    assert asked["gpuPools"][0]["attributes"] == pool["attributes"]
+    assert asked["gpuPools"][0]["className"] == "h200"
+    assert asked["gpuPools"][0]["charged"]["nodes"] == 1
+    assert asked["capabilities"] == {"gateway": "Unknown", "leaderWorkerSet": "Present"}
+
+
+def test_another_source_is_published_and_not_made() -> None:
+    other = Case(cluster(source="GKE"), desired_status={"providerConfigRef": {"name": "theirs"}})
+    response = other.answer()
+    assert not response.desired
+    assert response.status["gpuPools"]
+    assert reason(response, "ClusterReady") == "ClusterRunning"
+    alone = Case(cluster(source="GKE")).answer()
+    assert reason(alone, "ClusterReady") == "UnsupportedSource"
+
+
+def test_events_are_transitions() -> None:
+    first = Case()
+    assert [each.reason for each in first.answer().results] == ["ClusterRunning"]
+    settled = first.settled()
+    settled.cluster["status"]["conditions"] = [
+        {"type": each.type, "status": str(each.status), "reason": each.reason}
+        for each in first.answer().conditions
+    ]
+    assert settled.answer().results == ()
+
+
+def test_the_scheduler_reads_what_is_published() -> None:
+    pool = {"name": "gpu", "className": "h200", "nodeCount": 4}
+    settled = Case(cluster(pool, gateway=GATEWAY)).settled()
+    read = read_cluster(PlainDocument(settled.cluster))
+    assert isinstance(read, InferenceCluster)
+    assert read.gateway == GATEWAY["address"]
+    assert [(each.name, each.nodes, each.class_name) for each in read.pools] == [("gpu", 4, "h200")]
+    assert [device.device_class_name for device in read.pools[0].devices or ()] == ["gpu.nvidia.com"]
