@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import yaml
 from click.testing import CliRunner
 
 from example.caller import ROOT
@@ -59,15 +60,11 @@ def install(plane: ControlPlane) -> None:
 
 
 def configuration() -> Plain:
-    """The Configuration that docs/install.md has applied."""
-    package = f"{REGISTRY}/{build.CONFIGURATION}:{build.version()}"
-    name = {"name": build.CONFIGURATION}
-    return {
-        "apiVersion": "pkg.crossplane.io/v1",
-        "kind": "Configuration",
-        "metadata": name,
-        "spec": {"package": package},
-    }
+    """The Configuration that docs/install.md has applied, with the registry of the control plane."""
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "install.md").read_text(), re.DOTALL)
+    found = [yaml.safe_load(block.replace(build.PLACEHOLDER, REGISTRY)) for block in blocks]
+    (plain,) = [each for each in found if each.get("kind") == "Configuration"]
+    return dict(plain)
 
 
 def commands(page: str, word: str) -> list[str]:

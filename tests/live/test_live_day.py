@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.live import fleet
+from tests.live import fleet, install
 from tests.live.plane import Refused, is_true, name_of, path, until
 from tests.schema.bad import BAD, GOOD
 
@@ -86,7 +86,7 @@ def accepted(plane: ControlPlane, plain: Plain) -> bool:
 
 def test_replicas_are_placed(living: ControlPlane, day: Day) -> None:
     with day.step("create a deployment of 3 replicas", "3 ModelReplicas, ReplicasCreated"):
-        living.apply(MODEL)
+        living.shell("\n".join(install.commands("install.md", "apply -f example/small-model")))
         found = fleet.until_placed(living, MODEL, 3)
         fleet.until_reason(living, MODEL, "ReplicasCreated")
     assert fleet.clusters_of(found) == ["eks-us-east-1", "gke-europe-west4", "gke-europe-west4"]
