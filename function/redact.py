@@ -261,7 +261,7 @@ SCHEDULER_CONFIG: Mapping[str, Allowed] = {
     **strict(
         {
             **_TYPE,
-            **fields("explain", "overcommit", "coordination", "searchBudget"),
+            **fields("explain", "overcommit", "coordination", "searchBudget", "celVersion"),
             "defaults": {"placement": _PLACEMENT},
             "ttl": fields("waiting", "pending", "settled"),
         }

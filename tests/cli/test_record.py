@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from crossplane.function.proto.v1 import run_function_pb2 as pb
-from google.protobuf import struct_pb2
+from google.protobuf import json_format, struct_pb2
 from google.protobuf.descriptor import FieldDescriptor
 
 from function import wire
@@ -252,6 +252,25 @@ def encoded(made: World) -> bytes:
     return written(random.Random(1), made)
 
 
+def reconciled(content: bytes) -> bytes:
+    """The request after an answer was applied: the composite has its status and conditions."""
+    request = pb.RunFunctionRequest.FromString(content)
+    answer = pb.RunFunctionResponse.FromString(Function(Log()).answer(content))
+    status = request.observed.composite.resource.get_or_create_struct("status")
+    status.update(json_format.MessageToDict(answer.desired.composite.resource).get("status", {}))
+    status["conditions"] = [
+        {
+            "type": condition.type,
+            "status": "True" if condition.status == pb.STATUS_CONDITION_TRUE else "False",
+            "reason": condition.reason,
+            "message": condition.message,
+            "lastTransitionTime": CANARY,
+        }
+        for condition in answer.conditions
+    ]
+    return request.SerializeToString(deterministic=True)
+
+
 def requests(seed: int) -> Iterator[tuple[str, bytes]]:
     """A world, explained; the same, mutated; and its bytes, mutated."""
     made = generate.world(seed)
@@ -259,6 +278,7 @@ def requests(seed: int) -> Iterator[tuple[str, bytes]]:
     draw = random.Random(seed)
     content = made.message().SerializeToString(deterministic=True)
     yield "world", content
+    yield "the next reconcile", reconciled(content)
     later = pb.RunFunctionRequest.FromString(content)
     later.context.update({REQUIREMENTS_STATED: True})
     yield "a later call", later.SerializeToString(deterministic=True)
