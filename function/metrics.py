@@ -10,7 +10,6 @@ from prometheus_client import (
     Gauge,
     Histogram,
     ProcessCollector,
-    start_http_server,
 )
 
 if TYPE_CHECKING:
@@ -100,8 +99,3 @@ class Metrics:
             self._work.labels(what).inc(number)
         for reason, number in rejections.items():
             self._rejections.labels(reason).inc(number)
-
-    def serve(self, host: str, port: int) -> int:
-        """Answer scrapes on `host:port` from a thread of its own; return the port. Raises OSError."""
-        server, _ = start_http_server(port, addr=host, registry=self.registry)
-        return int(server.server_port)

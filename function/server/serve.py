@@ -15,6 +15,7 @@ from function.server.allocator import keep_memory
 from function.server.certificates import Certificates
 from function.server.intake import WINDOW
 from function.server.rehearsal import Silence, rehearse
+from function.server.scrape import serve_metrics
 from function.server.services import Runner, add_health, add_reflection
 from function.server.settings import MEBI, CannotStart, Settings, host_and_port
 
@@ -152,6 +153,6 @@ def _serve_metrics(settings: Settings, function: Function) -> int | None:
         return None
     host, port = host_and_port(settings.metrics_address)
     try:
-        return function.metrics.serve(host, port)
+        return serve_metrics(function.metrics.registry, host, port)
     except OSError as error:
         raise CannotStart(f"cannot serve metrics on {settings.metrics_address}: {error.strerror}") from None

@@ -29,15 +29,15 @@ class Pair:
 class Authority:
     """A certificate authority that lives as long as a test."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, age: timedelta = timedelta(0)) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         authority = x509.BasicConstraints(ca=True, path_length=0)
-        signed = self._builder(self._name, self._key, DAY).add_extension(authority, critical=True)
+        signed = self._builder(self._name, self._key, DAY - age).add_extension(authority, critical=True)
         self.certificate = _pem(signed.sign(self._key, hashes.SHA256()))
 
     def signs(self, name: str, *, age: timedelta = timedelta(0)) -> Pair:
-        """Return a pair valid for a day on localhost; an age of more than a day makes it expired."""
+        """Return a pair valid on localhost from a day ago to tomorrow, less its age."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         names = x509.SubjectAlternativeName([x509.DNSName(name), x509.IPAddress(ip_address("127.0.0.1"))])

@@ -89,6 +89,41 @@ def test_new_certificates_are_used_without_a_restart(tmp_path: Path) -> None:
         assert not served(secure(server.address, FOREIGN, before)), "the old authority is gone"
 
 
+@pytest.mark.parametrize(
+    ("pair", "authority", "reason"),
+    [
+        (OURS.signs("localhost", age=timedelta(days=3)), OURS, "tls.crt: certificate has expired"),
+        (OURS.signs("localhost", age=timedelta(days=-3)), OURS, "tls.crt: certificate is not yet valid"),
+        (SERVER, Authority("old", age=timedelta(days=3)), "ca.crt: certificate has expired"),
+    ],
+)
+def test_certificates_that_are_not_valid_now_replace_no_good_ones(
+    pair: Pair, authority: Authority, reason: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "certs"
+    install(folder, SERVER, OURS)
+    with Server("--tls-certs-dir", str(folder)) as server:
+        install(folder, pair, authority)
+        for _ in range(3):
+            assert served(secure(server.address, OURS, OURS.signs("crossplane")))
+        assert server.wait_for("certificates kept")["reason"] == reason
+        install(folder, FOREIGN.signs("localhost"), FOREIGN)
+        assert served(secure(server.address, FOREIGN, FOREIGN.signs("crossplane")))
+        server.wait_for("certificates reloaded")
+    assert sum("certificates kept" in line for line in server.output) == 1, "said once"
+
+
+def test_a_server_starts_with_an_expired_certificate_and_says_so(tmp_path: Path) -> None:
+    """It serves nobody with it, but takes up a rotated one; a crash loop would take longer."""
+    folder = tmp_path / "certs"
+    install(folder, OURS.signs("localhost", age=timedelta(days=3)), OURS)
+    with Server("--tls-certs-dir", str(folder)) as server:
+        assert any("certificates are not valid now" in line for line in server.output)
+        assert not served(secure(server.address, OURS, OURS.signs("crossplane")))
+        install(folder, SERVER, OURS)
+        assert served(secure(server.address, OURS, OURS.signs("crossplane")))
+
+
 def test_insecure_means_plaintext_whatever_certificates_there_are(tmp_path: Path) -> None:
     folder = tmp_path / "certs"
     install(folder, SERVER, OURS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import urllib.request
+from http.client import HTTPConnection
 from typing import TYPE_CHECKING
 
 import grpc
@@ -86,6 +87,23 @@ def test_metrics_count_calls_and_say_nothing_of_contents(server: Server, channel
     for name in ("request_seconds_count", "request_bytes_count", "placements_total", "reuse_bytes"):
         assert f"\nfleet_scheduler_{name}" in text
     assert "tiny" not in text
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/metrics", 200),
+        ("/metrics?name[]=process_open_fds", 200),
+        ("/", 404),
+        ("/favicon.ico", 404),
+        ("/metrics/more", 404),
+        ("/METRICS", 404),
+    ],
+)
+def test_the_metrics_port_has_one_page(server: Server, path: str, status: int) -> None:
+    page = HTTPConnection("127.0.0.1", server.started["metrics_port"], timeout=PATIENCE)
+    page.request("GET", path)
+    assert page.getresponse().status == status
 
 
 def test_there_is_no_metrics_port_unless_asked_for() -> None:
