@@ -141,7 +141,11 @@ _DEVICE: Mapping[str, Allowed] = {
     "capacity": subtree,
 }
 
-INFERENCE_CLASS: Mapping[str, Allowed] = {**_TYPE, "metadata": _METADATA, "spec": {"devices": _DEVICE}}
+INFERENCE_CLASS: Mapping[str, Allowed] = {
+    **_TYPE,
+    "metadata": _METADATA,
+    "spec": {"from": fields("machineType", "revision"), "devices": _DEVICE},
+}
 
 INFERENCE_CLUSTER: Mapping[str, Allowed] = {
     **_TYPE,
