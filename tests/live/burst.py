@@ -41,8 +41,8 @@ FLEET = {"fleet": "burst"}
 NODES = 2
 """Nodes of the one pool of each cluster."""
 POOL = "h100"
-QUIET = 20.0
-"""Seconds without any change to a replica until it counts as over."""
+QUIET = 75.0
+"""Seconds without any change to a replica until it counts as over: the settled ttl, and a queue."""
 METRICS = "http://127.0.0.1:28080/metrics"
 CONTROLLER = "composite/modeldeployments.modelplane.ai"
 THREADS = 8
@@ -330,7 +330,7 @@ def change_input(living: plane.ControlPlane, settings: Plain) -> None:
 @click.option("--seed", "seeds", multiple=True, type=int, default=(1,), help="May be given again.")
 @click.option("--within", default=4.0, help="Seconds in which the deployments are created.")
 @click.option("--start", default=0.0, help="Mean seconds until a replica is Ready; 0: none ever is.")
-@click.option("--patience", default=240.0, help="Seconds until a burst that is not quiet is given up.")
+@click.option("--patience", default=400.0, help="Seconds until a burst that is not quiet is given up.")
 @click.option("--settings", default=None, help="JSON: the function's input instead of the shipped one.")
 @click.option("--running", is_flag=True, help="Use a control plane that runs and has the packages.")
 def main(
