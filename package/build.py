@@ -37,9 +37,9 @@ def configuration(registry: str, out: Path) -> Path:
     (staged / "crossplane.yaml").write_text(
         meta.replace(PLACEHOLDER, registry).replace(">=v0.1.0", f">={version()}")
     )
-    composition = staged / "apis" / "modeldeployments" / "composition.yaml"
-    text = composition.read_text()
-    composition.write_text(text.replace(f"name: {FUNCTION}\n", f"name: {installed_name(registry)}\n"))
+    for composition in sorted((staged / "apis").glob("*/composition.yaml")):
+        text = composition.read_text()
+        composition.write_text(text.replace(f"name: {FUNCTION}\n", f"name: {installed_name(registry)}\n"))
     return _xpkg(staged, out / f"{CONFIGURATION}-{version()}.xpkg")
 
 

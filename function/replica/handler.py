@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from function.api.fault import Malformed
 from function.boundary import NoReuse, Response, Unreadable
 from function.replica.compose import compose, keep_everything
 from function.replica.conditions import READY, condition_types, conditions
 from function.replica.diagnosis import unschedulable
 from function.replica.requirements import declared, diagnoses_pods
 from function.replica.results import results
-from function.replica.snapshot import Doubt, read_observed, read_snapshot
+from function.replica.snapshot import Doubt, read_config, read_observed, read_snapshot
 from function.replica.status import status
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     pending = unschedulable(request, reuse) if diagnoses_pods(request) else None
     told = conditions(request, snapshot, observed, composition.states, pending)
     composite = _composite(request)
-    ttl = None if isinstance(snapshot, Doubt) else snapshot.config.ttl
     return Response(
         requirements=declared(request),
         desired=composition.desired,
@@ -46,7 +46,7 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
         conditions=told,
         results=results(snapshot, told, composite),
         settled=all(each.status for each in told) and not _changes(composition),
-        ttl=(None, None) if ttl is None else (ttl.pending, ttl.settled),
+        ttl=_ttl(request, waits=isinstance(snapshot, Doubt)),
         counts={"objects": len(composition.desired), "objects_kept": composition.kept},
     )
 
@@ -57,6 +57,15 @@ def _composite(request: Request) -> dict[str, Any]:
         return request.composite.project({"spec": None, "status": None})
     except Unreadable:
         return {}
+
+
+def _ttl(request: Request, *, waits: bool) -> tuple[float | None, float | None]:
+    """Return the times to live that the input asks for, where it can be read."""
+    try:
+        ttl = read_config(request).ttl
+    except Malformed:
+        return None, None
+    return (ttl.pending if ttl.waiting is None or not waits else ttl.waiting), ttl.settled
 
 
 def _reads_ready(composition: Composition) -> bool:

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from package import build, push
 from tests.e2e.registry import Registry, running
 from tests.e2e.standin import runtime
-from tests.schema.crds import DEFINITIONS, INPUTS, objects
+from tests.schema.crds import COMPOSITIONS, DEFINITIONS, INPUTS, objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,9 +84,9 @@ def test_the_function_package_holds_its_meta_and_its_input(registry: Registry, p
     held = package(registry, name, registry.manifest(name, first["digest"]))
     assert [(each["apiVersion"].split("/")[0], each["kind"]) for each in held] == [
         ("meta.pkg.crossplane.io", "Function"),
-        ("apiextensions.k8s.io", "CustomResourceDefinition"),
+        *(("apiextensions.k8s.io", "CustomResourceDefinition") for _ in INPUTS),
     ]
-    assert held[1]["spec"] == objects(*INPUTS)[0]["spec"]
+    assert [each["spec"] for each in held[1:]] == [each["spec"] for each in objects(*INPUTS)]
 
 
 def test_the_configuration_arrives_whole_and_depends_on_the_function_beside_it(
@@ -96,16 +96,18 @@ def test_the_configuration_arrives_whole_and_depends_on_the_function_beside_it(
     held = package(registry, name, image(registry, name))
     kinds = [each["kind"] for each in held]
     assert kinds.count("Configuration") == 1
-    assert kinds.count("Composition") == 1
+    assert kinds.count("Composition") == len(COMPOSITIONS)
     assert kinds.count("CompositeResourceDefinition") == len(DEFINITIONS)
     meta = next(each for each in held if each["kind"] == "Configuration")
     (depends,) = meta["spec"]["dependsOn"]
     assert depends["package"] == f"{registry.address}/{pushed}/{build.FUNCTION}"
     assert depends["version"] == f">={build.version()}"
-    (composition,) = [each for each in held if each["kind"] == "Composition"]
-    (step,) = composition["spec"]["pipeline"]
-    assert step["functionRef"]["name"] == f"{pushed}-{build.FUNCTION}", "Crossplane's name for the dependency"
-    for each in step["requirements"]["requiredResources"]:
+    steps = [step for each in held if each["kind"] == "Composition" for step in each["spec"]["pipeline"]]
+    for step in steps:
+        assert step["functionRef"]["name"] == f"{pushed}-{build.FUNCTION}", "Crossplane's name for it"
+    required = [each for step in steps for each in step.get("requirements", {}).get("requiredResources", ())]
+    assert required
+    for each in required:
         # The CLI drops the empty map; from Crossplane 2.3 on, no labels means all.
         assert (each.get("matchLabels", {}), each.get("name")) == ({}, None)
     for definition in objects(*DEFINITIONS):

@@ -47,12 +47,13 @@ BASES: dict[str, Plain] = {
     },
     "InferenceClass": {"spec": {"devices": [DEVICE]}},
     "SchedulerConfig": {},
+    "WorkloadConfig": {},
 }
 
 
 def made(kind: str, *changes: tuple[str, Any]) -> Plain:
     """The base object of a kind with values set at paths such as `spec.engines.0.copies`; DELETE removes."""
-    groups = {"SchedulerConfig": "fleet-scheduler.fn.modelplane.ai"}
+    groups = dict.fromkeys(("SchedulerConfig", "WorkloadConfig"), "fleet-scheduler.fn.modelplane.ai")
     plain = {
         "apiVersion": f"{groups.get(kind, 'modelplane.ai')}/v1alpha1",
         "kind": kind,
@@ -392,6 +393,15 @@ BAD = [
         "only an override of a machine type's device may leave its driver out",
     ),
     bad("InferenceClass", "spec.devices", [DEVICE, DEVICE], "duplicate", "devices are told apart by name"),
+    bad(
+        "InferenceCluster",
+        "spec.scheduling",
+        {"labels": {"modelplane.ai/serving": "x"}},
+        "prefix modelplane.ai/ is reserved",
+        "it decides where requests go",
+    ),
+    bad("WorkloadConfig", "rollout", "Recreate", "is not one of", "no such rollout"),
+    bad("WorkloadConfig", "ttl", {"pending": "soon"}, "a duration such as 15s", "no duration"),
     bad("SchedulerConfig", "explain", "Everything", "is not one of", "no such explanation"),
     bad(
         "SchedulerConfig",

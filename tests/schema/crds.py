@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
+COMPOSITIONS = sorted(ROOT.glob("apis/*/composition.yaml"))
 DEFINITIONS = sorted(ROOT.glob("apis/*/definition.yaml"))
 INPUTS = sorted(ROOT.glob("package/input/*.yaml"))
 

@@ -37,7 +37,7 @@ SHORT_NAMES = {
 }
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "SchedulerConfig"])
+@pytest.mark.parametrize("kind", [*KINDS, "SchedulerConfig", "WorkloadConfig"])
 def test_schema_is_structural_and_described(kind: str) -> None:
     assert list(findings(schema_of(kind))) == []
     source = schema_of(kind)
@@ -88,7 +88,7 @@ def test_every_rule_refuses_something() -> None:
     }
     messages = {
         message
-        for kind in [*KINDS, "SchedulerConfig"]
+        for kind in [*KINDS, "SchedulerConfig", "WorkloadConfig"]
         for message in re.findall(r"'message': [\"'](.*?)[\"']", str(_rules(schema_of(kind))))
     }
     assert messages - broken == set()

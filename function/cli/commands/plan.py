@@ -12,6 +12,7 @@ import yaml
 from function.cli.options import FILES, Command, output_option
 from function.cli.progress import track
 from function.cli.render.table import show
+from function.cli.render.workloads import show_workloads
 from function.cli.worlds.inputs import read
 from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.verdict import conditions_of, worst_code
@@ -37,7 +38,10 @@ def _as_data(planned: Planned) -> dict[str, Any]:
 @output_option(
     "table", "yaml", "json", text="table for people; yaml: the desired resources; json: the decision."
 )
-def plan(files: tuple[str, ...], output: str) -> None:
+@click.option(
+    "--workloads", is_flag=True, help="Print what would be applied on the clusters instead, as YAML."
+)
+def plan(files: tuple[str, ...], output: str, *, workloads: bool) -> None:
     r"""Show where the replicas of every ModelDeployment in FILEs would go, and why.
 
     Runs the pipeline of the composition function on plain YAML: ModelDeployments,
@@ -50,11 +54,14 @@ def plan(files: tuple[str, ...], output: str) -> None:
     \b
     Example:
       kubectl get icl,ic,md,mr,mc -A -o yaml | fleet-scheduler plan -
+      fleet-scheduler plan --workloads fleet.yaml deployment.yaml
     """
     inputs = read(files)
     planning = plan_all(inputs.world, reuse=ParseMemo())
     results = list(track(planning, "Planning", total=len(inputs.world.deployments)))
-    if output == "yaml":
+    if workloads:
+        show_workloads(inputs, results)
+    elif output == "yaml":
         click.echo(yaml.safe_dump_all(_desired(results), sort_keys=False, width=1_000), nl=False)
     elif output == "json":
         deployments = [_as_data(planned) for planned in results]

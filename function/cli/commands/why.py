@@ -10,6 +10,7 @@ import click
 from function.cli.group import BAD_INPUT
 from function.cli.options import FILES, Command, output_option
 from function.cli.render.tree import View, show_why
+from function.cli.render.workloads import below, show_below
 from function.cli.text import complain, emit
 from function.cli.worlds.inputs import Inputs, closest, read
 from function.cli.worlds.parsing import BadInput
@@ -64,6 +65,8 @@ def why(deployment: str, files: tuple[str, ...], cluster: str | None, pool: str 
     \b
     Example:
       kubectl get icl,ic,md,mr,mc -A -o yaml | fleet-scheduler why ml-team/llama --cluster use1 -
+    With the Objects of its replicas (kubectl get objects,observedobjectcollections -A) it goes on below the
+    cluster: which workload is not serving, and what its first pending pod waits for.
     """
     inputs, view = read(files), View(cluster, pool)
     planned = _planned(inputs, deployment)
@@ -73,6 +76,7 @@ def why(deployment: str, files: tuple[str, ...], cluster: str | None, pool: str 
     _check(planned.forecast, view)
     if output == "tree":
         show_why(planned, view)
+        show_below(inputs, planned)
     else:
-        emit(output, _as_data(planned, view))
+        emit(output, {**_as_data(planned, view), **below(inputs, planned)})
     sys.exit(worst_code([planned], inputs.faults))

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 GROUP = "modelplane.ai/"
+PROVIDER_GROUP = "kubernetes.m.crossplane.io/"
+"""The group of provider-kubernetes: its Objects hold what is on a workload cluster."""
 CLUSTER_SCOPED = frozenset({"InferenceCluster", "InferenceClass"})
 KINDS = (
     "ModelDeployment",
@@ -23,9 +25,14 @@ KINDS = (
     "ModelEndpoint",
     "ModelCache",
     "SchedulerConfig",
+    "WorkloadConfig",
+    "Object",
+    "ObservedObjectCollection",
 )
 SEEN = {"ResourceSlice": "resource.k8s.io/", "Node": "v1"}
 """Kinds of a workload cluster, and how their apiVersion begins: what `class` and `drift` read."""
+CONFIGS = frozenset({"SchedulerConfig", "WorkloadConfig"})
+"""Inputs of a step: their group is the function's, and they need no name."""
 SUFFIXES = {".yaml", ".yml", ".json"}
 
 
@@ -124,7 +131,7 @@ def _unlisted(name: str, document: object) -> Iterator[dict[str, Any]]:
 def _checked(name: str, content: dict[str, Any], number: int) -> Manifest | None:
     """The manifest of an object of ours; None for a kind that scheduling does not read."""
     kind, version = content.get("kind"), str(content.get("apiVersion") or "")
-    ours = version.startswith(GROUP) or kind == "SchedulerConfig"
+    ours = version.startswith((GROUP, PROVIDER_GROUP)) or kind in CONFIGS
     if not isinstance(kind, str) or not kind:
         raise BadInput(f"{name}: object {number}: kind: required, but missing")
     if kind in KINDS and not version:
@@ -134,7 +141,7 @@ def _checked(name: str, content: dict[str, Any], number: int) -> Manifest | None
     if kind not in KINDS or not ours:
         return None
     manifest = Manifest(_placed(content, kind), name)
-    if not manifest.name and kind != "SchedulerConfig":
+    if not manifest.name and kind not in CONFIGS:
         raise BadInput(f"{name}: {kind} (object {number}): metadata.name: required, but missing")
     return manifest
 

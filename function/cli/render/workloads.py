@@ -1,0 +1,75 @@
+"""What runs below the cluster: manifests as they would be applied, and why a replica does not serve."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from function.cli.text import as_yaml, complain, console, escape, printable
+from function.cli.worlds.workloads import ReplicaWorkloads, replicas_of, workloads_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from function.cli.worlds.inputs import Inputs
+    from function.cli.worlds.world import Planned
+
+
+def show_workloads(inputs: Inputs, results: Iterable[Planned]) -> None:
+    """Print every manifest that would be applied, with the cluster it is for."""
+    for planned in results:
+        for each in workloads_of(inputs, replicas_of(planned)):
+            if each.assumed:
+                click.echo(f"note: {printable(each.assumed)}", err=True)
+            if not each.response.desired:
+                complain([f"{each.name}: {each.response.conditions[0].message}"])
+            for key, manifest in each.manifests():
+                click.echo(f"---\n# {printable(f'{each.cluster}: {each.name}: {key}')}")
+                click.echo(as_yaml(manifest), nl=False)
+
+
+def below(inputs: Inputs, planned: Planned) -> dict[str, Any]:
+    """Return what the files hold of a deployment's replicas below their clusters, as data; {} without any."""
+    observed = _observed(inputs, planned)
+    if not observed:
+        return {}
+    return {"workloads": [_as_data(each) for each in observed]}
+
+
+def show_below(inputs: Inputs, planned: Planned) -> None:
+    """Print how far the workloads are, and what pods wait for, where the files hold them."""
+    observed = _observed(inputs, planned)
+    out = console()
+    if observed:
+        out.print("\n[bold]Below the cluster[/bold]")
+    for each in observed:
+        out.print(f"  {escape(each.name)} on {escape(each.cluster)}", soft_wrap=True)
+        for condition in each.response.conditions:
+            mark = "[green]✓[/green]" if condition.status else "[yellow]…[/yellow]"
+            text = f"{condition.type}: {condition.reason}"
+            out.print(f"    {mark} {escape(text)}{escape(_after(condition.message))}", soft_wrap=True)
+        for name, reason in each.pending_pods():
+            out.print(f"    pod {escape(name)} waits: {escape(reason)}", soft_wrap=True)
+
+
+def _observed(inputs: Inputs, planned: Planned) -> list[ReplicaWorkloads]:
+    return [each for each in workloads_of(inputs, replicas_of(planned)) if each.is_observed]
+
+
+def _after(message: str) -> str:
+    return f": {message}" if message else ""
+
+
+def _as_data(each: ReplicaWorkloads) -> dict[str, Any]:
+    conditions = [
+        {
+            "type": condition.type,
+            "status": str(condition.status),
+            "reason": condition.reason,
+            "message": condition.message,
+        }
+        for condition in each.response.conditions
+    ]
+    pods = [{"name": name, "waits": reason} for name, reason in each.pending_pods()]
+    return {"replica": each.name, "cluster": each.cluster, "conditions": conditions, "pendingPods": pods}

@@ -1,0 +1,142 @@
+"""Replicas as their clusters would see them: one request per replica, with what the files hold of it.
+
+The composed resources of a replica are the Objects in the files that Crossplane labelled as its own. A
+cluster without a ProviderConfig gets a placeholder, so that what would be applied can be looked at before
+there is a platform.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from function.boundary import PlainDocument, Request
+from function.dispatch import run
+from function.objects import COLLECTION, KIND, MEMBERSHIP_LABEL, mapping, read_object, remote_condition
+from function.replica.handler import declared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from function.boundary import Requirement, Response
+    from function.cli.worlds.inputs import Inputs
+    from function.cli.worlds.world import Planned
+
+COMPOSITE_LABEL = "crossplane.io/composite"
+KEY_ANNOTATION = "crossplane.io/composition-resource-name"
+
+Plain = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaWorkloads:
+    """One replica, and what the handler of replicas answers about it."""
+
+    replica: Plain
+    request: Request
+    response: Response
+    assumed: str = ""
+    """What had to be assumed of its cluster."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.replica["metadata"]["name"])
+
+    @property
+    def cluster(self) -> str:
+        """The cluster it is on."""
+        return str(mapping(self.replica.get("spec")).get("clusterName"))
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether the files hold anything of it below its cluster."""
+        return bool(self.request.observed)
+
+    def manifests(self) -> Iterator[tuple[str, Plain]]:
+        """Yield key and manifest of everything that would be applied on its cluster."""
+        for key, desired in self.response.desired.items():
+            manifest = mapping(mapping(desired.resource.get("spec")).get("forProvider")).get("manifest")
+            if isinstance(manifest, dict):
+                yield key, manifest
+
+    def pending_pods(self) -> Iterator[tuple[str, str]]:
+        """Yield name and reason of every pod that could not be scheduled, by name."""
+        members = (document for name in self.request.required for document in self.request.required[name])
+        pods = sorted((read_object(document) for document in members), key=lambda pod: pod.identity.name)
+        for pod in pods:
+            scheduled, message = remote_condition(pod.remote_status, "PodScheduled")
+            if pod.identity.kind == "Pod" and scheduled is False:
+                yield pod.identity.name, message
+
+
+def replicas_of(planned: Planned) -> list[Plain]:
+    """Return the ModelReplicas that a plan desires; one that exists has its uid and its conditions."""
+    found = []
+    for key, desired in sorted(planned.response.desired.items()):
+        if desired.resource.get("kind") != "ModelReplica":
+            continue
+        held = planned.request.observed.get(key)
+        existing = held.plain() if held is not None else {}
+        metadata = {**desired.resource["metadata"], **_known(mapping(existing.get("metadata")))}
+        found.append({**desired.resource, "metadata": metadata, "status": mapping(existing.get("status"))})
+    return found
+
+
+def workloads_of(inputs: Inputs, replicas: Iterable[Plain]) -> list[ReplicaWorkloads]:
+    """Ask the handler of replicas about each."""
+    return [_asked(inputs, replica) for replica in replicas]
+
+
+def _known(metadata: Plain) -> Plain:
+    return {key: metadata[key] for key in ("name", "uid") if metadata.get(key)}
+
+
+def _asked(inputs: Inputs, replica: Plain) -> ReplicaWorkloads:
+    configs = inputs.manifests["WorkloadConfig"]
+    config = {**(configs[0].content if configs else {}), "diagnose": "Pods"}
+    first = Request(PlainDocument(replica), _observed(inputs, replica), input=config)
+    clusters, assumed = _cluster(inputs, replica)
+    required = {
+        requirement.name: tuple(map(PlainDocument, _delivered(inputs, requirement, clusters)))
+        for requirement in declared(first)
+    }
+    request = replace(first, required=required)
+    return ReplicaWorkloads(replica, request, run(request), assumed)
+
+
+def _observed(inputs: Inputs, replica: Plain) -> dict[str, PlainDocument]:
+    """Return the composed resources of a replica that the files hold, by their keys."""
+    observed = {}
+    for kind in (KIND, COLLECTION):
+        for manifest in inputs.manifests[kind]:
+            labels, annotations = (mapping(manifest.metadata.get(each)) for each in ("labels", "annotations"))
+            key = annotations.get(KEY_ANNOTATION)
+            is_own = labels.get(COMPOSITE_LABEL) == replica["metadata"]["name"]
+            if is_own and isinstance(key, str) and manifest.namespace == replica["metadata"].get("namespace"):
+                observed[key] = PlainDocument(manifest.content)
+    return observed
+
+
+def _cluster(inputs: Inputs, replica: Plain) -> tuple[list[Plain], str]:
+    """Return the replica's cluster, and what had to be assumed of it."""
+    name = mapping(replica.get("spec")).get("clusterName")
+    found = [each for each in inputs.world.clusters if mapping(each.get("metadata")).get("name") == name]
+    if not found or mapping(mapping(found[0].get("status")).get("providerConfigRef")).get("name"):
+        return found, ""
+    status = {**mapping(found[0].get("status")), "providerConfigRef": {"name": name}}
+    assumed = f"InferenceCluster {name} has no providerConfigRef: assumed {name}"
+    return [{**found[0], "status": status}], assumed
+
+
+def _delivered(inputs: Inputs, requirement: Requirement, clusters: list[Plain]) -> list[Plain]:
+    """Return what Crossplane would fetch: the cluster, or the members of a collection."""
+    if requirement.kind != KIND:
+        return clusters
+    wanted = dict(requirement.match_labels).get(MEMBERSHIP_LABEL)
+    return [
+        manifest.content
+        for manifest in inputs.manifests[KIND]
+        if mapping(manifest.metadata.get("labels")).get(MEMBERSHIP_LABEL) == wanted
+        and manifest.namespace == requirement.namespace
+    ]

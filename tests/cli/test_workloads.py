@@ -1,0 +1,135 @@
+"""`plan --workloads` and `why` below the cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from example.compare import command_line
+from tests.replica import schemas
+from tests.replica.provider import observed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Plain = dict[str, Any]
+
+
+@pytest.mark.parametrize(
+    ("example", "kind", "number"),
+    [
+        ("small-model", "Deployment", 1),
+        ("tensor-pipeline", "LeaderWorkerSet", 1),
+        ("prefill-decode", "Deployment", 2),
+    ],
+)
+def test_every_manifest_of_an_example_is_printed_and_valid(example: str, kind: str, number: int) -> None:
+    code, text = command_line("plan", "--workloads", "example/fleet", f"example/{example}")
+    assert code in (0, 2)
+    documents = list(yaml.safe_load_all(text))
+    assert not [each for one in documents for each in schemas.findings(one)]
+    routes = [each for each in documents if each["kind"] == "HTTPRoute"]
+    serving = [
+        each for each in documents if each["kind"] == kind and not each["metadata"]["name"].endswith("-epp")
+    ]
+    assert len(serving) == number * len(routes)
+    assert f"# {_cluster(text)}: " in text
+
+
+def _cluster(text: str) -> str:
+    return text.splitlines()[1].removeprefix("# ").partition(":")[0]
+
+
+def composed(example: str) -> list[Plain]:
+    """Return the desired resources of an example, as the control plane would hold them."""
+    _, text = command_line("plan", "-o", "yaml", "example/fleet", f"example/{example}")
+    return list(yaml.safe_load_all(text))
+
+
+def below(tmp_path: Path, stage: str) -> str:
+    """Write one replica of the small model and its Objects at a stage, and ask why."""
+    from tests.replica.build import Scene, config, run
+
+    replica = next(each for each in composed("small-model") if each["kind"] == "ModelReplica")
+    cluster = next(
+        each
+        for path in sorted(_fleet())
+        for each in yaml.safe_load_all(path.read_text())
+        if each["metadata"]["name"] == replica["spec"]["clusterName"]
+    )
+    scene = Scene({**replica, "kind": "ModelReplica"}, cluster, input=config(diagnose="Pods"))
+    desired = run(scene).desired
+    objects = [_held(replica, key, observed(key, each, stage)) for key, each in desired.items()]
+    collection = next(each for each in objects if each["kind"] == "ObservedObjectCollection")
+    pod = {
+        "apiVersion": "kubernetes.m.crossplane.io/v1alpha1",
+        "kind": "Object",
+        "metadata": {
+            "name": "a-pod",
+            "namespace": replica["metadata"]["namespace"],
+            "labels": {"kubernetes.crossplane.io/owned-by-collection": collection["metadata"]["name"]},
+        },
+        "spec": {
+            "forProvider": {"manifest": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p-0"}}}
+        },
+        "status": {
+            "atProvider": {
+                "manifest": {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "metadata": {"name": "p-0"},
+                    "status": {
+                        "conditions": [
+                            {
+                                "type": "PodScheduled",
+                                "status": "False",
+                                "message": "cannot allocate all claims",
+                            }
+                        ]
+                    },
+                }
+            }
+        },
+    }
+    pod["spec"]["forProvider"]["manifest"]["metadata"] |= {"namespace": "default"}
+    held = tmp_path / "below.yaml"
+    held.write_text(yaml.safe_dump_all([replica, *objects, pod]))
+    return str(held)
+
+
+def _fleet() -> list[Path]:
+    from example.caller import FLEET
+
+    return list(FLEET.glob("cluster-*.yaml"))
+
+
+def _held(replica: Plain, key: str, each: Plain) -> Plain:
+    """Return an Object as Crossplane labels it."""
+    each["metadata"] |= {
+        "namespace": replica["metadata"]["namespace"],
+        "labels": {"crossplane.io/composite": replica["metadata"]["name"]},
+        "annotations": {"crossplane.io/composition-resource-name": key},
+    }
+    return each
+
+
+def test_why_says_what_a_pending_pod_waits_for(tmp_path: Path) -> None:
+    held = below(tmp_path, "started")
+    _, text = command_line("why", "qwen3-8b", "example/fleet", "example/small-model", held)
+    assert "Below the cluster" in text
+    assert "ModelReady: Unschedulable: cannot allocate all claims" in text
+    assert "pod p-0 waits: cannot allocate all claims" in text
+
+
+def test_the_same_as_data(tmp_path: Path) -> None:
+    held = below(tmp_path, "started")
+    _, text = command_line("why", "-o", "yaml", "qwen3-8b", "example/fleet", "example/small-model", held)
+    (workloads,) = yaml.safe_load(text)["workloads"]
+    assert workloads["pendingPods"] == [{"name": "p-0", "waits": "cannot allocate all claims"}]
+
+
+def test_without_objects_why_ends_at_the_cluster() -> None:
+    _, text = command_line("why", "qwen3-8b", "example/fleet", "example/small-model")
+    assert "Below the cluster" not in text

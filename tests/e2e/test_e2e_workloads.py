@@ -1,0 +1,68 @@
+"""Replicas of the examples through the real `crossplane render`: what `plan --workloads` prints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from example import caller, compare
+from tests.replica import schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.e2e.real_cli import Cli
+
+pytestmark = pytest.mark.e2e
+
+COMPOSITION = caller.ROOT / "apis" / "modelreplicas" / "composition.yaml"
+EXAMPLES = ("small-model", "tensor-pipeline", "prefill-decode")
+"""A single GPU, a gang on two nodes, prefill and decode apart."""
+
+Plain = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def functions(cli: Cli, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The functions file of the examples, with the address of a server that runs."""
+    with compare.serving() as address:
+        path = tmp_path_factory.mktemp("functions") / "functions.yaml"
+        text = (caller.HERE / "functions.yaml").read_text()
+        path.write_text(text.replace("127.0.0.1:9443", address))
+        yield path
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_render_and_plan_agree(cli: Cli, functions: Path, tmp_path: Path, example: str) -> None:
+    _, planned = compare.command_line("plan", "-o", "yaml", "example/fleet", f"example/{example}")
+    replica = next(each for each in yaml.safe_load_all(planned) if each["kind"] == "ModelReplica")
+    composite, *composed = render(cli, functions, tmp_path, replica)
+    manifests = [each["spec"]["forProvider"]["manifest"] for each in composed if each["kind"] == "Object"]
+    assert all(not list(schemas.findings(each)) for each in manifests)
+
+    step = caller.objects(COMPOSITION)[0]["spec"]["pipeline"][0]["input"]
+    config = tmp_path / "config.yaml"
+    config.write_text(yaml.safe_dump(step))
+    _, text = compare.command_line("plan", "--workloads", "example/fleet", f"example/{example}", str(config))
+    expected = [each for each in yaml.safe_load_all(text) if replica["metadata"]["name"] in str(each)]
+    assert sorted(map(str, map(ordered, manifests))) == sorted(map(str, map(ordered, expected)))
+    reasons = {each["type"]: each["reason"] for each in composite["status"]["conditions"]}
+    assert reasons["ModelAccepted"] == "Deploying"
+
+
+def ordered(value: Any) -> Any:
+    """Return a value with its maps in the order of their keys."""
+    if isinstance(value, dict):
+        return {key: ordered(value[key]) for key in sorted(value)}
+    return [ordered(each) for each in value] if isinstance(value, list) else value
+
+
+def render(cli: Cli, functions: Path, folder: Path, replica: Plain) -> list[Plain]:
+    """Render a replica on the example fleet: the composite first, then what it composes."""
+    file = folder / "replica.yaml"
+    file.write_text(yaml.safe_dump(replica))
+    words = [file, COMPOSITION, functions, f"--required-resources={caller.FLEET}", *cli.core_flags]
+    return [each for each in yaml.safe_load_all(cli.run(*cli.render_words, *words)) if each]
