@@ -5,20 +5,16 @@ MODELPLANE_CHAIN=folder python -m pytest tests/chain     # recordings of one's o
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.chain.deviations import Deviation, explanations
 from tests.chain.difference import differences
-from tests.chain.pair import Pair, load
+from tests.chain.recorded import HERE, PAIRS
 
-HERE = Path(__file__).parent
-FILES = [HERE / "pairs" / "model-replica.jsonl"]
-if "MODELPLANE_CHAIN" in os.environ:
-    FILES += sorted(Path(os.environ["MODELPLANE_CHAIN"]).glob("model-replica.json*"))
-PAIRS = [pair for path in FILES for pair in load(path)]
+if TYPE_CHECKING:
+    from tests.chain.pair import Pair
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)

@@ -12,7 +12,7 @@ from function.replica import names
 from tests.chain.deviations import SPEC, Deviation
 from tests.chain.difference import fields
 from tests.chain.pair import Pair, answered
-from tests.chain.test_replica_pairs import PAIRS
+from tests.chain.recorded import PAIRS
 from tests.replica.provider import observed
 
 Plain = dict[str, Any]

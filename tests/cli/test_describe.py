@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.cli.command import run
-from tests.cluster.test_drift import H200, devices, node, resource_slice
+from tests.support.slices import H200, devices, node, resource_slice
 
 if TYPE_CHECKING:
     from pathlib import Path

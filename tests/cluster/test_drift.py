@@ -8,46 +8,9 @@ import pytest
 
 from function.cluster.describe import NothingPublished, describe
 from function.cluster.drift import drift
+from tests.support.slices import AMD, H200, NIC, TPU, devices, node, resource_slice
 
 Plain = dict[str, Any]
-
-H200: Plain = {
-    "attributes": {
-        "type": {"string": "gpu"},
-        "productName": {"string": "NVIDIA H200"},
-        "architecture": {"string": "Hopper"},
-        "cudaComputeCapability": {"version": "9.0.0"},
-    },
-    "capacity": {"memory": {"value": "143771Mi"}},
-}
-AMD: Plain = {"attributes": {"productName": {"string": "MI300X"}}, "capacity": {"memory": {"value": "192Gi"}}}
-TPU: Plain = {"attributes": {"tpuGen": {"string": "v5e"}}}
-NIC: Plain = {"attributes": {"rdma": {"bool": True}, "resource.kubernetes.io/pciBusID": {"string": "0000:1"}}}
-
-
-def devices(kind: Plain, count: int, **more: Any) -> list[Plain]:
-    return [
-        {
-            "name": f"device-{at}",
-            **kind,
-            "attributes": {**kind["attributes"], "uuid": {"string": f"u-{at}"}, "index": {"int": at}},
-            **more,
-        }
-        for at in range(count)
-    ]
-
-
-def resource_slice(
-    node: str, found: list[Plain], driver: str = "gpu.nvidia.com", generation: int = 1, of: int = 1
-) -> Plain:
-    pool = {"name": node, "generation": generation, "resourceSliceCount": of}
-    spec = {"driver": driver, "nodeName": node, "pool": pool, "devices": found}
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "spec": spec}
-
-
-def node(name: str, pool: str | None = "h200") -> Plain:
-    labels = {"modelplane.ai/pool": pool} if pool else {}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
 
 
 def published(entry: Plain | None = None, nodes: int = 1, **spec: Any) -> Plain:

@@ -13,36 +13,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support import build
+from tests.support.calm import FRAGMENT, LABELS, settled
 from tests.support.drive import run
-from tests.support.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from tests.support.world import World
+
 Plain = dict[str, Any]
-LABELS = {"modelplane.ai/tier": "production"}
-FRAGMENT = 'device.attributes["gpu.nvidia.com"].architecture == "Hopper"'
-
-
-def settled(*, cache: bool = False) -> World:
-    """Two Ready replicas with endpoints on clusters a and b, and a foreign replica on c."""
-    deployment = build.deployment(
-        "my-model",
-        2,
-        [build.engine("main", [build.member(devices=[build.request("gpu", 8, FRAGMENT)])])],
-        match=LABELS,
-        cache="weights" if cache else None,
-        conditions=[build.condition("ReplicasScheduled", status=True, reason="ReplicasCreated")],
-    )
-    own = [build.replica(deployment, on, 0, ready=True) for on in "ab"]
-    foreign = build.deployment("other", 1, namespace="other-team")
-    return World(
-        deployment,
-        clusters=[build.cluster(on, [build.pool("h100", 4)], labels=LABELS) for on in "abc"],
-        replicas=[*own, build.replica(foreign, "c", 0, ready=True)],
-        observed=build.observed(*own, endpoints=[build.endpoint(each) for each in own]),
-        cache=[build.cache("weights", LABELS)] if cache else None,
-    )
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.fail_static.test_doubt_keeps import settled
+from tests.support.calm import calm_and_busy
 from tests.support.drive import run_bytes
 from tests.support.world import World  # noqa: TC001 - tests build worlds at run time
 
@@ -42,31 +42,19 @@ def _permuted(world: World, seed: int) -> World:
     return changed
 
 
-def worlds() -> list[World]:
-    """A settled world, and one in which everything happens at once."""
-    busy = settled()
-    busy.deployment["spec"]["replicas"] = 7
-    busy.clusters[0]["spec"]["taints"] = [
-        {"key": key, "effect": effect} for key in "xyz" for effect in ("NoSchedule", "NoExecute")
-    ]
-    busy.clusters[1]["spec"]["nodePools"] = [{"name": "renamed"}]
-    calm = settled()
-    calm.clusters[0]["spec"]["taints"] = []
-    return [calm, busy]
-
-
 @pytest.mark.parametrize("seed", range(8))
 def test_permutations_change_no_byte(seed: int) -> None:
-    for world in worlds():
+    for world in calm_and_busy():
         expected = run_bytes(world.message().SerializeToString(deterministic=True))
         assert run_bytes(_permuted(world, seed).message().SerializeToString()) == expected
 
 
 def test_processes_with_different_hash_seeds_answer_alike() -> None:
     script = (
-        "import hashlib; from tests.fail_static.test_same_bytes import worlds;"
+        "import hashlib; from tests.support.calm import calm_and_busy;"
         "from tests.support.drive import run_bytes;"
-        "print([hashlib.sha256(run_bytes(w.message().SerializeToString())).hexdigest() for w in worlds()])"
+        "messages = [world.message().SerializeToString() for world in calm_and_busy()];"
+        "print([hashlib.sha256(run_bytes(message)).hexdigest() for message in messages])"
     )
     said = {
         subprocess.run(

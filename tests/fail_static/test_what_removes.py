@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.fail_static.test_doubt_keeps import settled
 from tests.support import build
+from tests.support.calm import settled
 from tests.support.drive import run
 from tests.support.world import World  # noqa: TC001 - tests build worlds at run time
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from function.boundary import PlainDocument, Request
-from function.deployment.handler import run
 from function.scheduler import schedule
 from function.scheduler.placer import Places
 from tests.support import build
 from tests.support.cases import Case, ask, clusters, one
-from tests.support.drive import Answer, of_core
+from tests.support.coordinated import EARLY, LATE, called, coordinated
+
+if TYPE_CHECKING:
+    from tests.support.drive import Answer
 
 Plain = dict[str, Any]
 GONE = {"taints": [build.taint("broken", "NoExecute")]}
@@ -277,7 +278,6 @@ def ours(
     return made
 
 
-EARLY, LATE = "2026-03-01T07:00:00Z", "2026-03-01T09:00:00Z"
 MINE = ask(1)
 YIELDS = [
     ("the later one gives way, and is placed anew", ours(MINE, created=LATE), rival(), ["b"]),
@@ -384,29 +384,6 @@ def test_a_pool_that_charges_devices_is_overcommitted_when_a_packing_could_stran
     assert set(last.replicas) == {
         min((each["metadata"]["name"], key) for key, each in build.observed(*running).items())[1]
     }
-
-
-ORDER = {"coordination": "GlobalOrder"}
-
-
-def coordinated(
-    ours_: Plain,
-    all_: list[Plain] | None,
-    fleet: list[Plain],
-    *,
-    listed: list[Plain] = (),
-    caches: list[Plain] | None = (),  # type: ignore[assignment]
-) -> Answer:
-    """Ask with GlobalOrder; None for what was not delivered."""
-    told = {"clusters": fleet, "all-replicas": listed, "all-deployments": all_, "all-caches": caches}
-    required = {k: tuple(PlainDocument(each) for each in v) for k, v in told.items() if v is not None}
-    return of_core(run(Request(PlainDocument(ours_), {}, required, ORDER)))
-
-
-def called(name: str, replicas: int = 1, created: str = build.CREATED, **more: Any) -> Plain:
-    made = ask(replicas, **more)
-    made["metadata"] |= {"name": name, "uid": build.uid(name), "creationTimestamp": created}
-    return made
 
 
 def test_the_common_order_needs_all_deployments_and_caches_and_declares_them_always() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.properties.worlds import each_batch, hold
-from tests.support import generate, law
+from tests.support import law
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,22 +15,7 @@ if TYPE_CHECKING:
     from tests.support.drive import Answer
     from tests.support.world import World
 
-DOUBTFUL = generate.Taste(doubt=0.5, oddity=0.25, own=1.0)
-
-
-def unexplained(world: World, answer: Answer) -> Iterator[str]:
-    yield from law.unexplained(world, answer)
-
-
-def unrecorded(world: World, answer: Answer) -> Iterator[str]:
-    """Yield the replicas that leave without a reason on record."""
-    decision = answer.decision
-    if decision is None:
-        return
-    recorded = {str(each.own.key) for each in decision.dropped}
-    for key in world.observed:
-        if key.startswith("replica-") and key not in answer.desired and key not in recorded:
-            yield f"{key} left without a reason on record"
+from tests.support.promises.doubt import DOUBTFUL, unexplained, unrecorded
 
 
 @each_batch

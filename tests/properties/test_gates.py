@@ -6,60 +6,8 @@ P10: spread: a new replica lands on a least-loaded feasible cluster, ties by the
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING
-
-from tests.oracle import facts as read_facts
-from tests.oracle.schedule import Scheduler
-from tests.properties.test_identity import new
 from tests.properties.worlds import each_batch, hold
-from tests.support import law
-from tests.support.apply import apply
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.support.drive import Answer
-    from tests.support.world import World
-
-
-def barred(world: World, answer: Answer) -> Iterator[str]:
-    scheduler = Scheduler(read_facts.read(world))
-    for key, each in new(world, answer).items():
-        if not scheduler.open(scheduler.clusters[each["spec"]["clusterName"]]):
-            yield f"{key} is new on a cluster that takes nothing new"
-
-
-def dead_ends(world: World, answer: Answer) -> Iterator[str]:
-    ready = {each.key for each in read_facts.read(world).own if each.condition == "True"}
-    for key in answer.endpoints:
-        replica = key.replace("endpoint-", "replica-", 1)
-        if replica not in answer.desired:
-            yield f"{key} without a replica"
-        # Nothing said, or Unknown, is doubt: then an endpoint stays as it is.
-        elif replica not in ready and law.condition(world.observed.get(replica), "Ready") not in (
-            None,
-            "Unknown",
-        ):
-            yield f"{key} without a Ready replica"
-
-
-def uneven(world: World, answer: Answer) -> Iterator[str]:
-    """A cluster that could take one more at the end could have taken any that went elsewhere."""
-    replaced = getattr(answer.decision, "placed", ())
-    if not new(world, answer) or any(each.replaces is not None for each in replaced):
-        return
-    scheduler = Scheduler(read_facts.read(apply(world, answer)))
-    for each in (*scheduler.facts.own, *scheduler.facts.others):
-        scheduler.charged += scheduler.cost(each)
-    hosts = Counter(each["spec"]["clusterName"] for each in answer.replicas.values())
-    chosen = {each["spec"]["clusterName"] for each in new(world, answer).values()}
-    for other in (each for each in scheduler.clusters.values() if scheduler.open(each)):
-        if scheduler.search(other) is None:
-            continue
-        for on in chosen - {other.name}:
-            if (hosts[on] - 1, on) > (hosts[other.name], other.name):
-                yield f"{on} hosts {hosts[on]}, {other.name} could have: {hosts[other.name]}"
+from tests.support.promises.gates import barred, dead_ends, uneven
 
 
 @each_batch

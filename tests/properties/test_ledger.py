@@ -6,63 +6,8 @@ P3: kept + placed never exceeds `replicas`.
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, Any
-
-from tests.oracle import facts as read_facts
-from tests.oracle.schedule import Scheduler
 from tests.properties.worlds import each_batch, hold
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.oracle.schedule import Where
-    from tests.support.drive import Answer
-    from tests.support.world import World
-
-Plain = dict[str, Any]
-
-
-def stamped(replica: Plain) -> Counter[Where]:
-    """Return the nodes that a desired replica will take."""
-    total: Counter[Where] = Counter()
-    for engine in replica["spec"]["engines"]:
-        for member in engine["members"]:
-            if member.get("deviceRequests"):
-                pods = member.get("worker", {}).get("nodes", 1) if member["role"] == "Worker" else 1
-                total[replica["spec"]["clusterName"], member["nodePoolName"]] += pods * engine["copies"]
-    return total
-
-
-def existing(world: World) -> tuple[Scheduler, dict[str, Counter[Where]]]:
-    """Return what every existing replica takes, ours by key."""
-    scheduler = Scheduler(read_facts.read(world))
-    for each in (*scheduler.facts.own, *scheduler.facts.others):
-        scheduler.charged += scheduler.cost(each)
-    return scheduler, {str(each.key): scheduler.cost(each) for each in scheduler.facts.own}
-
-
-def overcharged(world: World, answer: Answer) -> Iterator[str]:
-    scheduler, own = existing(world)
-    added: Counter[Where] = Counter()
-    for key, each in answer.replicas.items():
-        added += stamped(each) - own.get(key, Counter())
-    spared: Counter[Where] = Counter()
-    for each in getattr(answer.decision, "placed", ()):
-        if each.replaces is not None:
-            key = f"replica-{each.identity.cluster}-{each.identity.index}"
-            spared += own[str(each.replaces.key)] & stamped(answer.desired[key])
-    for where, nodes in added.items():
-        if scheduler.published(where) and nodes > max(0, scheduler.free(where)) + spared[where]:
-            yield f"{where}: {nodes} more, {scheduler.free(where)} free, {spared[where]} given up for it"
-
-
-def too_many(world: World, answer: Answer) -> Iterator[str]:
-    facts = read_facts.read(world)
-    new = [key for key in answer.replicas if key not in {each.key for each in facts.own}]
-    told = facts.clusters is not None and facts.listed
-    if len(answer.replicas) > facts.wanted and (told or new):
-        yield f"{len(answer.replicas)} for {facts.wanted} wanted"
+from tests.support.promises.ledger import overcharged, too_many
 
 
 @each_batch

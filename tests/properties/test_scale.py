@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.oracle.verdict import plan
-from tests.properties.test_identity import pools
-from tests.properties.test_settled import doubles
 from tests.properties.worlds import each_batch, hold
 from tests.support import generate
 from tests.support.drive import Answer, run
+from tests.support.promises.identity import pools
+from tests.support.promises.settled import doubles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,9 +13,8 @@ from function.scheduler.budget import ALLOWANCE, Budget, CallBudget
 from function.scheduler.matching.engine_options import EngineOption
 from function.scheduler.matching.matcher import ClusterFit, EngineFit
 from function.scheduler.search import search
-from tests.scheduler.test_search import pools, sized
 from tests.support import build
-from tests.support.cases import ask, one, single
+from tests.support.cases import ask, one, pools_of, single, sized
 from tests.support.drive import run
 from tests.support.scarce import decide
 from tests.support.world import World
@@ -36,7 +35,9 @@ def step_count(made: World) -> int:
 def test_an_engine_that_fits_one_pool_only_is_seen_to_before_the_others_are_tried() -> None:
     """The first seven fit pool 1; the last needs all of pool 0. Every order of the seven was tried before."""
     copies = [1, 2, 4, 8, 16, 32, 64, 500]
-    made = World(ask(engines=sized(*copies)), [one("a", pools=pools(500, 499, 499, 499, 499, 499, 499, 499))])
+    made = World(
+        ask(engines=sized(*copies)), [one("a", pools=pools_of(500, 499, 499, 499, 499, 499, 499, 499))]
+    )
     decision = decide(made)
     [placed] = decision.placed
     assert [option.pools[0] for option in placed.candidate.options] == [1] * 7 + [0]
@@ -79,7 +80,7 @@ def test_the_answer_is_the_first_complete_choice_in_declaration_order(seed: int)
 
 def hard(name: str, less: int = 0) -> Plain:
     """A cluster on which the search is hard; `less` makes it unlike the others."""
-    return one(name, pools=pools(*TIGHT[:-1], TIGHT[-1] - less))
+    return one(name, pools=pools_of(*TIGHT[:-1], TIGHT[-1] - less))
 
 
 def test_clusters_share_the_budget_of_a_call() -> None:
@@ -93,7 +94,7 @@ def test_clusters_share_the_budget_of_a_call() -> None:
 
 def test_a_hard_cluster_leaves_their_part_to_the_others() -> None:
     """The first by name uses its part up and says so; the others are placed as if it were not there."""
-    alone = World(ask(3, engines=sized(*HARD)), [one("b", pools=pools(900))])
+    alone = World(ask(3, engines=sized(*HARD)), [one("b", pools=pools_of(900))])
     made = alone.but(clusters=[hard("a"), *alone.clusters], input={"searchBudget": 2_000})
     assert set(run(made).replicas) == set(run(alone).replicas)
     decision = decide(made)
@@ -119,7 +120,9 @@ def test_explaining_takes_no_more_than_deciding(monkeypatch: pytest.MonkeyPatch)
         return decision
 
     monkeypatch.setattr(module, "schedule", counted)
-    fleet = [one(f"c{at}", pools=pools(*TIGHT[:-1], at), taints=[build.taint(f"t{at}")]) for at in range(5)]
+    fleet = [
+        one(f"c{at}", pools=pools_of(*TIGHT[:-1], at), taints=[build.taint(f"t{at}")]) for at in range(5)
+    ]
     given = {"searchBudget": 3_000, "explain": "Status"}
     made = World(ask(engines=sized(*HARD)), [*fleet, hard("d")], input=given)
     run(made)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.placement.test_sets import EARLY, called, coordinated
 from tests.support import build
 from tests.support.cases import ask, clusters
+from tests.support.coordinated import EARLY, called, coordinated
 from tests.support.scarce import decide
 from tests.support.world import World
 

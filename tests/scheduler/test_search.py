@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support import build
-from tests.support.cases import ask, one, single
+from tests.support.cases import ask, one, pools_of, single, sized
 from tests.support.scarce import decide
 from tests.support.world import World
 
@@ -18,10 +18,6 @@ HOPPER, ADA = [build.gpu()], [build.gpu(architecture="Ada")]
 def ranked(*ways: str) -> Plain:
     listed = [{"name": f"w{at}", "count": 8, "selectors": [{"cel": cel}]} for at, cel in enumerate(ways)]
     return {"name": "gpu", "firstAvailable": listed}
-
-
-def pools(*nodes: int, devices: list[Plain] = HOPPER) -> list[Plain]:
-    return [build.pool(f"p{at}", each, devices) for at, each in enumerate(nodes)]
 
 
 def chosen(engines: list[Plain], published: list[Plain], **more: Any) -> list[str]:
@@ -35,12 +31,6 @@ def chosen(engines: list[Plain], published: list[Plain], **more: Any) -> list[st
     ]
 
 
-def sized(*copies: int) -> list[Plain]:
-    return [
-        {**single(build.request("gpu", 8), name=f"e{at}"), "copies": each} for at, each in enumerate(copies)
-    ]
-
-
 BEST, ANY = build.HOPPER, build.GPUS
 BIN_PACK = {"strategy": "BinPack"}
 
@@ -48,13 +38,13 @@ BIN_PACK = {"strategy": "BinPack"}
 @pytest.mark.parametrize(
     ("engines", "published", "placement", "expected", "reason"),
     [
-        (sized(1, 1), pools(9, 9), None, ["p0", "p0"], "the first pools in declaration order"),
-        (sized(1, 2), pools(2, 1), None, ["p1", "p0"], "the first engine gives way to the second"),
-        (sized(1, 1, 2), pools(2, 2), None, ["p0", "p0", "p1"], "and only as far as it must"),
-        (sized(2, 2), pools(3, 1), None, [], "or there is no place"),
-        (sized(1), pools(3, 1, 2), BIN_PACK, ["p1"], "packing takes the pool with the least left"),
-        (sized(1), pools(2, 2), BIN_PACK, ["p0"], "between equals the first"),
-        (sized(1, 1), pools(4, 2), BIN_PACK, ["p1", "p1"], "engine by engine"),
+        (sized(1, 1), pools_of(9, 9), None, ["p0", "p0"], "the first pools in declaration order"),
+        (sized(1, 2), pools_of(2, 1), None, ["p1", "p0"], "the first engine gives way to the second"),
+        (sized(1, 1, 2), pools_of(2, 2), None, ["p0", "p0", "p1"], "and only as far as it must"),
+        (sized(2, 2), pools_of(3, 1), None, [], "or there is no place"),
+        (sized(1), pools_of(3, 1, 2), BIN_PACK, ["p1"], "packing takes the pool with the least left"),
+        (sized(1), pools_of(2, 2), BIN_PACK, ["p0"], "between equals the first"),
+        (sized(1, 1), pools_of(4, 2), BIN_PACK, ["p1", "p1"], "engine by engine"),
         (
             [single(ranked(BEST, ANY))],
             [build.pool("p0", 9, ADA), build.pool("p1", 9, HOPPER)],
@@ -101,7 +91,7 @@ def test_which_pools_are_taken(
 def test_a_dead_end_is_not_tried_from_every_side() -> None:
     """Eight engines on seven nodes: which of them stand where makes no difference to the eighth."""
     made = World(
-        ask(engines=sized(*[1] * 8)), [one("a", pools=pools(*[1] * 7))], input={"searchBudget": 2_000}
+        ask(engines=sized(*[1] * 8)), [one("a", pools=pools_of(*[1] * 7))], input={"searchBudget": 2_000}
     )
     [found] = decide(made).rejections.values()
     assert found.reason.name == "JointCapacity"

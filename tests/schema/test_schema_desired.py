@@ -11,8 +11,8 @@ from example import caller
 from function.boundary import PlainDocument, Request, Response
 from function.deployment.handler import run
 from tests.schema.admission import refusals
+from tests.schema.blocks import BLOCKS, PLACES, whole
 from tests.schema.crds import schema_of
-from tests.schema.test_schema_docs import BLOCKS, PLACES, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,13 +5,10 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from tests.properties import test_gates as gates
-from tests.properties import test_identity as identity
-from tests.properties import test_ledger as ledger
-from tests.properties import test_opted_in as opted_in
 from tests.simulate import events
 from tests.simulate.plane import Deployment, Plane
 from tests.support import build, law, optins, parts
+from tests.support.promises import gates, identity, ledger, opted_in
 from tests.support.world import World
 
 if TYPE_CHECKING:

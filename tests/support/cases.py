@@ -133,3 +133,14 @@ def where(answer: Answer) -> list[str]:
         alternative = each["metadata"]["labels"].get("modelplane.ai/alternative")
         found.append(each["spec"]["clusterName"] + (f"/{alternative}" if alternative else ""))
     return sorted(found)
+
+
+def pools_of(*nodes: int, devices: list[Plain] | None = None) -> list[Plain]:
+    return [build.pool(f"p{at}", number, devices or [build.gpu()]) for at, number in enumerate(nodes)]
+
+
+def sized(*copies: int) -> list[Plain]:
+    return [
+        {**single(build.request("gpu", 8), name=f"e{at}"), "copies": number}
+        for at, number in enumerate(copies)
+    ]

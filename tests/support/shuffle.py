@@ -1,9 +1,11 @@
-"""Worlds that say the same in another order."""
+"""Worlds, and objects on the wire, that say the same in another order."""
 
 from __future__ import annotations
 
 import random
 from typing import TYPE_CHECKING, Any
+
+from function.wire import write
 
 if TYPE_CHECKING:
     from tests.support.world import World
@@ -37,3 +39,14 @@ def _value(draw: random.Random, value: Any) -> Any:
         if isinstance(made[key], list):
             made[key] = _permuted(draw, made[key])
     return made
+
+
+def shuffled_bytes(content: dict[str, Any], order: random.Random) -> bytes:
+    """Serialise as Crossplane does: map entries in any order."""
+    keys = list(content)
+    order.shuffle(keys)
+    return b"".join(write.entry(key, _bytes(content[key], order)) for key in keys)
+
+
+def _bytes(value: Any, order: random.Random) -> bytes:
+    return write.wrapped(shuffled_bytes(value, order)) if isinstance(value, dict) else write.value(value)

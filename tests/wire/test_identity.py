@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from function.wire import WireDocument, write
+from tests.support.shuffle import shuffled_bytes
 
 OBJECT: dict[str, Any] = {
     "apiVersion": "modelplane.ai/v1alpha1",
@@ -18,19 +19,8 @@ OBJECT: dict[str, Any] = {
 }
 
 
-def shuffled(content: dict[str, Any], order: random.Random) -> bytes:
-    """Serialise as Crossplane does: map entries in any order."""
-    keys = list(content)
-    order.shuffle(keys)
-    return b"".join(write.entry(key, _value(content[key], order)) for key in keys)
-
-
-def _value(value: Any, order: random.Random) -> bytes:
-    return write.wrapped(shuffled(value, order)) if isinstance(value, dict) else write.value(value)
-
-
 def test_the_order_of_map_entries_does_not_matter() -> None:
-    contents = {shuffled(OBJECT, random.Random(seed)) for seed in range(50)}
+    contents = {shuffled_bytes(OBJECT, random.Random(seed)) for seed in range(50)}
     assert len(contents) > 10
     assert len({WireDocument(content).identity for content in contents}) == 1
 

@@ -15,7 +15,7 @@ from function import wire
 from function.boundary import Condition, Desired, Requirement, Response, Result
 from function.fail_static import InternalError, internal_error
 from function.wire import write
-from tests.wire.test_identity import shuffled
+from tests.support.shuffle import shuffled_bytes
 
 CLUSTERS = Requirement("clusters", "modelplane.ai/v1alpha1", "InferenceCluster")
 CACHE = Requirement("cache", "modelplane.ai/v1alpha1", "ModelCache", match_name="weights", namespace="ml")
@@ -207,7 +207,7 @@ def test_the_order_of_map_entries_in_the_request_does_not_show_in_the_answer() -
     response = replace(NOTHING, status={"ours": {"z": 1, "w": 2}})
     answers = set()
     for seed in range(20):
-        written = shuffled(content, random.Random(seed))
+        written = shuffled_bytes(content, random.Random(seed))
         state = delimited(1, delimited(1, written))
         asked = delimited(3, state) + delimited(5, written)
         answers.add(wire.encode(wire.decode(asked), response, wire.Ttl()))

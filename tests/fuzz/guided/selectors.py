@@ -12,10 +12,9 @@ from function.cel import CompileError, Outcome, Selector, bind_cluster, bind_dev
 from function.cel.cost import LIMIT
 from function.cel.selector import compiled
 from tests.cel import devices
-from tests.cel import test_fuzz as grammar
 from tests.fuzz.guided.drawn import Drawn
 from tests.fuzz.mutate import ODD
-from tests.support import vocabulary
+from tests.support import grammar, vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
