@@ -229,15 +229,20 @@ def _no_more_specific(one: Type, other: Type) -> bool:
 def instantiate(types: tuple[Type, ...], variable: Callable[[], Type]) -> tuple[Type, ...]:
     """Return `types` with each parameter replaced by what `variable` makes for it."""
     made: dict[Type, Type] = {}
+    return tuple([_instantiated(kind, variable, made) for kind in types])
 
-    def replace(kind: Type) -> Type:
-        if kind.name[0] == "'":
-            if kind not in made:
-                made[kind] = variable()
-            return made[kind]
-        return Type(kind.name, tuple(map(replace, kind.args))) if kind.args else kind
 
-    return tuple(map(replace, types))
+def _instantiated(kind: Type, variable: Callable[[], Type], made: dict[Type, Type]) -> Type:
+    """Return one type so, `made` holding what was made before: no closure, which would be a cycle."""
+    if kind.name[0] == "'":
+        if kind not in made:
+            made[kind] = variable()
+        return made[kind]
+    return (
+        Type(kind.name, tuple([_instantiated(arg, variable, made) for arg in kind.args]))
+        if kind.args
+        else kind
+    )
 
 
 def has_parameter(kind: Type) -> bool:
