@@ -6,25 +6,33 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
-from function.cli.group import Group
+from function.cli.group import Group, Lazy
 
 COMMANDS = {
-    "plan": "function.cli.commands.plan:plan",
-    "why": "function.cli.commands.why:why",
-    "whatif": "function.cli.commands.whatif:whatif",
-    "headroom": "function.cli.commands.headroom:headroom",
-    "advise": "function.cli.commands.advise:advise",
-    "verify": "function.cli.commands.verify:verify",
-    "map": "function.cli.commands.fleet_map:fleet_map",
-    "size": "function.cli.commands.size:size",
-    "replay": "function.cli.commands.replay:replay",
-    "snapshot": "function.cli.commands.snapshot:snapshot",
-    "class": "function.cli.commands.describe:describe_class",
-    "drift": "function.cli.commands.describe:show_drift",
-    "reconcile": "function.cli.commands.reconcile:reconcile",
-    "serve": "function.main:main",  # The door above this room: started from here, used by nothing in it.
-    "completion": "function.cli.commands.completion:completion",
+    "plan": Lazy("function.cli.commands.plan:plan", "where would the replicas go, and why?"),
+    "why": Lazy("function.cli.commands.why:why", "why is this replica here, and why is that one missing?"),
+    "whatif": Lazy("function.cli.commands.whatif:whatif", "what would this change do to everybody?"),
+    "headroom": Lazy(
+        "function.cli.commands.headroom:headroom", "how many more fit, and what runs out first?"
+    ),
+    "advise": Lazy("function.cli.commands.advise:advise", "which moves would make room for what is missing?"),
+    "verify": Lazy("function.cli.commands.verify:verify", "does this decision keep the rules?"),
+    "map": Lazy("function.cli.commands.fleet_map:fleet_map", "what does the fleet look like?"),
+    "size": Lazy("function.cli.commands.size:size", "which GPUs does this model need?"),
+    "replay": Lazy(
+        "function.cli.commands.replay:replay", "does this version answer a recorded call as it was answered?"
+    ),
+    "snapshot": Lazy(
+        "function.cli.commands.snapshot:snapshot", "how do I collect a fleet, without its secrets?"
+    ),
+    "class": Lazy("function.cli.commands.describe:describe_class", "what does a node of this kind have?"),
+    "drift": Lazy("function.cli.commands.describe:show_drift", "does a cluster have what it publishes?"),
+    "reconcile": Lazy("function.cli.commands.reconcile:reconcile", "how do deployments act on a change now?"),
+    # The door above this room: started from here, used by nothing in it.
+    "serve": Lazy("function.main:main", "the function itself, to develop and to render with"),
+    "completion": Lazy("function.cli.commands.completion:completion", "how does my shell complete all this?"),
 }
+"""What there is, and the question that it answers."""
 
 
 def _version() -> str:

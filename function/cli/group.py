@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -15,11 +16,18 @@ BAD_INPUT = 1
 """Exit code where the command line or a file cannot be read."""
 
 
+class Lazy(NamedTuple):
+    """Where a command is, as `module:attribute`, and what it is for."""
+
+    where: str
+    summary: str
+
+
 class Group(click.Group):
     """Commands by name. Wrong usage is bad input (1); click's own 2 would read as an answer."""
 
-    def __init__(self, *args: Any, lazy: Mapping[str, str], **more: Any) -> None:
-        """Take `lazy`: the name of every command, and where it is, as `module:attribute`."""
+    def __init__(self, *args: Any, lazy: Mapping[str, Lazy], **more: Any) -> None:
+        """Take the commands by name; none is imported to list, complete or describe them."""
         super().__init__(*args, **more)
         self.help = (self.help or "").replace(r"\b", "\b")
         self._lazy = dict(lazy)
@@ -30,12 +38,24 @@ class Group(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import a command."""
-        where = self._lazy.get(cmd_name)
-        if where is None:
+        lazy = self._lazy.get(cmd_name)
+        if lazy is None:
             return None
-        module, _, attribute = where.partition(":")
+        module, _, attribute = lazy.where.partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List the commands in the manual page."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, lazy.summary) for name, lazy in self._lazy.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the name of a command, else an option."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        items = (CompletionItem(name, help=lazy.summary) for name, lazy in self._lazy.items())
+        return [item for item in items if item.value.startswith(incomplete)]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the group's own arguments."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from function.cli.bad_input import BadInput
 from function.cli.group import BAD_INPUT
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ def names(kind: str, suffix: str = "") -> Callable[..., list[CompletionItem]]:
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only for a shell that completes
 
         from function.cli.worlds.manifests import load  # noqa: PLC0415 - as above
-        from function.cli.worlds.parsing import BadInput  # noqa: PLC0415 - as above
 
         try:
             # While an option waits for its value, click has not told the arguments apart yet.
@@ -79,8 +79,6 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run it; BadInput is an answer, not a crash."""
-        from function.cli.worlds.parsing import BadInput  # noqa: PLC0415 - not for a shell that completes
-
         try:
             return super().invoke(ctx)
         except BadInput as error:

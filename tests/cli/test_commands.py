@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from function import cli
 from function.main import main as function
 from tests.cli.command import run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,6 +37,14 @@ def test_the_group_lists_every_command() -> None:
     assert listed == list(cli.COMMANDS)
 
 
+def test_the_page_of_tools_has_every_command_and_its_question() -> None:
+    page = (ROOT / "docs" / "tools.md").read_text()
+    rows = dict(re.findall(r"^\| `([a-z]+)` \| (.*?) \|$", page, re.MULTILINE))
+    assert list(rows) == list(cli.COMMANDS)
+    for name, lazy in cli.COMMANDS.items():
+        assert rows[name].startswith(lazy.summary), name
+
+
 def test_serve_has_the_flags_of_function() -> None:
     assert cli.main.get_command(None, "serve") is function  # type: ignore[arg-type] # no context is needed
     ended = _started("-c", "from function.cli import main; main()", "serve", "--address", "127.0.0.1:0")
@@ -46,12 +59,25 @@ def test_serve_reads_the_environment_of_function(monkeypatch: pytest.MonkeyPatch
     assert "'none' is not a valid integer" in run("serve", "--insecure").err
 
 
-def test_starting_imports_nothing_that_takes_long() -> None:
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"words": "--version"},
+        {"words": "--help"},
+        {"words": "completion bash"},
+        {"COMP_WORDS": "fleet-scheduler ", "COMP_CWORD": "1", "_FLEET_SCHEDULER_COMPLETE": "bash_complete"},
+    ],
+    ids=["version", "help", "completion", "a command to complete"],
+)
+def test_starting_imports_nothing_that_takes_long(more: dict[str, str]) -> None:
+    """A tenth of a second of CPU, where importing the scheduler takes most of one."""
     program = (
-        "import sys; from function.cli import main; main(sys.argv[1:], standalone_mode=False); "
-        "print(*sys.modules, file=sys.stderr)"
+        "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
+        "from function.cli import main; main(sys.argv[1:], prog_name='fleet-scheduler')"
     )
-    loaded = _started("-c", program, "--version").stderr.split()
+    words = more.pop("words", "").split()
+    loaded = _started("-c", program, *words, env=os.environ | more).stderr.split()
+    assert "function.cli.group" in loaded
     assert {name for name in loaded if name.startswith(HEAVY)} == set()
 
 
@@ -74,6 +100,7 @@ def _text(path: Path) -> str:
     return "\n".join(file.read_text() for file in files)
 
 
-def _started(*words: str) -> subprocess.CompletedProcess[str]:
+def _started(*words: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run Python with these words in a process of its own."""
-    return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, cwd=ROOT)
+    command = [sys.executable, *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=env)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from function.catalogue import UnknownMachineType, entry, machine_types
+from function.cli.bad_input import BadInput
 from function.cli.options import FILES, OUTPUT, Command, end, output_option
 from function.cli.text import complain, console, emit, escape
 from function.cli.worlds.derive import complete_all
 from function.cli.worlds.manifests import load
-from function.cli.worlds.parsing import BadInput
 from function.cluster.describe import NothingPublished, describe
 from function.cluster.drift import PoolDrift, drift
 

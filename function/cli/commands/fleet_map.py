@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
+from function.cli.bad_input import BadInput
 from function.cli.options import FILES, Command, end
 from function.cli.render.map.data import draw
 from function.cli.render.map.render import html, svg
 from function.cli.worlds.inputs import read
 from function.cli.worlds.memo import ParseMemo
-from function.cli.worlds.parsing import BadInput
 from function.cli.worlds.simulate import one_round
 
 DOCS = "docs/reasons.md#"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from function import wire
+from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, end
 from function.cli.progress import track
 from function.cli.text import console, emit, escape
-from function.cli.worlds.parsing import BadInput
 from function.dispatch import run
 from function.record import NoRecording, Recording, loaded, readable
 

@@ -10,6 +10,7 @@ import click
 import yaml
 from rich.table import Table
 
+from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, end
 from function.cli.progress import track
 from function.cli.sizing.architecture import Architecture, read_config
@@ -18,7 +19,6 @@ from function.cli.sizing.memory import BYTES, GIB, Load, Need, cache_per_token, 
 from function.cli.text import console, emit, escape
 from function.cli.worlds.manifests import Manifests, load
 from function.cli.worlds.memo import ParseMemo
-from function.cli.worlds.parsing import BadInput
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,12 +11,12 @@ from function.api import InferenceCluster, Malformed, ModelCache, ModelDeploymen
 from function.api.ownership import Owner
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
+from function.cli.bad_input import BadInput
 from function.cli.options import FILES, OUTPUT, Command, end
 from function.cli.text import console, emit, escape, reassure
 from function.cli.worlds.inputs import Inputs, read
 from function.cli.worlds.manifests import load
 from function.cli.worlds.memo import ParseMemo
-from function.cli.worlds.parsing import BadInput
 from function.cli.worlds.simulate import one_round
 from function.verify import Decided, Finding, State, check, check_state
 

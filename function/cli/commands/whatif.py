@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from function.api.replica import DEPLOYMENT_LABEL
+from function.cli.bad_input import BadInput
 from function.cli.options import FILES, OUTPUT, Command, end, names
 from function.cli.text import console, emit, escape
 from function.cli.worlds.changes import AddNodes, Apply, Change, Delete, Drain, Replicas, Taint
@@ -16,7 +17,6 @@ from function.cli.worlds.compare import Difference, compare
 from function.cli.worlds.inputs import taken
 from function.cli.worlds.manifests import Manifests, load
 from function.cli.worlds.memo import ParseMemo
-from function.cli.worlds.parsing import BadInput
 from function.cli.worlds.simulate import Simulation, settle
 
 if TYPE_CHECKING:

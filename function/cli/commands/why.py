@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from function.cli.bad_input import BadInput
 from function.cli.group import BAD_INPUT
 from function.cli.options import FILES, Command, output_option
 from function.cli.render.tree import View, show_why
 from function.cli.render.workloads import below, show_below
 from function.cli.text import complain, emit
 from function.cli.worlds.inputs import Inputs, closest, read
-from function.cli.worlds.parsing import BadInput
 from function.cli.worlds.verdict import conditions_of, worst_code
 from function.cli.worlds.world import plan_all
 

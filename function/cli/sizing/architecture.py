@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from function.cli.worlds.parsing import BadInput
+from function.cli.bad_input import BadInput
 
 KNOWN = frozenset(
     {

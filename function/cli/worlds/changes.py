@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from function.cli.bad_input import BadInput
 from function.cli.worlds.inputs import closest
 from function.cli.worlds.manifests import Manifest, Manifests
-from function.cli.worlds.parsing import BadInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.api.model import whole
-from function.cli.worlds.parsing import BadInput
+from function.cli.bad_input import BadInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

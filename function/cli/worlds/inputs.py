@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from function.cli.bad_input import BadInput
 from function.cli.text import complain
 from function.cli.worlds.faults import faults_of
 from function.cli.worlds.manifests import Manifests, load
-from function.cli.worlds.parsing import BadInput
 from function.cli.worlds.world import World, world_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from function.cli.worlds.parsing import BadInput, parse_documents
+from function.cli.bad_input import BadInput
+from function.cli.worlds.parsing import parse_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

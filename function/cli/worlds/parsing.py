@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from function.cli.bad_input import BadInput
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -20,10 +22,6 @@ ALIASED, ALIASED_PER_VALUE = 100_000, 10
 _BRACKETS = re.compile(r"[\[\]{}]")
 _COMPACT = re.compile(rf"(?:[-?][ \t]+){{{DEEPEST}}}")
 _MERGE = "tag:yaml.org,2002:merge"
-
-
-class BadInput(Exception):
-    """Something in the files that cannot be read: the message names file, object, field and value."""
 
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # Written in C where PyYAML has it.

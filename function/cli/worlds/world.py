@@ -14,8 +14,8 @@ from function.api.names import Identity, endpoint_key, replica_key
 from function.api.ownership import Owner, turn
 from function.api.replica import CLUSTER_LABEL, INDEX_LABEL
 from function.boundary import PlainDocument, Request, Response
+from function.cli.bad_input import BadInput
 from function.cli.worlds.derive import complete_all
-from function.cli.worlds.parsing import BadInput
 from function.deployment.forecast import NO_REUSE, Forecast, declared, forecast
 
 if TYPE_CHECKING:
