@@ -16,9 +16,10 @@ import click
 import structlog
 
 if TYPE_CHECKING:
-    from function.record import Recorder
     from function.runner import Function
     from function.server import Settings
+    from function.server.metrics import Metrics
+    from function.server.record import Recorder
 
 PREFIX = "FLEET_SCHEDULER"
 """Every flag is an environment variable too: --max-concurrency is FLEET_SCHEDULER_MAX_CONCURRENCY."""
@@ -101,14 +102,15 @@ def _serve(settings: Settings, log: Any) -> int:
     """Serve the function; it is imported and put together once the server listens."""
     from function.server import serve  # noqa: PLC0415 - as above
 
-    def build() -> Function:
+    def build(metrics: Metrics) -> Function:
         from function import runner  # noqa: PLC0415 - takes longest to import
         from function.boundary.parse_cache import Memory  # noqa: PLC0415 - as above
         from function.wire import Ttl  # noqa: PLC0415 - as above
 
         memory = Memory(settings.reuse_bytes) if settings.reuse_bytes else None
         ttl = Ttl(settings.ttl_pending, settings.ttl_settled)
-        return runner.Function(log, memory=memory, ttl=ttl, recorder=_recorder(settings, log))
+        recorder = _recorder(settings, log)
+        return runner.Function(log, metrics=metrics, memory=memory, ttl=ttl, recorder=recorder)
 
     return serve(settings, build, log)
 
@@ -119,7 +121,7 @@ def _recorder(settings: Settings, log: Any) -> Recorder | None:
         return None
     from importlib.metadata import version  # noqa: PLC0415 - only then
 
-    from function.record import Recorder  # noqa: PLC0415 - as above
+    from function.server.record import Recorder  # noqa: PLC0415 - as above
     from function.server.settings import CannotStart  # noqa: PLC0415 - as above
 
     try:

@@ -6,20 +6,57 @@ import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from function import dispatch, metrics, wire
+from function import dispatch, wire
 from function.boundary import text_at
 from function.boundary.parse_cache import Memory, Session
 from function.fail_static import internal_error
-from function.metrics import Metrics
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.boundary import Response
     from function.dispatch import Run
-    from function.record import Recorder
 
 _CHAIN = 10  # Causes of an exception to name; they can go round in circles.
 _FRAMES = 30
+
+ANSWERED, FAILED, MALFORMED = "answered", "failed", "malformed"
+"""How a call may end."""
+
+
+class Metrics(Protocol):
+    """What counts calls."""
+
+    def ended(self, outcome: str) -> None:
+        """Count a call by how it ended."""
+
+    def measured(self, *, seconds: float, received: int, sent: int) -> None:
+        """Record how long a call took and how large it was."""
+
+    def decided(self, counts: Mapping[str, int], rejections: Mapping[str, int], session: Session) -> None:
+        """Add what one answer counted."""
+
+
+class NoMetrics:
+    """Counts nothing."""
+
+    def ended(self, outcome: str) -> None:
+        """Leave it."""
+
+    def measured(self, *, seconds: float, received: int, sent: int) -> None:
+        """Leave it."""
+
+    def decided(self, counts: Mapping[str, int], rejections: Mapping[str, int], session: Session) -> None:
+        """Leave it."""
+
+
+class Recorder(Protocol):
+    """What writes calls down. It never fails a call."""
+
+    def record(self, request: bytes, response: Response, ttl: wire.Ttl) -> None:
+        """Write one call, or say in the log why not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +65,7 @@ class Function:
 
     log: Any
     run: Run = dispatch.run
-    metrics: Metrics = field(default_factory=Metrics)
+    metrics: Metrics = field(default_factory=NoMetrics)
     memory: Memory | None = None
     ttl: wire.Ttl = field(default_factory=wire.Ttl)
     recorder: Recorder | None = None
@@ -43,19 +80,18 @@ class Function:
         try:
             call = wire.decode(content)
         except wire.Malformed:
-            self.metrics.ended(metrics.MALFORMED)
+            self.metrics.ended(MALFORMED)
             self.log.warning("refused", reason="not a RunFunctionRequest", bytes=len(content))
             raise
         session = Session(self.memory, dispatch.COSTS)
         try:
             response = self.run(call.request, reuse=session)
             answer = wire.encode(call, response, self.ttl)
+            session.settle()
         except Exception as error:  # noqa: BLE001 - the guard: whatever it is, nothing may be removed
             return self._failed(call, error)
-        finally:
-            session.settle()
         seconds = perf_counter() - started
-        self.metrics.ended(metrics.ANSWERED)
+        self.metrics.ended(ANSWERED)
         self.metrics.measured(seconds=seconds, received=len(content), sent=len(answer))
         self.metrics.decided(response.counts, response.rejections, session)
         self.log.info(
@@ -77,7 +113,7 @@ class Function:
 
     def _failed(self, call: wire.Call, error: Exception) -> bytes:
         """Return the answer when there is none, and tell the operator where it broke."""
-        self.metrics.ended(metrics.FAILED)
+        self.metrics.ended(FAILED)
         self.log.error("failed", **_names(call), error=_kinds(error), frames=_frames(error))
         handler = dispatch.handler_of(call.request)
         requirements = handler.declared(call.request) if handler else ()
@@ -107,4 +143,4 @@ def _kinds(error: BaseException) -> list[str]:
 def _frames(error: BaseException) -> list[str]:
     """Return where an exception came from, innermost last: files, lines, functions; no source, no values."""
     frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
-    return [f"{'/'.join(Path(each.filename).parts[-3:])}:{each.lineno} {each.name}" for each in frames]
+    return [f"{'/'.join(Path(frame.filename).parts[-3:])}:{frame.lineno} {frame.name}" for frame in frames]

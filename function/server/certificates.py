@@ -100,7 +100,7 @@ class Certificates:
     def _look(self) -> tuple[tuple[int, int, int], ...]:
         """Return what changes when a file changes."""
         stats = [(self._folder / name).stat() for name in _NAMES]
-        return tuple((each.st_ino, each.st_mtime_ns, each.st_size) for each in stats)
+        return tuple((stat.st_ino, stat.st_mtime_ns, stat.st_size) for stat in stats)
 
     def _load(self) -> Any:
         """Read the files and check that they fit together."""

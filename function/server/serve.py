@@ -14,6 +14,7 @@ import grpc
 from function.server.allocator import keep_memory
 from function.server.certificates import Certificates
 from function.server.intake import WINDOW
+from function.server.metrics import Metrics
 from function.server.rehearsal import Silence, rehearse
 from function.server.scrape import serve_metrics
 from function.server.services import Runner, add_health, add_reflection
@@ -38,7 +39,7 @@ _COLLECT = (100_000, 20, 50)
 _TURN = 0.001
 
 
-def serve(settings: Settings, build: Callable[[], Function], log: Any) -> int:
+def serve(settings: Settings, build: Callable[[Metrics], Function], log: Any) -> int:
     """Serve what `build` makes until a signal says to stop; return 0.
 
     When calls outlast the grace, the process ends with 1.
@@ -54,20 +55,21 @@ def serve(settings: Settings, build: Callable[[], Function], log: Any) -> int:
     return code
 
 
-async def _serve(settings: Settings, build: Callable[[], Function], log: Any) -> int:
+async def _serve(settings: Settings, build: Callable[[Metrics], Function], log: Any) -> int:
     """Serve on a loop."""
     stop = _stop_signals()
     server = grpc.aio.server(options=_options(settings))
     port = _listen(server, settings, log)
-    function = build()
-    runner = Runner(function, settings)
+    metrics = Metrics()
+    function = build(metrics)
+    runner = Runner(function, settings, metrics)
     runner.register(server)
     health = await add_health(server, settings)
     add_reflection(server, settings)
-    function.metrics.watch_intake(runner.intake)
+    metrics.watch_intake(runner.intake)
     if function.memory is not None:
-        function.metrics.watch(function.memory)
-    metrics_port = _serve_metrics(settings, function)
+        metrics.watch(function.memory)
+    metrics_port = _serve_metrics(settings, metrics)
     rehearse(type(function)(Silence()).answer)
     await server.start()
     gc.collect()
@@ -147,12 +149,12 @@ def _listen(server: Any, settings: Settings, log: Any) -> int:
         raise CannotStart(f"cannot listen on {settings.address}: is the port taken?") from None
 
 
-def _serve_metrics(settings: Settings, function: Function) -> int | None:
+def _serve_metrics(settings: Settings, metrics: Metrics) -> int | None:
     """Open the metrics port, if one was asked for; return it."""
     if settings.metrics_address is None:
         return None
     host, port = host_and_port(settings.metrics_address)
     try:
-        return serve_metrics(function.metrics.registry, host, port)
+        return serve_metrics(metrics.registry, host, port)
     except OSError as error:
         raise CannotStart(f"cannot serve metrics on {settings.metrics_address}: {error.strerror}") from None

@@ -14,17 +14,21 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
-from function import metrics, wire
+from function import wire
 from function.server.intake import Intake, Message
+from function.server.metrics import REFUSED
 from function.server.settings import MEBI
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from function.runner import Function
+    from function.server.metrics import Metrics
     from function.server.settings import Settings
 
-RUNNERS = tuple(each.DESCRIPTOR.services_by_name["FunctionRunnerService"].full_name for each in (v1, v1beta1))
+RUNNERS = tuple(
+    proto.DESCRIPTOR.services_by_name["FunctionRunnerService"].full_name for proto in (v1, v1beta1)
+)
 
 _MUCH = MEBI
 """Bytes of a refused request that are worth collecting at once."""
@@ -40,9 +44,9 @@ class Runner:
     only then it is up to us when the message is received (see `intake`).
     """
 
-    def __init__(self, function: Function, settings: Settings) -> None:
+    def __init__(self, function: Function, settings: Settings, metrics: Metrics) -> None:
         """Start no thread yet."""
-        self._function = function
+        self._function, self._metrics = function, metrics
         self._pool = ThreadPoolExecutor(settings.max_concurrency, thread_name_prefix="run")
         self._room = settings.max_concurrency + settings.max_waiting
         self._jobs: set[Future[bytes]] = set()
@@ -52,7 +56,7 @@ class Runner:
     async def run_function(self, _messages: Any, context: Any) -> bytes:
         """Answer one call."""
         if self.calls >= self._room:
-            self._function.metrics.ended(metrics.REFUSED)
+            self._metrics.ended(REFUSED)
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many requests are waiting")
         self.calls += 1
         message = None

@@ -100,7 +100,7 @@ def value(content: Plain, written: Written | None = None) -> bytes:
         case str():
             return _delimited(_TEXT, content.encode())
         case list() | tuple():
-            return _delimited(_LIST, b"".join([_item(each, written) for each in content]))
+            return _delimited(_LIST, b"".join([_item(item, written) for item in content]))
         case bool() | None:
             return _LITERALS[content]
         case int() | float():
@@ -112,12 +112,12 @@ def value(content: Plain, written: Written | None = None) -> bytes:
 
 def _map(content: dict[str, Plain], written: Written | None) -> bytes:
     """Return the bytes of a map as a value, those written before if it was."""
-    found = None if written is None else written.get(id(content))
-    if found is None:
-        found = wrapped(struct(content, written))
+    value_bytes = None if written is None else written.get(id(content))
+    if value_bytes is None:
+        value_bytes = wrapped(struct(content, written))
         if written is not None:
-            written[id(content)] = found
-    return found
+            written[id(content)] = value_bytes
+    return value_bytes
 
 
 def wrapped(content: bytes) -> bytes:

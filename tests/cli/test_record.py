@@ -13,9 +13,10 @@ from google.protobuf.descriptor import FieldDescriptor
 from function import wire
 from function.cli.commands.replay import answer
 from function.operations.state import WATCHED
-from function.record import Recorder, loaded
-from function.redact import PAUSED_ANNOTATION
+from function.recording.allowed import PAUSED_ANNOTATION
+from function.recording.file import loaded
 from function.runner import Function
+from function.server.record import Recorder
 from function.wire.request import REQUIREMENTS_STATED
 from tests.fuzz.mutate import mutated_bytes, mutated_world
 from tests.support import build, generate, scale

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from function import wire
-from function.record import Recorder, Recording, dumped, loaded, redacted_request
+from function.recording.file import Recording, dumped, loaded
+from function.recording.request import redacted_request
 from function.runner import Function
+from function.server.record import Recorder
 from tests.cli.command import run
 from tests.support import build
 from tests.support.generate import world

@@ -10,7 +10,7 @@ import yaml
 from example.caller import ROOT
 from function.boundary.parse_cache import Memory
 from function.main import main
-from function.metrics import Metrics
+from function.server.metrics import Metrics
 from function.server.serve import NOTICE
 
 TEXT = (ROOT / "docs" / "operations.md").read_text()

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 from pydantic import BaseModel
 
-from function import redact
 from function.api import InferenceClass, InferenceCluster, ModelCache, ModelDeployment, SchedulerConfig
 from function.api import cluster as cluster_api
 from function.api import replica as replica_api
 from function.boundary import PACKED
 from function.deployment.requirements import declared
-from function.record import REQUIRED
-from function.redact import KINDS, STRIPPED, redacted, redacted_object
+from function.recording import allowed as redact
+from function.recording.allowed import KINDS, STRIPPED, redacted, redacted_object
+from function.recording.request import REQUIRED
 from tests.support import build
 from tests.support.world import World
 

@@ -13,7 +13,7 @@ from function.cli.options import OUTPUT, Command, end
 from function.cli.progress import track
 from function.cli.text import console, emit, escape
 from function.dispatch import run
-from function.record import NoRecording, Recording, loaded, readable
+from function.recording.file import NoRecording, Recording, loaded, readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

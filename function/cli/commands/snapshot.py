@@ -9,8 +9,8 @@ import click
 from function.cli.options import Command
 from function.cli.text import as_yaml_stream
 from function.cli.worlds.manifests import KINDS, load
-from function.redact import KINDS as ALLOWED
-from function.redact import redacted_object
+from function.recording.allowed import KINDS as ALLOWED
+from function.recording.allowed import redacted_object
 
 RESOURCES = (
     "inferenceclasses",

@@ -8,7 +8,7 @@ replaced by a stand-in. So a decision on redacted objects is the redacted decisi
 - where a map or a list is expected and something else was found, the type of it is kept;
 - redacting twice changes nothing, and equal values stay equal.
 
-`tests/wire/test_allowed.py` holds the list against the models: a field that a parser reads must be here.
+`tests/wire/test_redact.py` holds the list against the models: a field that a parser reads must be here.
 """
 
 from __future__ import annotations

@@ -1,24 +1,18 @@
-"""Record calls, secrets left out, so that a decision can be looked at again: `fleet-scheduler replay`.
+"""Cut a call down to what its decision reads: the request, and the response that is the answer to that.
 
-A recording holds a request and the response to it. Both are put together anew from what a decision reads
-(`function.redact`): whatever else a request carries (context, credentials, extra resources, connection
-details, objects of other steps, fields of a later version) never gets there. The response to the redacted
-request is the redacted response, byte for byte. What cannot be decoded is recorded as something that cannot
-be decoded. Only ModelDeployments are recorded.
-
-The folder is a ring: at most so many files, none larger than its share of the bytes, the oldest overwritten.
+Both are put together anew from the allow-lists (`allowed`): whatever else a request carries (context,
+credentials, extra resources, connection details, objects of other steps, fields of a later version) never
+gets there. The response to the redacted request is the redacted response, byte for byte. What cannot be
+decoded is replaced by something that cannot be decoded in the same way. Only calls about ModelDeployments are
+recorded.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
-import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from function import wire
 from function.api import cluster, replica
@@ -26,7 +20,7 @@ from function.api.names import read_key
 from function.boundary import Desired, Unreadable
 from function.deployment.requirements import CACHE, CACHES, CLUSTERS, DEPLOYMENTS, REPLICAS
 from function.operations.state import WATCHED
-from function.redact import (
+from function.recording.allowed import (
     INFERENCE_CLUSTER,
     MODEL_CACHE,
     MODEL_DEPLOYMENT,
@@ -41,13 +35,8 @@ from function.wire.fast import read
 from function.wire.request import REQUIREMENTS_STATED
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from function.boundary import Plain, Response, Shape
 
-FORMAT = 1
-MAX_FILES = 200
-MAX_BYTES = 256 * 1024 * 1024
 RECORDED = "ModelDeployment"
 
 REQUIRED: Mapping[str, tuple[Mapping[str, Allowed], tuple[Shape, ...]]] = {
@@ -80,21 +69,6 @@ def _too_deep() -> bytes:
 BROKEN, TOO_DEEP = write.Verbatim(UNREADABLE), write.Verbatim(_too_deep())
 """Stand for a value that could not be decoded, and for one that nests too deep."""
 NAME: Shape = {"metadata": {"name": None}}
-
-
-class NoRecording(ValueError):
-    """The bytes are not a recording of ours."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """One call."""
-
-    version: str
-    """Version of the function that answered."""
-    ttl: wire.Ttl
-    request: bytes
-    response: bytes
 
 
 def _shape(allowed: Mapping[str, Allowed]) -> Shape:
@@ -203,102 +177,7 @@ def redacted_request(content: bytes) -> bytes | None:
 def redacted_response(request: bytes, response: Response, ttl: wire.Ttl) -> bytes:
     """Return the RunFunctionResponse that a response is to a redacted request, itself redacted."""
     desired = {}
-    for key, each in response.desired.items():
-        allowed = composed(key, each.resource.get("kind")) or {}
-        desired[key] = Desired(redacted_object(each.resource, allowed), each.ready)
+    for key, resource in response.desired.items():
+        allowed = composed(key, resource.resource.get("kind")) or {}
+        desired[key] = Desired(redacted_object(resource.resource, allowed), resource.ready)
     return wire.encode(wire.decode(request), replace(response, desired=desired), ttl)
-
-
-def dumped(recording: Recording) -> bytes:
-    """A recording as the bytes of its file."""
-    told = {
-        "format": FORMAT,
-        "version": recording.version,
-        "ttl": [recording.ttl.pending, recording.ttl.settled],
-        "request": base64.b64encode(recording.request).decode(),
-        "response": base64.b64encode(recording.response).decode(),
-    }
-    return json.dumps(told).encode()
-
-
-def loaded(content: bytes) -> Recording:
-    """Read a file back. Raises NoRecording."""
-    try:
-        told = json.loads(content)
-        if told["format"] != FORMAT:
-            raise NoRecording(f"format {told['format']} is not known here, only {FORMAT}")
-        pending, settled = told["ttl"]
-        request, response = (base64.b64decode(told[key], validate=True) for key in ("request", "response"))
-        return Recording(str(told["version"]), wire.Ttl(float(pending), float(settled)), request, response)
-    except (KeyError, TypeError, ValueError, binascii.Error, RecursionError) as error:
-        if isinstance(error, NoRecording):
-            raise
-        raise NoRecording("not a recording of this function") from None
-
-
-def readable(response: bytes) -> dict[str, Any]:
-    """A response as plain values, to be compared and shown."""
-    message = messages.Response.FromString(response)
-    return {
-        "ttl": message.meta.ttl.seconds + message.meta.ttl.nanos / 1e9,
-        "ready": message.desired.composite.ready,
-        "composite": _plain(message.desired.composite.resource),
-        "desired": {
-            key: {"resource": _plain(each.resource), "ready": each.ready}
-            for key, each in sorted(message.desired.resources.items())
-        },
-        "requirements": sorted(message.requirements.resources),
-        "conditions": {
-            each.type: {"status": each.status, "reason": each.reason, "message": each.message}
-            for each in message.conditions
-        },
-        "results": [f"{each.severity} {each.reason}: {each.message}" for each in message.results],
-    }
-
-
-def _plain(content: bytes) -> Any:
-    try:
-        return read.plain(content) if content else {}
-    except Unreadable:
-        return "(unreadable)"
-
-
-class Recorder:
-    """Writes recordings into a folder. Safe to call from many threads; it never fails a call."""
-
-    def __init__(
-        self, folder: Path, log: Any, version: str, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTES
-    ) -> None:
-        """Make the folder if it is not there. Raises OSError when that cannot be done."""
-        folder.mkdir(parents=True, exist_ok=True)
-        self._folder, self._log, self._version = folder, log, version
-        self._files, self._share = max_files, max_bytes // max_files
-        self._next, self._lock = 0, threading.Lock()
-
-    def record(self, request: bytes, response: Response, ttl: wire.Ttl) -> None:
-        """Write one call; what cannot be written is said in the log and left out."""
-        try:
-            kept = redacted_request(request)
-            if kept is None:
-                return
-            content = dumped(Recording(self._version, ttl, kept, redacted_response(kept, response, ttl)))
-            if len(content) > self._share:
-                self._log.warning("not recorded", reason="too large", bytes=len(content))
-                return
-            self._write(content)
-        except Exception as error:  # noqa: BLE001 - a recording is never worth a failed call
-            self._log.warning("not recorded", reason=type(error).__name__)
-
-    def _write(self, content: bytes) -> None:
-        """Write one file whole or not at all: a disk that is full leaves nothing behind."""
-        with self._lock:
-            slot, self._next = self._next, (self._next + 1) % self._files
-            target = self._folder / f"call-{slot:04}.json"
-            partial = target.with_suffix(".partial")
-            try:
-                partial.write_bytes(content)
-                partial.replace(target)
-            except OSError:
-                with suppress(OSError):
-                    partial.unlink()
-                raise
