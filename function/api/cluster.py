@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
@@ -64,6 +64,10 @@ class PublishedPool(Model):
     fabric: Fabric | None = None
 
 
+DeviceKey: TypeAlias = tuple[SharedDevices | None, str]
+"""A device list and the release that reads it; no list where it is not told which devices."""
+
+
 @dataclass(frozen=True, eq=False)
 class Pool:
     """A pool as the scheduler sees it: what is published, completed from the declaration."""
@@ -79,6 +83,13 @@ class Pool:
     """What proves which fabric it is on: the InfiniBand id and the attribute; empty where there is none."""
     cel_version: str = ""
     """The release that reads selectors on its cluster, where the cluster says it."""
+    shared: SharedDevices | None = None
+    """What its device list shares with the lists of equal content, which are told by it."""
+
+    @property
+    def device_key(self) -> DeviceKey:
+        """What tells its devices from those of other pools: equal keys have equal devices."""
+        return (self.shared, self.cel_version)
 
     def shares_fabric(self, other: Pool) -> bool:
         """Whether both are proven to be on one fabric: an equal id, or an equal attribute."""
@@ -89,15 +100,6 @@ class Pool:
     def node(self) -> Subject:
         """The pool as a CEL node selector sees it."""
         return bind_node(name=self.name, class_name=self.class_name, attributes=self.attributes)
-
-    @cached_property
-    def shape(self) -> tuple[int, ...] | None:
-        """What decides a match on its devices: pools of equal shape match the same members.
-
-        Device lists of equal content are one object (`api.devices`), so identities will do. They mean
-        something only as long as the pools live: within one pass.
-        """
-        return None if self.devices is None else tuple(map(id, self.devices))
 
     @cached_property
     def canonical(self) -> str:
@@ -126,7 +128,15 @@ def _pool(published: PublishedPool, declared: NodePool | None, cel_version: str)
         accounting=accounting or "Node",
         fabrics=(infiniband, str(attributes.get(FABRIC_ATTRIBUTE, {}).get("string", ""))),
         cel_version=cel_version,
+        shared=_shared(published.devices),
     )
+
+
+def _shared(devices: tuple[Device, ...] | None) -> SharedDevices | None:
+    """Return what a device list shares; one that is like no other shares it with nobody."""
+    if devices is None or isinstance(devices, DeviceList):
+        return devices.shared if devices is not None else None
+    return SharedDevices(devices, 0)
 
 
 def _read_by(devices: tuple[Device, ...] | None, cel_version: str) -> tuple[Device, ...] | None:
@@ -220,9 +230,9 @@ class InferenceCluster(Model):
         return tuple(_pool(pool, declared.get(pool.name), cel_version) for pool in known)
 
     @cached_property
-    def shapes(self) -> tuple[tuple[int, ...] | None, ...]:
-        """The shapes of its pools."""
-        return tuple(pool.shape for pool in self.pools)
+    def device_keys(self) -> tuple[DeviceKey, ...]:
+        """The devices of its pools: clusters with equal keys match the same members."""
+        return tuple(pool.device_key for pool in self.pools)
 
     @cached_property
     def canonical(self) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Literal
 
 from pydantic import model_validator
 
+from function.api.cel_selector import ClusterExpression
 from function.api.model import Model, Name
 
 
@@ -38,3 +40,8 @@ class ClusterSelector(Model):
     match_labels: dict[str, str] = {}
     match_expressions: tuple[Requirement, ...] = ()
     cel: tuple[str, ...] = ()
+
+    @cached_property
+    def expressions(self) -> tuple[ClusterExpression, ...]:
+        """What `cel` states, with the programs."""
+        return tuple(ClusterExpression(cel=source) for source in self.cel)

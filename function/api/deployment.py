@@ -3,39 +3,38 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 from pydantic import Field, model_validator
 
+from function.api.cel_selector import DeviceSelector, PoolSelector
 from function.api.cluster_selector import ClusterSelector
 from function.api.devices import MAX_DEVICES
-from function.api.model import Count, Metadata, Model, Name, Role, Whole
+from function.api.model import Count, Keyed, Metadata, Model, Name, Role, Whole
 from function.api.placement import PlacementPolicy
+from function.api.requests import MemberReference, RequestReference, members_of, requests_of
 from function.api.taints import Toleration
 
 Replicas = Annotated[Whole, Field(ge=0, le=200)]
 
 
-class CelSelector(Model):
-    """One CEL expression."""
-
-    cel: str
+C = TypeVar("C")
 
 
-class SubRequest(Model):
+class SubRequest(Keyed):
     """One way to satisfy a device request: so many devices that every selector matches."""
 
     name: str = ""
     count: Count = 1
-    selectors: tuple[CelSelector, ...] = ()
+    selectors: tuple[DeviceSelector, ...] = ()
 
 
-class DeviceRequest(Model):
+class DeviceRequest(Keyed):
     """A DRA request: one set of devices, or the first available of several."""
 
     name: Name
     count: Count = 1
-    selectors: tuple[CelSelector, ...] = ()
+    selectors: tuple[DeviceSelector, ...] = ()
     first_available: tuple[SubRequest, ...] = ()
 
     @cached_property
@@ -46,18 +45,18 @@ class DeviceRequest(Model):
         )
 
 
-class MatchConstraint(Model):
+class MatchConstraint(Keyed):
     """All named requests must share one value of the attribute."""
 
     requests: tuple[str, ...] = ()
     match_attribute: Name
 
 
-class NodeSelector(Model):
+class NodeSelector(Keyed):
     """The devices each pod of a member needs, and what its nodes must be like."""
 
     devices: Annotated[tuple[DeviceRequest, ...], Field(max_length=MAX_DEVICES)] = ()
-    selectors: tuple[CelSelector, ...] = ()
+    selectors: tuple[PoolSelector, ...] = ()
     constraints: tuple[MatchConstraint, ...] = ()
 
     @model_validator(mode="after")
@@ -228,9 +227,32 @@ class ModelDeployment(Model):
         return reference.name if reference else ""
 
     @cached_property
-    def notes(self) -> dict[str, Any]:
-        """What was worked out from it alone, by what it is: forgotten with it, and no part of its value."""
+    def _caches(self) -> dict[type, object]:
         return {}
+
+    def cache_of(self, kind: type[C]) -> C:
+        """The one cache of a kind that lives as long as this object. It is no part of its value.
+
+        Safe for many threads: at worst one of two caches that are made at once is forgotten.
+        """
+        found = self._caches.get(kind)
+        if found is None:
+            found = self._caches[kind] = kind()
+        return cast("C", found)
+
+    def forget(self) -> None:
+        """Empty its caches."""
+        self._caches.clear()
+
+    @cached_property
+    def members(self) -> tuple[MemberReference, ...]:
+        """Every member with its path, those of the alternatives too."""
+        return tuple(members_of(self.shapes))
+
+    @cached_property
+    def requests(self) -> tuple[RequestReference, ...]:
+        """Every way to satisfy every device request, with its path."""
+        return tuple(requests_of(self.members))
 
     @cached_property
     def shapes(self) -> tuple[Shape, ...]:

@@ -168,6 +168,8 @@ def _read(content: Packed) -> SharedDevices | None:
 
 def _intern(devices: object, validate: Callable[[object], tuple[Device, ...]]) -> tuple[Device, ...]:
     """Replace a readable device list by the one of its content; pydantic names the faults of the others."""
+    if isinstance(devices, DeviceList):
+        return devices
     packed: Any = _Content(devices) if isinstance(devices, list) else devices
     if not hasattr(packed, "plain"):
         return validate(devices)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -51,6 +52,19 @@ class Model(BaseModel):
             raise Malformed(faults_of(error)) from None
         except RecursionError:
             raise Malformed([Fault("", "nested too deeply")]) from None
+
+
+class Keyed(Model):
+    """A value that serves as a key, so that its hash is computed once."""
+
+    @cached_property
+    def digest(self) -> int:
+        """The hash of its fields."""
+        return hash((type(self), *(getattr(self, name) for name in type(self).model_fields)))
+
+    def __hash__(self) -> int:
+        """Equal values have equal hashes."""
+        return self.digest
 
 
 def whole(value: object) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from function.api.cel_selector import ClusterExpression
 from function.api.model import Count, Model, Name, Whole
 
 
@@ -24,6 +26,11 @@ class Preference(Model):
     weight: Annotated[Whole, Field(ge=1, le=100)]
     match_labels: dict[str, str] = {}
     cel: str = ""
+
+    @cached_property
+    def expression(self) -> ClusterExpression:
+        """What `cel` states, with its program."""
+        return ClusterExpression(cel=self.cel)
 
     @model_validator(mode="after")
     def _something(self) -> Preference:

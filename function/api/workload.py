@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from function.api.deployment import CacheRef, CelSelector, MatchConstraint, Worker
+from function.api.cel_selector import DeviceSelector
+from function.api.deployment import CacheRef, MatchConstraint, Worker
 from function.api.fault import Fault, Malformed
 from function.api.model import Count, Metadata, Model, Name, Role
 
@@ -101,7 +102,7 @@ class ClaimedRequest(Model):
     name: Name
     device_class_name: Name
     count: Count = 1
-    selectors: tuple[CelSelector, ...] = ()
+    selectors: tuple[DeviceSelector, ...] = ()
 
 
 class WorkloadMember(Model):

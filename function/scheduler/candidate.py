@@ -6,12 +6,11 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function.scheduler.capacity.device_accounting import total
+from function.scheduler.capacity.device_accounting import Demand, total
 
 if TYPE_CHECKING:
     from function.api import Engine, InferenceCluster
     from function.api.deployment import Shape
-    from function.scheduler.capacity.device_accounting import Gangs
     from function.scheduler.matching.engine_options import EngineOption
 
 
@@ -27,25 +26,21 @@ class Candidate:
     """Free nodes left in the pools it would use."""
 
     @property
-    def nodes(self) -> dict[str, int]:
-        """Nodes it takes, by pool name."""
-        taken: dict[str, int] = {}
+    def demands(self) -> dict[str, Demand]:
+        """What it takes, by pool name."""
+        parts: dict[str, list[Demand]] = defaultdict(list)
         for option in self.options:
-            for at, nodes in option.nodes:
-                pool = self.cluster.pools[at].name
-                taken[pool] = taken.get(pool, 0) + nodes
-        return taken
+            for at, demand in option.demands:
+                parts[self.cluster.pools[at].name].append(demand)
+        return {
+            pool: Demand(sum(part.nodes for part in taken), total(part.gangs for part in taken))
+            for pool, taken in parts.items()
+        }
 
     @property
-    def gangs(self) -> dict[str, Gangs]:
-        """Pods it puts on each pool, by pool name; none where no pool of the cluster charges devices."""
-        if not self.cluster.counts_devices:
-            return {}
-        parts: dict[str, list[Gangs]] = defaultdict(list)
-        for option in self.options:
-            for at, gangs in option.gangs:
-                parts[self.cluster.pools[at].name].append(gangs)
-        return {pool: total(each) for pool, each in parts.items()}
+    def nodes(self) -> dict[str, int]:
+        """Nodes it takes, by pool name."""
+        return {pool: demand.nodes for pool, demand in self.demands.items()}
 
     @property
     def engines(self) -> tuple[tuple[Engine, EngineOption], ...]:

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from function.api.reasons import Rejection
     from function.scheduler.budget import CallBudget
     from function.scheduler.candidate import Candidate
-    from function.scheduler.capacity.device_accounting import Gangs
+    from function.scheduler.capacity.device_accounting import Demand
     from function.scheduler.capacity.ledger import Ledger
     from function.scheduler.capacity.overcommit import Overcommitted
-    from function.scheduler.placer import Places
+    from function.scheduler.placer import Placer
     from function.scheduler.scheduling_input import SchedulingInput
 
 
@@ -57,10 +57,8 @@ class Kept:
     """Set when something about it could not be told; doubt keeps it."""
     withheld_until: tuple[str, ...] = ()
     """Set when an edit is not applied to it because of the doubt: what must hold for it to be applied."""
-    grown: Mapping[str, int] = field(default_factory=dict)
-    """Nodes charged on top of what is stamped on it, by pool."""
-    grown_gangs: Mapping[str, Gangs] = field(default_factory=dict)
-    """Pods charged on top of the stamped ones, by pool, where devices are charged."""
+    growth: Mapping[str, Demand] = field(default_factory=dict)
+    """What is charged on top of what is stamped on it, by pool."""
     detail: str = ""
     waits: str = ""
     """What it would leave for now, were it not for the disruption budget: a drain, a replacement."""
@@ -110,12 +108,12 @@ class Decision:
     """Work: (member, pool shape) pairs matched."""
     budget: CallBudget | None = field(default=None, repr=False, compare=False)
     """Work: the steps that searches took, and what is left of them."""
-    places: Places | None = field(default=None, repr=False, compare=False)
+    placer: Placer | None = field(default=None, repr=False, compare=False)
     """The clusters as this pass left them; None when it could not look for places."""
 
     def survey(self) -> Mapping[str, Rejection]:
         """Why each cluster hosts no other replica, also when none is missing."""
-        return self.full or (self.places.rejections() if self.places else {})
+        return self.full or (self.placer.rejections() if self.placer else {})
 
     @property
     def rejections(self) -> Mapping[str, Rejection]:

@@ -10,16 +10,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from function.api.reasons import Level, Reason, Rejection
-from function.scheduler.capacity.device_accounting import lacking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.api import InferenceCluster, Pool
     from function.scheduler.capacity.ledger import Ledger
-    from function.scheduler.matching.engine_options import EngineOption
-    from function.scheduler.matching.matcher import ClusterFit, EngineFit
-    from function.scheduler.search import Free
+    from function.scheduler.capacity.pool_capacity import Capacities
+    from function.scheduler.matching.engine_options import ClusterFit, EngineFit, EngineOption
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,7 @@ class OnPools:
 
 
 def below_gates(
-    fit: ClusterFit, cluster: InferenceCluster, ledger: Ledger, free: Free, outcome: Reason
+    fit: ClusterFit, cluster: InferenceCluster, ledger: Ledger, free: Capacities, outcome: Reason
 ) -> Rejection:
     """The verdict on a cluster where the search found nothing, with everything below it."""
     engines = tuple(found for each in fit.engines if (found := _engine(each, cluster, ledger, free)))
@@ -52,7 +50,9 @@ def below_gates(
     return headline._replace(parts=engines)
 
 
-def on_pools(fit: ClusterFit, cluster: InferenceCluster, ledger: Ledger, free: Free) -> Iterator[OnPools]:
+def on_pools(
+    fit: ClusterFit, cluster: InferenceCluster, ledger: Ledger, free: Capacities
+) -> Iterator[OnPools]:
     """Every engine on every pool, in the order of engines and pools: what the verdict rests on."""
     for each in fit.engines:
         alone = {option.pools[0]: option for option in each.options if len(set(option.pools)) == 1}
@@ -60,14 +60,14 @@ def on_pools(fit: ClusterFit, cluster: InferenceCluster, ledger: Ledger, free: F
         for at, pool in enumerate(cluster.pools):
             if at in alone:
                 short = _short(alone[at], cluster, ledger, free)
-                nodes = sum(count for _, count in alone[at].nodes)
+                nodes = alone[at].nodes
                 yield OnPools(each.engine.name, (pool.name,), nodes, short)
             elif at in barred:
                 found = barred[at].at(pool=pool.name, engine=each.engine.name)
                 yield OnPools(each.engine.name, (pool.name,), None, found)
 
 
-def _engine(each: EngineFit, cluster: InferenceCluster, ledger: Ledger, free: Free) -> Rejection | None:
+def _engine(each: EngineFit, cluster: InferenceCluster, ledger: Ledger, free: Capacities) -> Rejection | None:
     """The verdict on one engine; None when it fits alone."""
     short = [_short(option, cluster, ledger, free) for option in each.options]
     if any(found is None for found in short):
@@ -99,16 +99,22 @@ def _named(each: EngineFit, cluster: InferenceCluster) -> Iterator[Rejection]:
         yield found.at(pool=cluster.pools[at].name, engine=each.engine.name)
 
 
-def _short(option: EngineOption, cluster: InferenceCluster, ledger: Ledger, free: Free) -> Rejection | None:
+def _short(
+    option: EngineOption, cluster: InferenceCluster, ledger: Ledger, free: Capacities
+) -> Rejection | None:
     """Which pool of an option has too few free nodes, and how many."""
     worst: Rejection | None = None
-    for at, nodes in option.nodes:
-        lacks = lacking(free[at], nodes, option.gangs_on(at))
-        if lacks is None:
+    for at, demand in option.demands:
+        shortage = free[at].shortage(demand)
+        if shortage is None:
             continue
         pool = cluster.pools[at]
         found = Rejection(
-            _scarce(ledger, cluster, pool), pool=pool.name, needs=lacks[0], free=lacks[1], total=pool.nodes
+            _scarce(ledger, cluster, pool),
+            pool=pool.name,
+            needs=shortage.needs,
+            free=shortage.free,
+            total=pool.nodes,
         )
         if worst is None or _missing(found) > _missing(worst):
             worst = found

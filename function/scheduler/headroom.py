@@ -9,12 +9,12 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from function.scheduler.fill import Placing, fill
+from function.scheduler.capacity.ledger import ReplicaCounts
+from function.scheduler.fill import fill
 from function.scheduler.indices import Indices
-from function.scheduler.matching.matcher import Fits
-from function.scheduler.placer import Places
+from function.scheduler.matching.matcher import Matcher
+from function.scheduler.placer import Placer
 from function.scheduler.schedule import may_place
-from function.scheduler.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -55,7 +55,7 @@ def rejections_of_another(decision: Decision) -> Mapping[str, Rejection]:
     """Why each cluster takes no other replica; nothing about any where nothing new may be placed at all."""
     if not may_place(decision.inputs):
         return {}
-    return _going_on(decision, decision.inputs.fleet.clusters).places.rejections()
+    return _going_on(decision, decision.inputs.fleet.clusters).rejections()
 
 
 def count_more(decision: Decision, limit: int) -> int:
@@ -67,7 +67,7 @@ def room_by_cluster(decision: Decision, limit: int) -> Iterator[Room]:
     """Each cluster's own room, counted up to a limit: the others take nothing meanwhile."""
     clusters = decision.inputs.fleet.clusters
     whole = _going_on(decision, clusters)
-    full = whole.places.rejections()
+    full = whole.rejections()
     # Spreading looks at all clusters, so the others must be there, closed; nothing else does.
     spread = bool(decision.inputs.policy.topology_spread)
     others = {name: _closed(cluster) for name, cluster in clusters.items()} if spread else {}
@@ -75,22 +75,22 @@ def room_by_cluster(decision: Decision, limit: int) -> Iterator[Room]:
         if name in full:
             yield Room(name, 0, full[name])
             continue
-        placing = _going_on(decision, {**others, name: cluster}, whole)
-        placed = fill(placing, limit)
-        yield Room(name, len(placed), placing.places.rejections().get(name))
+        placer = _going_on(decision, {**others, name: cluster}, whole)
+        placed = fill(placer, limit)
+        yield Room(name, len(placed), placer.rejections().get(name))
         for replica in reversed(placed):
-            placing.undo(replica)
+            placer.give_back(replica.candidate)
     for name in decision.inputs.fleet.unreadable:
         yield Room(name, 0, full[name])
 
 
 def fitting_pools(decision: Decision) -> Iterator[PoolFit]:
     """Every pool that the first engine of the first shape fits, whether or not there is room now."""
-    fits, (shape, *_) = Fits(decision.inputs), decision.inputs.deployment.shapes
+    matcher, (shape, *_) = Matcher(decision.inputs), decision.inputs.deployment.shapes
     rejections = rejections_of_another(decision)
     for cluster in decision.inputs.fleet.clusters.values():
         rejection = rejections.get(cluster.name)
-        (engine, *_) = fits.cluster(shape.engines, cluster).engines
+        (engine, *_) = matcher.fit(shape, cluster).engines
         for option in engine.options:
             yield _pool_fit(decision, cluster, option, rejection)
 
@@ -98,13 +98,12 @@ def fitting_pools(decision: Decision) -> Iterator[PoolFit]:
 def _pool_fit(
     decision: Decision, cluster: InferenceCluster, option: EngineOption, rejection: Rejection | None
 ) -> PoolFit:
-    ((at, nodes),) = option.nodes or ((option.pools[0], 1),)
-    pool = cluster.pools[at]
+    pool = cluster.pools[option.pools[0]]
     chosen = {resolved.device.name for match in option.matches for resolved in match.resolved}
     return PoolFit(
         cluster.name,
         pool.name,
-        max(1, nodes),
+        max(1, option.nodes),
         decision.ledger.free(cluster.name, pool.name),
         pool.nodes,
         tuple(device for device in pool.devices or () if device.name in chosen),
@@ -113,18 +112,18 @@ def _pool_fit(
 
 
 def _going_on(
-    decision: Decision, clusters: Mapping[str, InferenceCluster], shared: Placing | None = None
-) -> Placing:
+    decision: Decision, clusters: Mapping[str, InferenceCluster], earlier: Placer | None = None
+) -> Placer:
     """Go on placing where a decision stopped, on these clusters.
 
-    With `shared`, its ledger and indices are used on; what was placed there must have been undone.
+    With `earlier`, its ledger and indices are used on; what was placed there must have been given back.
     """
     inputs = replace(decision.inputs, fleet=replace(decision.inputs.fleet, clusters=clusters))
-    kept = (replica.own.cluster for replica in decision.kept)
-    tally = Tally([*kept, *(replica.identity.cluster for replica in decision.placed)])
-    ledger = shared.ledger if shared else deepcopy(decision.ledger)
-    indices = shared.indices if shared else Indices(inputs.deployment, inputs.fleet)
-    return Placing(Places(inputs, Fits(inputs), ledger, tally), ledger, indices)
+    ledger = earlier.ledger if earlier else deepcopy(decision.ledger)
+    indices = earlier.indices if earlier else Indices(inputs.deployment, inputs.fleet)
+    kept = [replica.own.cluster for replica in decision.kept]
+    ledger.count_for(ReplicaCounts([*kept, *(replica.identity.cluster for replica in decision.placed)]))
+    return Placer(inputs, Matcher(inputs), ledger, indices)
 
 
 def _closed(cluster: InferenceCluster) -> InferenceCluster:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from function.api.reasons import Reason, Rejection
 from function.boundary import Resolution
-from function.scheduler.capacity.device_accounting import Packing, lacking, minus, stamped_gangs, total
+from function.scheduler.capacity.device_accounting import Demand, minus, stamped_gangs, total
 from function.scheduler.decision import Kept, Mismatch
 from function.scheduler.matching.devices import Match, errs
 
@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     )
     from function.api.deployment import Shape
     from function.api.ownership import OwnReplica
-    from function.scheduler.capacity.device_accounting import Gangs
     from function.scheduler.capacity.ledger import Ledger
-    from function.scheduler.matching.matcher import Fits
+    from function.scheduler.matching.matcher import Matcher
     from function.scheduler.scheduling_input import SchedulingInput
 
 Pair = tuple["Engine", "Member", "StampedMember"]
@@ -74,31 +73,33 @@ def _pairs(engines: tuple[Engine, ...], stamped: tuple[StampedEngine, ...]) -> I
             yield engine, by_role[member.role], member
 
 
-def _on_pool(inputs: SchedulingInput, fits: Fits, pair: Pair, pool: Pool) -> Finding | None:
+def _on_pool(inputs: SchedulingInput, matcher: Matcher, pair: Pair, pool: Pool) -> Finding | None:
     """Compare one member with its pinned pool's published devices."""
     _, member, stamped = pair
-    barred = fits.node_verdict(member, pool)
+    barred = matcher.node_verdict(member, pool)
     if barred is None and {each.name for each in stamped.requests} <= {
         request.name for request in member.requests
     }:
         if pool.devices is None:
             detail = f"pool {pool.name} does not publish its devices"
             return Finding(None, detail, f"pool {pool.name} publishes its devices")
-        found = fits.as_stamped(member, stamped, pool)
+        found = matcher.as_stamped(member, stamped, pool)
         if isinstance(found, Match):
             return None
         barred = found
-    return _why(inputs, fits, pair, pool, barred)
+    return _why(inputs, matcher, pair, pool, barred)
 
 
-def _why(inputs: SchedulingInput, fits: Fits, pair: Pair, pool: Pool, barred: Rejection | None) -> Finding:
+def _why(
+    inputs: SchedulingInput, matcher: Matcher, pair: Pair, pool: Pool, barred: Rejection | None
+) -> Finding:
     """Name what stands between a member and its pinned pool; an error anywhere on the way is doubt."""
     _, member, _ = pair
-    free = fits.member(member, pool, fits.shape_of(pool))
+    free = matcher.member(member, pool)
     for found in (barred, free):
         if isinstance(found, Rejection) and found.reason.doubt:
             return Finding(None, _described(pool, found), _answered(pool))
-    if errs(inputs.selectors, member, pool.devices or ()):
+    if errs(inputs.evaluations, member, pool.devices or ()):
         detail = f"pool {pool.name}: {Reason.DeviceSelectorError.value}"
         return Finding(None, detail, _answered(pool))
     if isinstance(free, Rejection):
@@ -115,7 +116,7 @@ def _described(pool: Pool, found: Rejection) -> str:
 
 
 def _pools(
-    inputs: SchedulingInput, fits: Fits, cluster: InferenceCluster, pairs: list[Pair]
+    inputs: SchedulingInput, matcher: Matcher, cluster: InferenceCluster, pairs: list[Pair]
 ) -> Iterator[Finding]:
     """Findings of every member against its pinned pool; lost pools first."""
     for _, _, stamped in pairs:
@@ -126,18 +127,8 @@ def _pools(
         if pool is None:
             name = pair[2].pool
             yield Finding(None, f"pool {name} is not published", f"pool {name} is published")
-        elif (found := _on_pool(inputs, fits, pair, pool)) is not None:
+        elif (found := _on_pool(inputs, matcher, pair, pool)) is not None:
             yield found
-
-
-def _grown_nodes(own: OwnReplica, pairs: list[Pair]) -> dict[str, int]:
-    """Nodes needed now beyond the stamped ones, by pool."""
-    needed: dict[str, int] = defaultdict(int)
-    for engine, member, stamped in pairs:
-        if stamped.requests:
-            needed[stamped.pool] += member.pods * engine.copies
-    grown = {pool: count - own.replica.nodes.get(pool, 0) for pool, count in needed.items()}
-    return {pool: count for pool, count in sorted(grown.items()) if count > 0}
 
 
 def _larger(engine: Engine, stamped: StampedEngine) -> StampedEngine:
@@ -147,21 +138,34 @@ def _larger(engine: Engine, stamped: StampedEngine) -> StampedEngine:
     return replace(stamped, copies=max(stamped.copies, engine.copies), members=members)
 
 
-def _grown_gangs(own: OwnReplica, shape: Shape) -> dict[str, Gangs]:
-    """Pods to be charged on top of the stamped ones, by pool, for pools that charge devices."""
+def _growth(own: OwnReplica, shape: Shape, pairs: list[Pair], *, by_devices: bool) -> dict[str, Demand]:
+    """What it takes now on top of what is stamped on it, by pool: the larger of both is charged."""
+    needed: dict[str, int] = defaultdict(int)
+    for engine, member, stamped in pairs:
+        if stamped.requests:
+            needed[stamped.pool] += member.pods * engine.copies
     by_name = {engine.name: engine for engine in shape.engines}
-    before = stamped_gangs(own.replica.engines)
-    after = stamped_gangs(_larger(by_name[each.name], each) for each in own.replica.engines)
-    grown = {pool: total((gangs, minus(before.get(pool, ())))) for pool, gangs in after.items()}
-    return {pool: gangs for pool, gangs in sorted(grown.items()) if gangs}
+    before = stamped_gangs(own.replica.engines if by_devices else ())
+    after = stamped_gangs(
+        _larger(by_name[engine.name], engine) for engine in own.replica.engines if by_devices
+    )
+    growth = {
+        pool: Demand(
+            max(0, needed[pool] - own.replica.nodes.get(pool, 0)),
+            total((after.get(pool, ()), minus(before.get(pool, ())))),
+        )
+        for pool in sorted({*needed, *after})
+    }
+    return {pool: demand for pool, demand in growth.items() if any(demand)}
 
 
-def _short(ledger: Ledger, cluster: str, nodes: Mapping[str, int], gangs: Mapping[str, Gangs]) -> str:
+def _short(ledger: Ledger, cluster: str, growth: Mapping[str, Demand]) -> str:
     """The first pool that has no room for the growth, and by how much; empty when all have."""
-    for pool in sorted({*nodes, *gangs}):
-        found = lacking(ledger.room(cluster, pool), nodes.get(pool, 0), gangs.get(pool, ()))
-        if found is not None and (nodes.get(pool) or isinstance(ledger.room(cluster, pool), Packing)):
-            return f"pool {pool} needs {found[0]} more"
+    for pool, demand in growth.items():
+        capacity = ledger.capacity(cluster, pool)
+        shortage = capacity.shortage(demand) if capacity.touched_by(demand) else None
+        if shortage is not None:
+            return f"pool {pool} needs {shortage.needs} more"
     return ""
 
 
@@ -189,7 +193,7 @@ def _consistent(pairs: list[Pair]) -> bool:
 
 
 def _examine(
-    inputs: SchedulingInput, fits: Fits, own: OwnReplica, cluster: InferenceCluster | None
+    inputs: SchedulingInput, matcher: Matcher, own: OwnReplica, cluster: InferenceCluster | None
 ) -> Iterator[Finding]:
     shape = _shape(inputs, own)
     if shape is None or not same_shape(shape.engines, own.replica.engines):
@@ -204,18 +208,22 @@ def _examine(
     moved = _moved_cache(inputs, own, cluster)
     if moved is not None:
         yield moved
-    yield from _pools(inputs, fits, cluster, list(_pairs(shape.engines, own.replica.engines)))
+    yield from _pools(inputs, matcher, cluster, list(_pairs(shape.engines, own.replica.engines)))
 
 
 def examine(
-    inputs: SchedulingInput, fits: Fits, ledger: Ledger, own: OwnReplica, cluster: InferenceCluster | None
+    inputs: SchedulingInput,
+    matcher: Matcher,
+    ledger: Ledger,
+    own: OwnReplica,
+    cluster: InferenceCluster | None,
 ) -> Kept:
     """Say how a replica that stays is kept: updated in place, held as mismatched, or kept in doubt.
 
     Growth in nodes is charged here, when the pool has the free nodes for it.
     """
-    fits.budget.turn(own.cluster)
-    findings = list(_examine(inputs, fits, own, cluster))
+    matcher.budget.turn(own.cluster)
+    findings = list(_examine(inputs, matcher, own, cluster))
     mismatch = next((each for each in findings if each.mismatch), None)
     if mismatch is not None:
         return Kept(own, mismatch=mismatch.mismatch, detail=mismatch.detail)
@@ -223,14 +231,14 @@ def examine(
     shape = _shape(inputs, own)
     assert shape is not None  # noqa: S101 - an unknown shape is a mismatch, returned above
     pairs = list(_pairs(shape.engines, own.replica.engines))
-    grown = _grown_nodes(own, pairs)
-    unpublished = any(cluster is None or pool not in cluster.by_name for pool in grown)
+    growth = _growth(own, shape, pairs, by_devices=cluster is not None and cluster.counts_devices)
+    more_nodes = [pool for pool, demand in growth.items() if demand.nodes]
+    unpublished = any(cluster is None or pool not in cluster.by_name for pool in more_nodes)
     if doubt and (unpublished or not _consistent(pairs) or own.replica.cache != inputs.deployment.cache):
         until = tuple(dict.fromkeys(each.until for each in findings if each.until))
         return Kept(own, doubt=doubt, withheld_until=until)
-    gangs = _grown_gangs(own, shape) if cluster is not None and cluster.counts_devices else {}
-    short = _short(ledger, own.cluster, grown, gangs)
+    short = _short(ledger, own.cluster, growth)
     if short:
         return Kept(own, mismatch=Mismatch.CostGrew, detail=short)
-    ledger.charge(own.cluster, grown, gangs)
-    return Kept(own, shape=shape, doubt=doubt, grown=grown, grown_gangs=gangs)
+    ledger.charge(own.cluster, growth)
+    return Kept(own, shape=shape, doubt=doubt, growth=growth)

@@ -1,211 +1,223 @@
-"""Places: which clusters can take a new replica, and which of them is best.
+"""The placer: choosing the place of one new replica. `search` and `matching` are what it stands on.
 
-Filter, score, select, in that order. What was found about a cluster holds until its ledger changes.
+1. Filter: gates in their order; the first that rejects a cluster is its reason. The standing ones say the
+   same for the whole pass and are asked once, the counting ones for every replica.
+2. Fit: the exact search inside a cluster for pools that have room for every engine.
+3. Score: an earlier score outweighs every later one.
+4. Select: the best, ties by name; and the runner-up, to be told of.
+
+Nothing here remembers: what was found out about a cluster is kept in `cache`, until the ledger changes it.
 """
 
 from __future__ import annotations
 
 from heapq import nsmallest
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from function.api.reasons import Reason, Rejection
+from function.scheduler.cache import PlacementCache, Scored, SearchCache
 from function.scheduler.candidate import Candidate
+from function.scheduler.decision import Placed
 from function.scheduler.diagnosis import below_gates, on_pools
 from function.scheduler.filters import counting, standing
 from function.scheduler.scores import scores
 from function.scheduler.search import free_left, search
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from function.api import InferenceCluster
     from function.api.deployment import Shape
+    from function.api.ownership import OwnReplica
     from function.scheduler.capacity.ledger import Ledger
+    from function.scheduler.capacity.pool_capacity import Capacities
     from function.scheduler.diagnosis import OnPools
-    from function.scheduler.matching.engine_options import EngineOption
-    from function.scheduler.matching.matcher import ClusterFit, Fits
+    from function.scheduler.indices import Indices
+    from function.scheduler.matching.engine_options import ClusterFit, EngineOption
+    from function.scheduler.matching.matcher import Matcher
     from function.scheduler.scheduling_input import SchedulingInput
-    from function.scheduler.search import Free
-    from function.scheduler.tally import Tally
-
-Because = tuple[tuple[str, object], ...]
-Scored = tuple[tuple[Any, ...], Candidate]
 
 
-class Places:
-    """The clusters of one pass as places for a new replica."""
+class Placement(NamedTuple):
+    """The best place for one more replica."""
 
-    def __init__(self, inputs: SchedulingInput, fits: Fits, ledger: Ledger, tally: Tally) -> None:
-        """Apply the standing filters once; everything below them is found out when it is needed."""
-        self._inputs, self._fits, self._ledger, self.tally = inputs, fits, ledger, tally
-        self._counting = counting(inputs)
-        self._scores = scores(inputs)
-        self._gated: dict[str, Rejection] = {
-            name: Rejection(Reason.MalformedCluster, detail=broken.fault)
-            for name, broken in inputs.fleet.unreadable.items()
+    candidate: Candidate
+    because: tuple[tuple[str, object], ...]
+    """The scores that decided: description and value, weightiest first."""
+    runner_up: str
+    """The cluster that would have been next; empty when there is none."""
+
+
+class Placer:
+    """Finds places for new replicas on the clusters of one pass, and takes them."""
+
+    def __init__(self, inputs: SchedulingInput, matcher: Matcher, ledger: Ledger, indices: Indices) -> None:
+        """Ask the standing gates; everything below them is found out when it is needed."""
+        self._inputs, self._matcher, self.ledger, self.indices = inputs, matcher, ledger, indices
+        self._counting, self._scores = counting(inputs), scores(inputs)
+        self._gated, self._eligible = self._ask_standing_gates()
+        elsewhere = [part.elsewhere for part in self._counting] + [part.elsewhere for part in self._scores]
+        self._cache = PlacementCache(ledger, local=not any(elsewhere))
+        self._searches = SearchCache()
+
+    def _ask_standing_gates(self) -> tuple[dict[str, Rejection], list[InferenceCluster]]:
+        """Why clusters take no new replica in this pass, and those that are not among them."""
+        gated = {
+            name: Rejection(Reason.MalformedCluster, detail=unreadable.fault)
+            for name, unreadable in self._inputs.fleet.unreadable.items()
         }
-        self._eligible = self._filtered()
-        self._searched: dict[tuple[int, str], Candidate | Reason] = {}
-        self._keyed: dict[tuple[int, ...], dict[str, Scored | None]] = {}
-        self._local = not self._counting and not any(each.elsewhere for each in self._scores)
-        self._rejections: dict[str, Rejection] | None = None
-        self._results: dict[tuple[object, Free], tuple[EngineOption, ...] | Reason] = {}
-        self._hard: dict[tuple[object, Free], tuple[int, tuple[EngineOption, ...] | Reason]] = {}
-
-    def _filtered(self) -> list[InferenceCluster]:
-        filters = standing(self._inputs)
-        eligible = []
+        gates, eligible = standing(self._inputs), []
         for name, cluster in self._inputs.fleet.clusters.items():
-            for each in filters:
-                rejected = each.reject(cluster)
-                if rejected is not None:
-                    self._gated[name] = rejected
-                    break
-            else:
+            rejection = next((found for gate in gates if (found := gate.reject(cluster))), None)
+            if rejection is None:
                 eligible.append(cluster)
-        return eligible
+            else:
+                gated[name] = rejection
+        return gated, eligible
 
-    def touch(self, cluster: str) -> None:
-        """Forget what was found about a cluster: its ledger or its count changed."""
-        self._rejections = None
-        for keyed in self._keyed.values():
-            keyed.pop(cluster, None)
-        for shape in range(len(self._inputs.deployment.shapes)):
-            self._searched.pop((shape, cluster), None)
+    # One place
 
-    def count(self, tally: Tally) -> Tally:
-        """Count replicas by another tally from now on; returns the one before."""
-        before, self.tally = self.tally, tally
-        for cluster in before.clusters() | tally.clusters():
-            self.touch(cluster)
-        return before
-
-    def best(self) -> tuple[Candidate, Because, str] | None:
-        """The best place for one more replica, why, and the runner-up; None when there is no place."""
-        every = tuple(range(len(self._inputs.deployment.shapes)))
-        if self._inputs.policy.alternative_policy == "ClusterFirst":
-            return self._select(every)
-        return next((chosen for shape in every if (chosen := self._select((shape,)))), None)
-
-    def _first(self, cluster: InferenceCluster, shapes: tuple[int, ...]) -> Candidate | None:
-        for shape in shapes:
-            found = self._search(shape, cluster)
-            if isinstance(found, Candidate):
-                return found
+    def best(self) -> Placement | None:
+        """The best place for one more replica; None when there is none."""
+        for shapes in self._turns():
+            placement = self._select(self._cache.scored(shapes, self._eligible, self._evaluate))
+            if placement is not None:
+                return placement
         return None
 
-    def _select(self, shapes: tuple[int, ...]) -> tuple[Candidate, Because, str] | None:
-        """Take the best candidate and name the next; an earlier score outweighs every later one."""
-        keyed = self._keyed.setdefault(shapes, {}) if self._local else {}
-        if len(keyed) < len(self._eligible):
-            for cluster in self._eligible:
-                if cluster.name not in keyed:
-                    keyed[cluster.name] = self._scored(cluster, shapes)
-        found = nsmallest(2, filter(None, keyed.values()), key=itemgetter(0))
-        if not found:
+    def _turns(self) -> Iterator[tuple[Shape, ...]]:
+        """The shapes to be tried on every cluster before the next are: PreferFirst one after the other."""
+        shapes = self._inputs.deployment.shapes
+        if self._inputs.policy.alternative_policy == "ClusterFirst":
+            yield shapes
+        else:
+            yield from ((shape,) for shape in shapes)
+
+    def _evaluate(self, cluster: InferenceCluster, shapes: tuple[Shape, ...]) -> Scored | None:
+        """Filter, fit and score one cluster; None when it takes no replica now."""
+        if self._filter(cluster) is not None:
             return None
-        key, chosen = found[0]
-        because = tuple((each.description, value) for each, value in zip(self._scores, key, strict=True))
-        return chosen, because, found[1][1].cluster.name if len(found) > 1 else ""
+        candidate = self._fit_first(cluster, shapes)
+        return None if candidate is None else Scored(self._score(candidate), candidate)
 
-    def _scored(self, cluster: InferenceCluster, shapes: tuple[int, ...]) -> Scored | None:
-        """A cluster as a candidate with its scores; None when it takes no replica now."""
-        if any(each.reject(cluster, self.tally) for each in self._counting):
-            return None
-        found = self._first(cluster, shapes)
-        if found is None:
-            return None
-        return tuple(each.value(found, self.tally) for each in self._scores), found
+    def _filter(self, cluster: InferenceCluster) -> Rejection | None:
+        """The counting gates, in their order."""
+        counts = self.ledger.counts
+        return next((found for gate in self._counting if (found := gate.reject(cluster, counts))), None)
 
-    def free(self, cluster: InferenceCluster) -> Free:
-        """What a cluster's pools have left, in their order."""
-        return tuple(self._ledger.room(cluster.name, pool.name) for pool in cluster.pools)
+    def _fit_first(self, cluster: InferenceCluster, shapes: tuple[Shape, ...]) -> Candidate | None:
+        """The first of the shapes that has room."""
+        for shape in shapes:
+            outcome = self._cache.fitted(shape, cluster, self._fit)
+            if isinstance(outcome, Candidate):
+                return outcome
+        return None
 
-    def _search(self, shape: int, cluster: InferenceCluster) -> Candidate | Reason:
-        key = (shape, cluster.name)
-        if key not in self._searched:
-            self._searched[key] = self._look(self._inputs.deployment.shapes[shape], cluster)
-        return self._searched[key]
-
-    def _look(self, shape: Shape, cluster: InferenceCluster) -> Candidate | Reason:
-        """Fit and search, the search once per distinct (fit, free nodes)."""
-        self._fits.budget.turn(cluster.name)
-        fit = self._fits.cluster(shape.engines, cluster)
+    def _fit(self, shape: Shape, cluster: InferenceCluster) -> Candidate | Reason:
+        """Search one cluster for pools that have room for every engine of one shape."""
+        self._matcher.budget.turn(cluster.name)
+        fit = self._matcher.fit(shape, cluster)
         if not fit.possible:
             return Reason.NoMatchingDevice
-        free = self.free(cluster)
-        found = self._results.get((id(fit), free)) or self._chosen(shape, cluster, fit, free)
-        if isinstance(found, Reason):
-            return found
-        return Candidate(cluster, shape, found, free_left(found, free))
+        free = self.ledger.capacities(cluster)
+        outcome = self._searches.easy(fit, free) or self._search(cluster, fit, free)
+        if isinstance(outcome, Reason):
+            return outcome
+        return Candidate(cluster, shape, outcome, free_left(outcome, free))
 
-    def _chosen(
-        self, shape: Shape, cluster: InferenceCluster, fit: ClusterFit, free: Free
+    def _search(
+        self, cluster: InferenceCluster, fit: ClusterFit, free: Capacities
     ) -> tuple[EngineOption, ...] | Reason:
-        """Search within the call's budget. A hard search is run once for all clusters with equal pools."""
-        equal = (shape.name, *(pool.canonical for pool in cluster.pools)) if self._hard else ()
-        budget = self._fits.budget.open()
-        steps, known = self._hard.get((equal, free), (0, None))
-        if known is not None and (known is not Reason.SearchBudgetExceeded or steps >= budget.steps):
+        """Search within the call's budget. What a hard search finds depends on what others left to it."""
+        budget = self._matcher.budget.open()
+        known = self._searches.hard(cluster, fit, free, budget.steps)
+        if known is not None:
             return known
-        tightest = self._inputs.policy.strategy == "BinPack"
-        found = search(fit, free, budget=budget, tightest=tightest)
-        if not self._fits.budget.settle(budget):
-            self._results[id(fit), free] = found
+        outcome = search(fit, free, budget=budget, tightest=self._inputs.policy.strategy == "BinPack")
+        if self._matcher.budget.settle(budget):
+            self._searches.note_hard(cluster, fit, free, budget.steps, outcome)
         else:
-            self._hard[(shape.name, *(pool.canonical for pool in cluster.pools)), free] = budget.steps, found
-        return found
+            self._searches.note_easy(fit, free, outcome)
+        return outcome
+
+    def _score(self, candidate: Candidate) -> tuple[object, ...]:
+        return tuple([score.value(candidate, self.ledger.counts) for score in self._scores])
+
+    def _select(self, scored: Iterable[Scored]) -> Placement | None:
+        """Take the best candidate and name the next."""
+        first = nsmallest(2, scored, key=itemgetter(0))
+        if not first:
+            return None
+        best, *others = first
+        because = tuple(
+            (score.description, value) for score, value in zip(self._scores, best.key, strict=True)
+        )
+        return Placement(best.candidate, because, others[0].candidate.cluster.name if others else "")
+
+    # Taking it
+
+    def place(self, replaces: OwnReplica | None = None) -> Placed | None:
+        """Place one replica on the best place, or return None when it fits nowhere."""
+        placement = self.best()
+        if placement is None:
+            return None
+        candidate = placement.candidate
+        identity, name = self.indices.take(candidate.cluster.name)
+        self.take(candidate)
+        return Placed(identity, name, candidate, placement.because, placement.runner_up, replaces)
+
+    def take(self, candidate: Candidate) -> None:
+        """Charge a replica to its place, and count it."""
+        self.ledger.charge(candidate.cluster.name, candidate.demands)
+        self.ledger.count(candidate.cluster.name)
+
+    def give_back(self, candidate: Candidate) -> None:
+        """Take a placement back."""
+        self.ledger.release(candidate.cluster.name, candidate.demands)
+        self.ledger.count(candidate.cluster.name, -1)
+
+    # Explaining
 
     def rejections(self) -> dict[str, Rejection]:
         """Why each cluster takes no other replica now; a cluster that would take one is not in it."""
-        if self._rejections is None:
-            told = {each.name: self._rejection(each) for each in self._eligible}
-            below = {name: rejected for name, rejected in told.items() if rejected is not None}
-            self._rejections = dict(sorted({**self._gated, **below}.items()))
-        return self._rejections
+        return self._cache.rejections(self._gated, self._eligible, self._reject)
+
+    def _reject(self, cluster: InferenceCluster) -> Rejection | None:
+        """Why a cluster takes no other replica: a counting gate, or the shape that comes nearest."""
+        gated = self._filter(cluster)
+        if gated is not None:
+            return gated
+        below = [self._below(shape, cluster) for shape in self._inputs.deployment.shapes]
+        if any(rejection is None for rejection in below):
+            return None
+        return max((rejection for rejection in below if rejection), key=lambda found: found.reason.depth)
+
+    def _below(self, shape: Shape, cluster: InferenceCluster) -> Rejection | None:
+        outcome = self._cache.fitted(shape, cluster, self._fit)
+        if isinstance(outcome, Candidate):
+            return None
+        fit = self._matcher.fit(shape, cluster)
+        rejection = below_gates(fit, cluster, self.ledger, self.ledger.capacities(cluster), outcome)
+        return rejection.at(alternative=shape.name) if shape.name else rejection
 
     def on_pools(self, cluster: InferenceCluster) -> Iterator[tuple[Shape, OnPools]]:
         """Every engine of every shape on every pool of a cluster, whatever gate the cluster fails."""
+        free = self.ledger.capacities(cluster)
         for shape in self._inputs.deployment.shapes:
-            fit = self._fits.cluster(shape.engines, cluster)
-            for each in on_pools(fit, cluster, self._ledger, self.free(cluster)):
-                yield shape, each.of(shape.name)
+            fit = self._matcher.fit(shape, cluster)
+            for on_pool in on_pools(fit, cluster, self.ledger, free):
+                yield shape, on_pool.of(shape.name)
 
     def headroom(self, cluster: InferenceCluster, limit: int) -> int:
         """How many more replicas the cluster would take, counted up to a limit: placed and taken back."""
-        taken, known = list[Candidate](), self._rejections
-        while len(taken) < limit and not any(each.reject(cluster, self.tally) for each in self._counting):
-            found = self._first(cluster, tuple(range(len(self._inputs.deployment.shapes))))
-            if found is None:
+        taken: list[Candidate] = []
+        while len(taken) < limit and self._filter(cluster) is None:
+            candidate = self._fit_first(cluster, self._inputs.deployment.shapes)
+            if candidate is None:
                 break
-            taken.append(found)
-            self._ledger.charge(cluster.name, found.nodes, found.gangs)
-            self.tally.add(cluster.name)
-            self.touch(cluster.name)
-        for each in taken:
-            self._ledger.release(cluster.name, each.nodes, each.gangs)
-            self.tally.remove(cluster.name)
-        self.touch(cluster.name)
-        self._rejections = known
+            taken.append(candidate)
+            self.take(candidate)
+        for candidate in taken:
+            self.give_back(candidate)
         return len(taken)
-
-    def _rejection(self, cluster: InferenceCluster) -> Rejection | None:
-        for each in self._counting:
-            rejected = each.reject(cluster, self.tally)
-            if rejected is not None:
-                return rejected
-        below = [
-            self._below(number, shape, cluster) for number, shape in enumerate(self._inputs.deployment.shapes)
-        ]
-        if any(each is None for each in below):
-            return None
-        return max((each for each in below if each), key=lambda each: each.reason.depth)
-
-    def _below(self, number: int, shape: Shape, cluster: InferenceCluster) -> Rejection | None:
-        found = self._search(number, cluster)
-        if isinstance(found, Candidate):
-            return None
-        fit = self._fits.cluster(shape.engines, cluster)
-        rejected = below_gates(fit, cluster, self._ledger, self.free(cluster), found)
-        return rejected.at(alternative=shape.name) if shape.name else rejected

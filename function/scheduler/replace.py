@@ -11,14 +11,15 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function.scheduler.capacity.device_accounting import stamped_gangs
+from function.scheduler.capacity.device_accounting import Demand
 from function.scheduler.decision import Cause, Dropped, Kept, Placed
 from function.scheduler.policy.disruption import may_leave
 from function.scheduler.scale_down import next_victim
 
 if TYPE_CHECKING:
     from function.api.ownership import OwnReplica
-    from function.scheduler.fill import Placing
+    from function.scheduler.capacity.ledger import Ledger
+    from function.scheduler.placer import Placer
     from function.scheduler.scheduling_input import SchedulingInput
 
 
@@ -30,33 +31,34 @@ class Replacement:
     placed: Placed
 
 
-def _replace(placing: Placing, kept: Kept) -> Replacement | None:
-    own = kept.own
-    placing.ledger.vacate(own.replica, own.holds)
-    placing.places.tally.remove(own.cluster)
-    placing.places.touch(own.holds)
-    found = placing.place(replaces=own)
-    if found is not None:
-        _linger(placing, own, found)
+def _replace(placer: Placer, kept: Kept) -> Replacement | None:
+    own, ledger = kept.own, placer.ledger
+    ledger.vacate(own.replica, own.holds)
+    ledger.count(own.cluster, -1)
+    placed = placer.place(replaces=own)
+    if placed is not None:
+        _linger(ledger, own, placed)
         assert kept.mismatch is not None  # noqa: S101 - only mismatched replicas are replaced
         detail = f"{kept.mismatch.value}: {kept.detail}" if kept.detail else kept.mismatch.value
-        return Replacement(Dropped(own, Cause.Replaced, detail), found)
-    placing.ledger.occupy(own.replica, own.holds)
-    placing.places.tally.add(own.cluster)
-    placing.places.touch(own.holds)
+        return Replacement(Dropped(own, Cause.Replaced, detail), placed)
+    ledger.occupy(own.replica, own.holds)
+    ledger.count(own.cluster)
     return None
 
 
-def _linger(placing: Placing, own: OwnReplica, found: Placed) -> None:
+def _linger(ledger: Ledger, own: OwnReplica, placed: Placed) -> None:
     """Charge what is given up until it is gone: its nodes are free for its own replacement only."""
-    standing = found.candidate.nodes if found.identity.cluster == own.holds else {}
-    left = {pool: max(0, nodes - standing.get(pool, 0)) for pool, nodes in own.replica.nodes.items()}
-    placing.ledger.charge(own.holds, left, stamped_gangs(own.replica.engines))
-    placing.places.touch(own.holds)
+    standing = placed.candidate.nodes if placed.identity.cluster == own.holds else {}
+    held = ledger.demands(own.replica)
+    left = {
+        pool: Demand(max(0, demand.nodes - standing.get(pool, 0)), demand.gangs)
+        for pool, demand in held.items()
+    }
+    ledger.charge(own.holds, left)
 
 
 def replace(
-    inputs: SchedulingInput, placing: Placing, kept: tuple[Kept, ...]
+    inputs: SchedulingInput, placer: Placer, kept: tuple[Kept, ...]
 ) -> tuple[list[Replacement], tuple[Kept, ...]]:
     """Try to replace every mismatched replica. Returns the replacements, and who stays."""
     done: list[Replacement] = []
@@ -70,7 +72,7 @@ def replace(
         if not may_leave(inputs, (each.own for each in staying), victim.own):
             waits.add(victim.own.key)
             continue
-        found = _replace(placing, victim)
+        found = _replace(placer, victim)
         if found is not None:
             done.append(found)
             staying.remove(victim)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from function.api.ownership import OwnReplica
     from function.scheduler.capacity.ledger import Ledger
     from function.scheduler.capacity.overcommit import Yielding
-    from function.scheduler.matching.matcher import Fits
+    from function.scheduler.matching.matcher import Matcher
     from function.scheduler.scheduling_input import SchedulingInput
 
 
@@ -51,7 +51,7 @@ def _leaves(inputs: SchedulingInput, own: OwnReplica) -> Dropped | None:
     return Dropped(own, Cause.Drained, taint) if taint else None
 
 
-def _stays(inputs: SchedulingInput, fits: Fits, ledger: Ledger, own: OwnReplica) -> Kept:
+def _stays(inputs: SchedulingInput, matcher: Matcher, ledger: Ledger, own: OwnReplica) -> Kept:
     if own.identity is None:
         return Kept(own, doubt=f"the key {own.key} cannot be read")
     if not inputs.fleet.inputs_delivered:
@@ -60,7 +60,7 @@ def _stays(inputs: SchedulingInput, fits: Fits, ledger: Ledger, own: OwnReplica)
         return Kept(own, doubt="the replica cannot be read")
     if inputs.selectors.invalid:
         return Kept(own, doubt="a selector does not compile")
-    return examine(inputs, fits, ledger, own, inputs.fleet.clusters.get(own.cluster))
+    return examine(inputs, matcher, ledger, own, inputs.fleet.clusters.get(own.cluster))
 
 
 def _yields(inputs: SchedulingInput, gives_way: Iterable[Yielding]) -> dict[str, Dropped]:
@@ -74,7 +74,7 @@ def _yields(inputs: SchedulingInput, gives_way: Iterable[Yielding]) -> dict[str,
 
 
 def retain(
-    inputs: SchedulingInput, fits: Fits, ledger: Ledger, gives_way: Iterable[Yielding] = ()
+    inputs: SchedulingInput, matcher: Matcher, ledger: Ledger, gives_way: Iterable[Yielding] = ()
 ) -> Retained:
     """Go through the existing replicas in the order of cluster and index. `gives_way` names who yields."""
     yields = _yields(inputs, gives_way)
@@ -87,9 +87,9 @@ def retain(
     for own in inputs.fleet.own_replicas:
         gone = leaving[own.key]
         if gone is None:
-            kept.append(_stays(inputs, fits, ledger, own))
+            kept.append(_stays(inputs, matcher, ledger, own))
         elif own.key in drains and own.key not in now:
-            kept.append(replace(_stays(inputs, fits, ledger, own), waits=f"drain ({gone.detail})"))
+            kept.append(replace(_stays(inputs, matcher, ledger, own), waits=f"drain ({gone.detail})"))
         else:
             dropped.append(gone)
     return Retained(tuple(kept), tuple(dropped))

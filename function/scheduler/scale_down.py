@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.api.taints import untolerated
+from function.scheduler.capacity.ledger import ReplicaCounts
 from function.scheduler.decision import Cause, Dropped, Kept
-from function.scheduler.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,7 +38,7 @@ def next_victim(
 ) -> Kept | None:
     """The replica that leaves first of those that can: of all that are kept, or of some among them."""
     staying = list(kept)
-    counts = Tally(each.own.cluster for each in staying)
+    counts = ReplicaCounts(each.own.cluster for each in staying)
     open_to = staying if among is None else among
 
     def order(each: Kept) -> tuple[object, ...]:
@@ -62,6 +62,6 @@ def scale_down(
         if victim is None:
             break
         staying.remove(victim)
-        ledger.release(victim.own.cluster, victim.grown, victim.grown_gangs)
+        ledger.release(victim.own.cluster, victim.growth)
         dropped.append(Dropped(victim.own, Cause.ScaledDown))
     return tuple(staying), dropped

@@ -8,25 +8,24 @@ from typing import TYPE_CHECKING
 
 from function.boundary import Resolution
 from function.scheduler.budget import CallBudget
-from function.scheduler.capacity.ledger import Ledger
+from function.scheduler.capacity.ledger import Ledger, ReplicaCounts
 from function.scheduler.capacity.overcommit import overcommitted_pools, yielding
 from function.scheduler.decision import Decision
-from function.scheduler.fill import Placing, fill
+from function.scheduler.fill import fill
 from function.scheduler.indices import Indices
-from function.scheduler.matching.matcher import Fits
-from function.scheduler.placer import Places
+from function.scheduler.matching.matcher import Matcher
+from function.scheduler.placer import Placer
 from function.scheduler.policy.coordination import Queue, reserve
 from function.scheduler.replace import replace
 from function.scheduler.retain import retain
 from function.scheduler.scale_down import scale_down
-from function.scheduler.tally import Tally
 
 if TYPE_CHECKING:
     from function.api import ModelReplica
     from function.api.ownership import OwnReplica
     from function.api.reasons import Rejection
     from function.scheduler.capacity.overcommit import Yielding
-    from function.scheduler.decision import Dropped, Kept, Placed
+    from function.scheduler.decision import Placed
     from function.scheduler.scheduling_input import SchedulingInput
 
 
@@ -89,59 +88,45 @@ def run_pass(
 
     Without `survey` the clusters are looked at only if something is to be placed.
     """
-    fits = Fits(inputs, budget)
-    retained = retain(inputs, fits, ledger, gives_way)
+    matcher = Matcher(inputs, budget)
+    retained = retain(inputs, matcher, ledger, gives_way)
     kept, scaled = scale_down(inputs, ledger, retained.kept)
     dropped = [*retained.dropped, *scaled]
-    idle = len(kept) >= inputs.deployment.wanted and not any(each.mismatch for each in kept)
+    idle = len(kept) >= inputs.deployment.wanted and not any(replica.mismatch for replica in kept)
     if not may_place(inputs) or (idle and not survey):
-        return Decision(inputs, ledger, kept, (), tuple(dropped), matched=fits.matched)
-    tally = Tally(each.own.cluster for each in kept)
-    places = Places(inputs, fits, ledger, tally)
-    queue = Queue(inputs, places, ledger, gives_way)
-    placing = Placing(places, ledger, Indices(inputs.deployment, inputs.fleet), queue)
-    return _place(inputs, placing, fits, kept, dropped, room)
-
-
-def _place(
-    inputs: SchedulingInput,
-    placing: Placing,
-    fits: Fits,
-    kept: tuple[Kept, ...],
-    dropped: list[Dropped],
-    room: int | None,
-) -> Decision:
-    """Fill the shortfall, then replace the mismatched."""
+        return Decision(inputs, ledger, kept, (), tuple(dropped), matched=matcher.matched)
+    ledger.count_for(ReplicaCounts(replica.own.cluster for replica in kept))
+    placer = Placer(inputs, matcher, ledger, Indices(inputs.deployment, inputs.fleet))
     shortfall = max(0, inputs.deployment.wanted - len(kept))
     allowed = shortfall if room is None else min(shortfall, room)
-    placed: list[Placed] = fill(placing, allowed)
+    placed = fill(placer, allowed, Queue(inputs, placer, gives_way))
     least = inputs.deployment.least
     enough = least is None or len(kept) + len(placed) >= least
-    withheld, full = (0, {}) if enough else _withhold(placing, placed)
+    withheld, full = (0, {}) if enough else _withhold(placer, placed)
     if enough:
-        done, kept = replace(inputs, placing, kept)
-        placed.extend(each.placed for each in done)
-        dropped.extend(each.dropped for each in done)
+        replaced, kept = replace(inputs, placer, kept)
+        placed.extend(replacement.placed for replacement in replaced)
+        dropped.extend(replacement.dropped for replacement in replaced)
     return Decision(
         inputs,
-        placing.ledger,
+        ledger,
         kept,
         tuple(placed),
         tuple(dropped),
         full=full,
         stopped="the response would grow too large" if allowed < shortfall and len(placed) == allowed else "",
         withheld=withheld,
-        matched=fits.matched,
-        places=placing.places,
+        matched=matcher.matched,
+        placer=placer,
     )
 
 
-def _withhold(placing: Placing, placed: list[Placed]) -> tuple[int, dict[str, Rejection]]:
+def _withhold(placer: Placer, placed: list[Placed]) -> tuple[int, dict[str, Rejection]]:
     """Below minReplicas nothing new is placed, no replacement either; it never drops what runs.
 
     Returns how many had a place, and why no cluster took one more than those.
     """
-    withheld, full = len(placed), placing.places.rejections() if placed else {}
+    withheld, full = len(placed), placer.rejections() if placed else {}
     while placed:
-        placing.undo(placed.pop())
+        placer.give_back(placed.pop().candidate)
     return withheld, full

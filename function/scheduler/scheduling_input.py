@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from function.api.placement import PlacementPolicy
+from function.scheduler.cache import HeldPrograms
 from function.scheduler.fleet import Peers
-from function.scheduler.matching.selectors import Selectors, compile_selectors
+from function.scheduler.matching.evaluations import Evaluations
+from function.scheduler.matching.selectors import Selectors, check_selectors
 
 if TYPE_CHECKING:
     from function.api import ModelDeployment, SchedulerConfig
@@ -25,15 +27,12 @@ class SchedulingInput:
     selectors: Selectors
     config: SchedulerConfig
     fleet: Fleet
+    evaluations: Evaluations
+    """What selectors say in this pass."""
     config_fault: str = ""
     """What is wrong with the function's input; then the defaults apply and nothing new is placed."""
     peers: Peers = NO_PEERS
     """The deployments that place before this one, where placing is coordinated."""
-
-    @property
-    def reads_nodes(self) -> bool:
-        """Whether some selector reads the pool itself, so that its name and attributes decide a match."""
-        return bool(self.selectors.node)
 
 
 def scheduling_input(
@@ -43,7 +42,9 @@ def scheduling_input(
     config_fault: str = "",
     peers: Peers = NO_PEERS,
 ) -> SchedulingInput:
-    """Put the input of one pass together; selectors are compiled here."""
+    """Put the input of one pass together; selectors are gone through here."""
     policy = (deployment.spec.placement or PlacementPolicy()).over(config.defaults.placement)
-    selectors = compile_selectors(deployment, policy, config.cel_version)
-    return SchedulingInput(deployment, policy, selectors, config, fleet, config_fault, peers)
+    selectors = check_selectors(deployment, policy.preferences or (), config.cel_version)
+    deployment.cache_of(HeldPrograms).programs = selectors.programs
+    evaluations = Evaluations(config.cel_version)
+    return SchedulingInput(deployment, policy, selectors, config, fleet, evaluations, config_fault, peers)

@@ -17,43 +17,38 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from function.api.reasons import Reason
 from function.scheduler.budget import OutOfSteps
-from function.scheduler.capacity.device_accounting import free_nodes, taking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from function.scheduler.budget import Budget
-    from function.scheduler.capacity.device_accounting import Room
-    from function.scheduler.matching.engine_options import EngineOption
-    from function.scheduler.matching.matcher import ClusterFit
+    from function.scheduler.capacity.pool_capacity import Capacities
+    from function.scheduler.matching.engine_options import ClusterFit, EngineOption
 
-Free: TypeAlias = "tuple[Room, ...]"
-"""What each pool has left, by its position."""
 Options: TypeAlias = "Sequence[Sequence[EngineOption]]"
 """The options of every engine."""
 Completion: TypeAlias = "dict[int, EngineOption]"
 """An option for each of some engines, by their position, that have room together."""
 
 
-def _take(option: EngineOption, free: Free) -> Free | None:
+def _take(option: EngineOption, free: Capacities) -> Capacities | None:
     """What is left after an option, or None when a pool has too little."""
     left = list(free)
-    for pool, nodes in option.nodes:
-        room = left[pool]
-        after = taking(room, nodes, () if isinstance(room, int) else option.gangs_on(pool))
+    for pool, demand in option.demands:
+        after = left[pool].take(demand)
         if after is None:
             return None
         left[pool] = after
     return tuple(left)
 
 
-def free_left(options: Sequence[EngineOption], free: Free) -> int:
-    """Free nodes left in the pools that options use; 0 where they do not fit."""
-    left: Free | None = free
+def free_left(options: Sequence[EngineOption], free: Capacities) -> int:
+    """Capacities nodes left in the pools that options use; 0 where they do not fit."""
+    left: Capacities | None = free
     for option in options:
         left = _take(option, left) if left is not None else None
-    used = {pool for option in options for pool, _ in option.nodes}
-    return sum(free_nodes(left[pool]) for pool in used) if left is not None else 0
+    used = {taken.pool for option in options for taken in option.demands}
+    return sum(left[pool].free_nodes for pool in used) if left is not None else 0
 
 
 MANY = 3
@@ -67,9 +62,9 @@ class _Search:
 
     def __init__(self, options: Options, budget: Budget, *, tightest: bool) -> None:
         self._options, self._budget, self._tightest = options, budget, tightest
-        self._dead: set[tuple[tuple[int, ...], Free]] = set()
+        self._dead: set[tuple[tuple[int, ...], Capacities]] = set()
 
-    def first(self, free: Free) -> list[EngineOption] | None:
+    def first(self, free: Capacities) -> list[EngineOption] | None:
         """The first complete choice in declaration order. Raises OutOfSteps.
 
         Engine after engine takes its first option with which the others can still be completed. Looking
@@ -84,7 +79,7 @@ class _Search:
             free = self._taken(ahead[at], free)
         return [ahead[at] for at in engines]
 
-    def _earliest(self, at: int, free: Free, ahead: Completion) -> Completion:
+    def _earliest(self, at: int, free: Capacities, ahead: Completion) -> Completion:
         """The completion with the earliest option of one engine: the one at hand, or an earlier one."""
         for option in self._ordered(self._options[at], free):
             if option is ahead[at]:
@@ -95,7 +90,7 @@ class _Search:
                 return {**ahead, **found, at: option}
         return ahead
 
-    def _completion(self, rest: tuple[int, ...], free: Free) -> Completion | None:
+    def _completion(self, rest: tuple[int, ...], free: Capacities) -> Completion | None:
         """Some choice for the remaining engines, the scarcest first; None when there is none."""
         if not rest:
             return {}
@@ -113,7 +108,7 @@ class _Search:
         self._dead.add((rest, free))
         return None
 
-    def _scarcest(self, rest: tuple[int, ...], free: Free) -> int | None:
+    def _scarcest(self, rest: tuple[int, ...], free: Capacities) -> int | None:
         """The engine with the fewest options left, between equals the first; None: one has no option."""
         if len(rest) == 1:
             return rest[0]
@@ -126,7 +121,7 @@ class _Search:
                 fewest, scarcest = count, at
         return scarcest
 
-    def _fitting(self, at: int, free: Free) -> Iterator[EngineOption]:
+    def _fitting(self, at: int, free: Capacities) -> Iterator[EngineOption]:
         """The options of an engine that there is room for."""
         for number, option in enumerate(self._options[at]):
             if number % LOOKS == 0:
@@ -135,23 +130,27 @@ class _Search:
                 yield option
 
     @staticmethod
-    def _taken(option: EngineOption, free: Free) -> Free:
+    def _taken(option: EngineOption, free: Capacities) -> Capacities:
         left = _take(option, free)
         assert left is not None  # noqa: S101 - it is part of a completion
         return left
 
-    def _ordered(self, options: Sequence[EngineOption], free: Free) -> Sequence[EngineOption]:
+    def _ordered(self, options: Sequence[EngineOption], free: Capacities) -> Sequence[EngineOption]:
         """Order options as declared; for bin packing, those that leave the least free first."""
         if not self._tightest:
             return options
         return sorted(options, key=lambda option: free_left((option,), free))
 
 
-def _first(options: Options, free: Free, budget: Budget, *, tightest: bool) -> list[EngineOption] | None:
+def _first(
+    options: Options, free: Capacities, budget: Budget, *, tightest: bool
+) -> list[EngineOption] | None:
     return _Search(options, budget, tightest=tightest).first(free)
 
 
-def _preferred(options: Options, free: Free, budget: Budget, *, tightest: bool) -> list[EngineOption] | None:
+def _preferred(
+    options: Options, free: Capacities, budget: Budget, *, tightest: bool
+) -> list[EngineOption] | None:
     """Find the first choice, or the first of the most preferred ones where options differ in that."""
     found = _first(options, free, budget, tightest=tightest)
     settled = list(options)
@@ -167,7 +166,7 @@ def _preferred(options: Options, free: Free, budget: Budget, *, tightest: bool) 
 
 
 def search(
-    fit: ClusterFit, free: Free, *, budget: Budget, tightest: bool = False
+    fit: ClusterFit, free: Capacities, *, budget: Budget, tightest: bool = False
 ) -> tuple[EngineOption, ...] | Reason:
     """Choose one option per engine, or say which kind of capacity is missing.
 

@@ -6,7 +6,16 @@ import random
 
 import pytest
 
-from function.scheduler.capacity.device_accounting import Gangs, Kind, Packing, gang, total
+from function.scheduler.capacity.device_accounting import (
+    Claim,
+    Copies,
+    DeviceCapacity,
+    Gangs,
+    Kind,
+    Pods,
+    gang,
+    total,
+)
 from tests.accounting.packings import Gangs as Plain
 from tests.accounting.packings import Pod, strands
 from tests.support.scale import count
@@ -14,21 +23,21 @@ from tests.support.scale import count
 CLASSES = ("gpu", "nic", "mig")
 
 
-def packed(nodes: int, devices: Pod, gangs: Plain) -> Packing:
+def packed(nodes: int, devices: Pod, gangs: Plain) -> DeviceCapacity:
     kinds = tuple(Kind(name, number) for name, number in zip(CLASSES, devices, strict=False))
-    return Packing(nodes, kinds, charged(gangs))
+    return DeviceCapacity(nodes, kinds, charged(gangs))
 
 
 def charged(gangs: Plain) -> Gangs:
-    return total(((gang((claims(pod), 1) for pod in each), 1),) for each in gangs)
+    return total((Copies(gang(Pods(claims(pod), 1) for pod in each), 1),) for each in gangs)
 
 
-def claims(pod: Pod) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted((name, size) for name, size in zip(CLASSES, pod, strict=False) if size))
+def claims(pod: Pod) -> tuple[Claim, ...]:
+    return tuple(sorted(Claim(name, size) for name, size in zip(CLASSES, pod, strict=False) if size))
 
 
 def admitted(nodes: int, devices: Pod, gangs: Plain) -> bool:
-    return packed(nodes, devices, gangs).shortage is None
+    return packed(nodes, devices, gangs).stranded is None
 
 
 def small_pool(draw: random.Random) -> tuple[int, Pod, Plain]:
@@ -201,6 +210,8 @@ def test_what_cannot_be_told_is_counted_against_the_set(
     gangs: list[list[list[tuple[str, int]]]],
     fits: bool,  # noqa: FBT001
 ) -> None:
-    held = total(((gang((tuple(pod), 1) for pod in each), 1),) for each in gangs)
-    found = Packing(1, tuple(Kind(*each) for each in kinds), held)
-    assert (found.shortage is None) == fits, reason
+    held = total(
+        (Copies(gang(Pods(tuple(Claim(*claim) for claim in pod), 1) for pod in each), 1),) for each in gangs
+    )
+    found = DeviceCapacity(1, tuple(Kind(*each) for each in kinds), held)
+    assert (found.stranded is None) == fits, reason

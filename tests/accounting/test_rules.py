@@ -7,17 +7,20 @@ from dataclasses import dataclass
 import pytest
 
 from function.scheduler.capacity.device_accounting import (
+    Claim,
+    Copies,
+    Demand,
+    DeviceCapacity,
     Gangs,
     Kind,
     Load,
-    Packing,
+    Pods,
     gang,
     kinds_of,
-    lacking,
     load,
-    taking,
     total,
 )
+from function.scheduler.capacity.pool_capacity import NodeCapacity
 from tests.support import build
 from tests.support.cases import ask, one
 from tests.support.scarce import decide
@@ -25,12 +28,17 @@ from tests.support.world import World
 
 Pod = dict[str, int]
 """Devices a pod claims, by class."""
+EIGHT_GPUS, FOUR_GPUS = (Claim("gpu", 8),), (Claim("gpu", 4),)
 EIGHT, FOUR, NICS = Kind("gpu", 8), Kind("gpu", 4), Kind("nic", 2)
 
 
 def gangs(*each: tuple[Pod, ...]) -> Gangs:
     """Gangs of pods, one copy of each."""
-    return total(((gang((tuple(sorted(pod.items())), 1) for pod in pods), 1),) for pods in each)
+    return total((Copies(gang(Pods(_claims(pod), 1) for pod in pods), 1),) for pods in each)
+
+
+def _claims(pod: Pod) -> tuple[Claim, ...]:
+    return tuple(Claim(*claim) for claim in sorted(pod.items()))
 
 
 def alone(*pods: Pod) -> Gangs:
@@ -161,10 +169,12 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
 def test_what_one_pool_admits(case: Case) -> None:
-    pool = Packing(case.nodes, case.kinds, case.stands)
-    assert lacking(pool, 0, case.more) == case.lacks
-    taken = taking(pool, 0, case.more)
-    assert taken == (None if case.lacks else Packing(case.nodes, case.kinds, total((case.stands, case.more))))
+    pool = DeviceCapacity(case.nodes, case.kinds, case.stands)
+    assert pool.shortage(Demand(0, case.more)) == case.lacks
+    taken = pool.take(Demand(0, case.more))
+    assert taken == (
+        None if case.lacks else DeviceCapacity(case.nodes, case.kinds, total((case.stands, case.more)))
+    )
 
 
 @pytest.mark.parametrize(
@@ -185,7 +195,7 @@ def test_what_one_pool_admits(case: Case) -> None:
 def test_what_is_called_free(
     nodes: int, kinds: tuple[Kind, ...], stands: Gangs, free: int, reason: str
 ) -> None:
-    assert Packing(nodes, kinds, stands).free_nodes == free, reason
+    assert DeviceCapacity(nodes, kinds, stands).free_nodes == free, reason
 
 
 @pytest.mark.parametrize(
@@ -203,7 +213,7 @@ def test_what_is_called_free(
     ],
 )
 def test_how_a_pod_lies_on_the_kinds_of_a_pool(
-    claims: tuple[tuple[str, int], ...], kinds: tuple[Kind, ...], expected: Load, reason: str
+    claims: tuple[Claim, ...], kinds: tuple[Kind, ...], expected: Load, reason: str
 ) -> None:
     assert load(claims, kinds) == expected, reason
 
@@ -233,12 +243,14 @@ def test_only_what_a_claim_can_bind_is_counted() -> None:
 def test_whole_nodes_are_counted(
     room: int, nodes: int, lacks: tuple[int, int] | None, left: int | None, reason: str
 ) -> None:
-    assert (lacking(room, nodes, ()), taking(room, nodes, ())) == (lacks, left), reason
+    pool, demand = NodeCapacity(room), Demand(nodes)
+    taken = None if left is None else NodeCapacity(left)
+    assert (pool.shortage(demand), pool.take(demand)) == (lacks, taken), reason
 
 
 def test_gangs_are_counted_by_what_their_pods_claim() -> None:
     """Pods that claim nothing are not in them, and equal pods are one entry."""
-    made = gang([((("gpu", 8),), 1), ((("gpu", 8),), 2), ((), 5), ((("gpu", 4),), 1)])
-    assert made == (((("gpu", 4),), 1), ((("gpu", 8),), 3))
-    assert total([((made, 2),), ((made, -1),), (((), 3),)]) == ((made, 1),)
-    assert total([((made, 2),), ((made, -2),)]) == ()
+    made = gang([Pods(EIGHT_GPUS, 1), Pods(EIGHT_GPUS, 2), Pods((), 5), Pods(FOUR_GPUS, 1)])
+    assert made == (Pods(FOUR_GPUS, 1), Pods(EIGHT_GPUS, 3))
+    assert total([(Copies(made, 2),), (Copies(made, -1),), (Copies((), 3),)]) == (Copies(made, 1),)
+    assert total([(Copies(made, 2),), (Copies(made, -2),)]) == ()

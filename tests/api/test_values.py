@@ -212,13 +212,16 @@ def test_unknown_and_empty_device_lists_are_different_things() -> None:
     made = build.cluster("a", [{"name": "p", "nodes": 1}, {"name": "q", "nodes": 1, "devices": []}])
     unknown, empty = InferenceCluster.parse(made).pools
     assert unknown.devices is None
-    assert empty.devices == ()
+    assert empty.devices is not None
+    assert tuple(empty.devices) == ()
 
 
 def test_device_lists_of_equal_content_are_one_object() -> None:
     made = InferenceCluster.parse(build.cluster("a", [build.pool("p"), build.pool("q", 9)]))
     first, second = made.pools
-    assert first.shape == second.shape
+    assert first.device_key == second.device_key
+    assert first.devices is not None
+    assert second.devices is not None
     assert first.devices[0] is second.devices[0]
 
 

@@ -189,10 +189,14 @@ def test_a_rejection_of_an_alternative_says_which_and_shows_its_own_selector() -
     made["spec"]["template"]["spec"]["alternatives"] = [{"name": "large", "engines": [other]}]
     small = here(build.pool("p", 2, [build.gpu(memory="40Gi")]))
     decision = scarce.decide(one(made, small))
-    assert decision.places is not None
-    found = [each.rejection for _, each in decision.places.on_pools(decision.inputs.fleet.clusters["here"])]
-    told = [(leaf.alternative, leaf.reason.name, source_of(decision.inputs, leaf)) for leaf in found if leaf]
-    assert told == [("", "NoMatchingDevice", EIGHTY), ("large", "DeviceCountShort", "")]
+    assert decision.placer is not None
+    found = [each.rejection for _, each in decision.placer.on_pools(decision.inputs.fleet.clusters["here"])]
+    leaves = [leaf for leaf in found if leaf]
+    assert [(leaf.alternative, leaf.reason.name) for leaf in leaves] == [
+        ("", "NoMatchingDevice"),
+        ("large", "DeviceCountShort"),
+    ]
+    assert [source_of(decision.inputs, leaf) for leaf in leaves] == [EIGHTY, ""]
     assert decision.rejections["here"].alternative == "large"
 
 

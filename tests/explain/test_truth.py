@@ -97,7 +97,7 @@ def test_the_missing_nodes_are_what_is_missing(number: int) -> None:
     tried = 0
     for seed in scale.batch(number, quick=240, gate=4_000):
         decision = scarce.decide(scarce.world(seed))
-        if len(decision.inputs.deployment.shapes[0].engines) > 1 or decision.places is None:
+        if len(decision.inputs.deployment.shapes[0].engines) > 1 or decision.placer is None:
             continue
         for name, found in decision.rejections.items():
             if found.reason is not Reason.InsufficientNodes:
@@ -162,7 +162,7 @@ def test_counts_add_up_to_the_fleet(number: int) -> None:
     """Every cluster that takes no other replica has one headline and one verdict that agrees with it."""
     for seed in scale.batch(number, quick=400, gate=20_000):
         decision = scarce.decide(scarce.world(seed))
-        if decision.places is None:
+        if decision.placer is None:
             continue
         survey, fleet = Survey.of(decision), decision.inputs.fleet
         listed = {*fleet.clusters, *fleet.unreadable}

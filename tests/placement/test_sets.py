@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from function.scheduler import schedule
-from function.scheduler.placer import Places
+from function.scheduler.placer import Placer
 from tests.support import build
 from tests.support.cases import Case, ask, clusters, one
 from tests.support.coordinated import EARLY, LATE, called, coordinated
@@ -422,11 +422,11 @@ def test_deployments_before_ours_that_want_nothing_cost_no_survey(
 ) -> None:
     made: list[str] = []
 
-    def counted(inputs: Any, *more: Any) -> Places:
+    def counted(inputs: Any, *more: Any) -> Placer:
         made.append(inputs.deployment.name)
-        return Places(inputs, *more)
+        return Placer(inputs, *more)
 
-    monkeypatch.setattr(schedule, "Places", counted)
+    monkeypatch.setattr(schedule, "Placer", counted)
     before = [called(name, replicas, EARLY) for name in ("a", "b", "c")]
     listed = [build.replica(each, "a", 0, pools="p0", ready=True) for each in before]
     coordinated(called("mine", created=LATE), before, clusters(a=9), listed=listed)

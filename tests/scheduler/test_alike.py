@@ -8,11 +8,12 @@ from typing import Any
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from function.api.devices import Device
+from function.api.cluster import Pool
+from function.api.devices import Device, SharedDevices
 from function.api.reasons import Rejection
 from function.scheduler.budget import Budget
 from function.scheduler.matching.devices import Match, resolve, resolve_every
-from function.scheduler.matching.equivalence import WORTH, Alike
+from function.scheduler.matching.equivalence import MAX_COMPARED, DeviceEquivalence
 from tests.support import build
 from tests.support.cases import ask, one, single
 from tests.support.scarce import decide
@@ -92,6 +93,11 @@ def told(found: Match | Rejection) -> object:
     ]
 
 
+def pool(devices: tuple[Device, ...]) -> Pool:
+    """A pool with these devices, which it shares with no other."""
+    return Pool("p", 1, devices, "", {}, "Node", ("", ""), shared=SharedDevices(devices, 0))
+
+
 @given(st.lists(REQUESTS, min_size=1, max_size=2), CONSTRAINTS, st.integers(0, 2**32))
 def test_lists_that_are_alike_match_alike(requests: list[Plain], constraints: list[Plain], seed: int) -> None:
     draw = Random(seed)
@@ -99,19 +105,19 @@ def test_lists_that_are_alike_match_alike(requests: list[Plain], constraints: li
     engine = single(*named, constraints=constraints)
     inputs = decide(World(ask(engines=[engine]), [one("a")])).inputs
     [member] = inputs.deployment.shapes[0].engines[0].members
-    alike = Alike(inputs)
+    alike = DeviceEquivalence(inputs)
 
-    def every(devices: list[Device]) -> list[object]:
-        ways, _ = resolve_every(inputs.selectors, member, devices, budget=Budget(1_000))
-        first = resolve(inputs.selectors, member, devices, budget=Budget(1_000))
+    def every(devices: tuple[Device, ...]) -> list[object]:
+        ways, _ = resolve_every(inputs.evaluations, member, devices, budget=Budget(1_000))
+        first = resolve(inputs.evaluations, member, devices, budget=Budget(1_000))
         return [told(each) for each in (first, *ways)]
 
     shared = 0
     for _ in range(100):
         first = [device(draw) for _ in range(draw.choice((1, 2)))]
         second = [changed(draw, each) for each in first]
-        one_list, other = ([Device.parse(each) for each in listed] for listed in (first, second))
-        if first != second and alike.of(one_list) == alike.of(other):
+        one_list, other = (tuple(map(Device.parse, listed)) for listed in (first, second))
+        if first != second and alike.of(pool(one_list)) == alike.of(pool(other)):
             shared += 1
             assert every(one_list) == every(other), (first, second)
     event(f"{min(shared, 10)} of 100, or more, differ and are alike")
@@ -121,10 +127,11 @@ def test_a_long_list_is_like_no_other() -> None:
     """Comparing hundreds of entries under every selector would take longer than is saved."""
     inputs = decide(World(ask(engines=[single(build.request("gpu", 1))]), [one("a")])).inputs
     long, again, short = (
-        [Device.parse({**build.gpu(8), "name": f"gpu{at}"}) for at in range(number)]
-        for number in (WORTH + 1, WORTH + 1, WORTH)
+        tuple(Device.parse({**build.gpu(8), "name": f"gpu{at}"}) for at in range(number))
+        for number in (MAX_COMPARED + 1, MAX_COMPARED + 1, MAX_COMPARED)
     )
-    alike = Alike(inputs)
-    assert alike.of(long) == alike.of(long)
-    assert alike.of(long) != alike.of(again)
-    assert alike.of(short) == alike.of(again[:WORTH])
+    alike = DeviceEquivalence(inputs)
+    first = pool(long)
+    assert alike.of(first) == alike.of(first)
+    assert alike.of(first) != alike.of(pool(again))
+    assert alike.of(pool(short)) == alike.of(pool(again[:MAX_COMPARED]))

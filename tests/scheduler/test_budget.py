@@ -10,8 +10,9 @@ import pytest
 
 from function.api.deployment import Engine
 from function.scheduler.budget import ALLOWANCE, Budget, CallBudget
-from function.scheduler.matching.engine_options import EngineOption
-from function.scheduler.matching.matcher import ClusterFit, EngineFit
+from function.scheduler.capacity.device_accounting import Demand
+from function.scheduler.capacity.pool_capacity import NodeCapacity
+from function.scheduler.matching.engine_options import ClusterFit, EngineFit, EngineOption, PoolDemand
 from function.scheduler.search import search
 from tests.support import build
 from tests.support.cases import ask, one, pools_of, single, sized
@@ -46,7 +47,7 @@ def test_an_engine_that_fits_one_pool_only_is_seen_to_before_the_others_are_trie
 
 def _option(pool: int, nodes: int) -> EngineOption:
     engine = Engine.parse({"name": "e", "members": [{}]})
-    return EngineOption(engine, (pool,), (), ((pool, nodes),))
+    return EngineOption(engine, (pool,), (), (PoolDemand(pool, Demand(nodes)),))
 
 
 def _earliest(options: list[list[EngineOption]], free: tuple[int, ...]) -> tuple[EngineOption, ...] | None:
@@ -54,8 +55,8 @@ def _earliest(options: list[list[EngineOption]], free: tuple[int, ...]) -> tuple
     for chosen in product(*options):
         left = list(free)
         for each in chosen:
-            for pool, nodes in each.nodes:
-                left[pool] -= nodes
+            for pool, demand in each.demands:
+                left[pool] -= demand.nodes
         if min(left) >= 0:
             return chosen
     return None
@@ -72,9 +73,9 @@ def test_the_answer_is_the_first_complete_choice_in_declaration_order(seed: int)
             for size in sizes
         ]
         free = tuple(draw.randint(0, 8) for _ in range(count))
-        fit = ClusterFit(tuple(EngineFit(each[0].engine, tuple(each), ()) for each in options))
+        fit = ClusterFit("", tuple(EngineFit(each[0].engine, tuple(each), ()) for each in options))
         expected = _earliest(options, free)
-        found = search(fit, free, budget=Budget(100_000))
+        found = search(fit, tuple(map(NodeCapacity, free)), budget=Budget(100_000))
         assert (found if isinstance(found, tuple) else None) == expected
 
 

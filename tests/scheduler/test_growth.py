@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from function.scheduler.capacity.device_accounting import Claim, Copies, Demand, Pods
 from function.scheduler.capacity.ledger import Ledger
 from function.scheduler.decision import Mismatch
 from tests.support import build
@@ -70,7 +71,7 @@ def test_two_that_grow_share_what_is_free() -> None:
     own = [build.replica(was, "a", at, pools="p0", ready=True) for at in range(2)]
     decision = decide(World(now, [one("a", 5)], own, build.observed(*own)))
     assert [each.mismatch for each in decision.kept] == [None, Mismatch.CostGrew]
-    assert decision.kept[0].grown == {"p0": 1}
+    assert decision.kept[0].growth == {"p0": Demand(1)}
 
 
 def test_who_is_scaled_down_gives_its_growth_back() -> None:
@@ -114,8 +115,12 @@ def test_another_cache(labels: dict[str, str], mismatch: Mismatch | None, detail
 def test_a_pool_that_is_not_published_has_nothing_and_cannot_be_overcommitted() -> None:
     """Charging it changes nothing."""
     ledger = Ledger([])
-    ledger.charge("a", {"p0": 3}, {"p0": (((((("gpu", 8),), 1),), 1),)})
-    assert (ledger.room("a", "p0"), ledger.free("a", "p0"), ledger.size("a", "p0")) == (0, 0, 0)
+    ledger.charge("a", {"p0": Demand(3, (Copies((Pods((Claim("gpu", 8),), 1),), 1),))})
+    assert (ledger.capacity("a", "p0").free_nodes, ledger.free("a", "p0"), ledger.size("a", "p0")) == (
+        0,
+        0,
+        0,
+    )
     assert not ledger.overcommitted("a", "p0")
     assert not ledger.by_devices("a", "p0")
     assert ledger.holding("a", "p0") == []

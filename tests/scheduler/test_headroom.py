@@ -29,11 +29,11 @@ def test_headroom(
 ) -> None:
     fleet = [one("a", nodes, accounting=accounting)]
     decision = decide(World(ask(placement=placement), fleet))
-    places = decision.places
-    assert places is not None
-    before = places.rejections()
+    placer = decision.placer
+    assert placer is not None
+    before = placer.rejections()
     for _ in range(2):
         cluster = decision.inputs.fleet.clusters["a"]
-        assert places.headroom(cluster, limit) == found, reason
-        assert (decision.ledger.free("a", "p0"), places.tally["a"]) == (nodes - 1, 1)
-        assert places.rejections() == before
+        assert placer.headroom(cluster, limit) == found, reason
+        assert (decision.ledger.free("a", "p0"), decision.ledger.counts["a"]) == (nodes - 1, 1)
+        assert placer.rejections() == before

@@ -179,8 +179,8 @@ def test_what_is_withheld_is_given_back() -> None:
     decision = decide(World(ask(4, least=3), clusters(a=2)))
     assert (decision.placed, decision.withheld) == ((), 2)
     assert decision.ledger.free("a", "p0") == 2
-    assert decision.places is not None
-    assert decision.places.tally["a"] == 0
+    assert decision.placer is not None
+    assert decision.ledger.counts["a"] == 0
 
 
 def reshaped(nodes: dict[str, int], running: Sequence[str], *, copies: int = 1) -> Decision:
@@ -223,8 +223,8 @@ def test_what_finds_no_replacement_is_charged_and_counted_as_before() -> None:
     assert keys(decision.held) == ["a-0"]
     assert (decision.placed, decision.dropped) == ((), ())
     assert decision.ledger.free("a", "p0") == 1
-    assert decision.places is not None
-    assert decision.places.tally["a"] == 1
+    assert decision.placer is not None
+    assert decision.ledger.counts["a"] == 1
 
 
 def test_nobody_is_scaled_down_while_something_is_not_told() -> None:

@@ -37,11 +37,11 @@ def publishing(name: str, attribute: str, value: str) -> Plain:
 
 
 def asked(requests: list[Plain], devices: list[Plain], **selector: Any) -> tuple[Any, Any, Any]:
-    """The compiled selectors, the member and the devices of the pool."""
+    """What evaluates selectors, the member and the devices of the pool."""
     fleet = [one("a", pools=[build.pool("p0", 1, devices)])]
     inputs = decide(World(ask(engines=[single(*requests, **selector)]), fleet)).inputs
     [engine] = inputs.deployment.shapes[0].engines
-    return inputs.selectors, engine.members[0], inputs.fleet.clusters["a"].pools[0].devices
+    return inputs.evaluations, engine.members[0], inputs.fleet.clusters["a"].pools[0].devices
 
 
 def names(found: Match) -> str:

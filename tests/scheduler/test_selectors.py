@@ -94,7 +94,7 @@ def lengthy(count: int, length: int) -> World:
 def test_the_selectors_of_a_deployment_have_a_length_together(
     count: int, length: int, beyond: int, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(selectors, "MOST", 1_000)
+    monkeypatch.setattr(selectors, "MAX_LENGTH", 1_000)
     decision = decide(lengthy(count, length))
     found = decision.inputs.selectors.invalid
     assert len(found) == beyond, reason
@@ -103,12 +103,12 @@ def test_the_selectors_of_a_deployment_have_a_length_together(
 
 
 def test_there_is_room_for_many() -> None:
-    assert (selectors.MOST, selectors.EACH) == (131_072, 100)
+    assert (selectors.MAX_LENGTH, selectors.EACH_COUNTS) == (131_072, 100)
     assert not decide(lengthy(800, 60)).inputs.selectors.invalid
 
 
 def test_a_selector_stated_twice_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selectors, "MOST", 1_000)
+    monkeypatch.setattr(selectors, "MAX_LENGTH", 1_000)
     long = request(*["true".ljust(800)] * 20)
     decision = decide(World(ask(engines=[single(long)]), clusters(a=1)))
-    assert (decision.inputs.selectors.invalid, len(decision.placed)) == ([], 1)
+    assert (decision.inputs.selectors.invalid, len(decision.placed)) == ((), 1)

@@ -202,9 +202,9 @@ def test_every_engine_on_every_pool_is_told_in_order() -> None:
     """With what it would take where it fits, and why not where it does not."""
     pools = [build.pool("p0", 1), build.pool("p1", 9), build.pool("p2", 9, [NIC])]
     decision = decide(World(ask(engines=[engine("x", copies=2), engine("y")]), [one("a", pools=pools)]))
-    assert decision.places is not None
+    assert decision.placer is not None
     cluster = decision.inputs.fleet.clusters["a"]
-    found = [each for _, each in decision.places.on_pools(cluster)]
+    found = [each for _, each in decision.placer.on_pools(cluster)]
     assert [(each.engine, each.pools, each.nodes) for each in found] == [
         ("x", ("p0",), 2),
         ("x", ("p1",), 2),
@@ -264,8 +264,8 @@ def test_a_pool_that_would_strand_a_member_says_which() -> None:
     """The worker could bind its network card on the other pool, which is full."""
     published = [build.pool("p0", 9, [build.gpu(), build.nic()]), build.pool("p1", 0, [build.gpu(), NIC])]
     decision = decide(World(ask(engines=[gang()]), [one("a", pools=published)]))
-    assert decision.places is not None
-    first, second = decision.places.on_pools(decision.inputs.fleet.clusters["a"])
+    assert decision.placer is not None
+    first, second = decision.placer.on_pools(decision.inputs.fleet.clusters["a"])
     assert first[1].rejection == Rejection(
         Reason.NothingClaimable,
         detail="could bind a device on another pool",

@@ -52,7 +52,7 @@ def deployment_of(number: int) -> dict[str, Any]:
 
 def use(cluster: InferenceCluster) -> None:
     """Work out what a pass works out of a cluster, which stays with it."""
-    worked_out: list[Any] = [cluster.by_name, cluster.shapes, cluster.canonical, cluster.attributes]
+    worked_out: list[Any] = [cluster.by_name, cluster.device_keys, cluster.canonical, cluster.attributes]
     for pool in cluster.pools:
         for device in pool.devices or ():
             worked_out += [device.subject, device.domains]

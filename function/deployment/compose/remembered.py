@@ -45,9 +45,16 @@ class _Earlier(NamedTuple):
     desired: Desired
 
 
+class _Replicas:
+    """What was desired for earlier answers about one deployment, by key."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[str, _Earlier] = {}
+
+
 def remembered(deployment: ModelDeployment, key: str, made_of: MadeOf, make: Callable[[], T]) -> Desired | T:
     """Return what was desired under a key for an earlier answer if it is made of the same, or make it."""
-    earlier: dict[str, _Earlier] = deployment.notes.setdefault("replicas", {})
+    earlier = deployment.cache_of(_Replicas).by_key
     found = earlier.get(key)
     if found is not None and found.made_of.same(made_of):
         return found.desired

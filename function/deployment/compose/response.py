@@ -49,7 +49,7 @@ def _routable(decision: Decision, found: Mapping[str, Desired]) -> frozenset[str
 
 
 def _counts(decision: Decision) -> dict[str, int]:
-    fleet, work = decision.inputs.fleet, decision.inputs.selectors.evaluations
+    fleet, work = decision.inputs.fleet, decision.inputs.evaluations.outcomes
     return {
         "clusters": len(fleet.clusters) + len(fleet.unreadable),
         "clusters_unreadable": len(fleet.unreadable),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,34 +16,28 @@ OVERHEAD = 2_000
 """Bytes of a replica and its endpoint besides the templates: names, labels, requests, status."""
 
 
+class _Largest:
+    """The size of a deployment's largest replica, once it is known."""
+
+    size: int | None = None
+
+
 def largest(deployment: ModelDeployment) -> int:
     """Bytes of the largest shape's replica, JSON standing in for the wire (which is never longer)."""
-    found: int | None = deployment.notes.get("largest replica")
-    if found is None:
-        found = deployment.notes["largest replica"] = _largest(deployment)
-    return found
+    known = deployment.cache_of(_Largest)
+    if known.size is None:
+        known.size = _largest(deployment)
+    return known.size
 
 
 def _largest(deployment: ModelDeployment) -> int:
-    sizes = (
-        sum(
-            len(json.dumps(member.template).encode()) + _selectors(member)
-            for engine in shape.engines
-            for member in engine.members
-        )
-        for shape in deployment.shapes
-    )
-    return max(sizes) + OVERHEAD
-
-
-def _selectors(member: object) -> int:
-    requests = getattr(member, "requests", ())
-    return sum(
-        len(each.cel.encode()) + 100
-        for request in requests
-        for sub in request.ranked
-        for each in sub.selectors
-    )
+    sizes: Counter[str] = Counter()
+    for member in deployment.members:
+        sizes[member.shape.name] += len(json.dumps(member.member.template).encode())
+    for request in deployment.requests:
+        selectors = request.sub.selectors
+        sizes[request.of.shape.name] += sum(len(selector.cel.encode()) + 100 for selector in selectors)
+    return max(sizes.values()) + OVERHEAD
 
 
 def room_for(deployment: ModelDeployment, fleet: Fleet) -> int:

@@ -65,7 +65,7 @@ class Survey:
         rejection = self.rejections.get(name)
         if name in self.hosting:
             return Verdict.Chosen
-        if name in self.decision.inputs.fleet.unreadable or self.decision.places is None:
+        if name in self.decision.inputs.fleet.unreadable or self.decision.placer is None:
             return Verdict.Unknown
         if rejection is None:
             return Verdict.Eligible
@@ -98,11 +98,11 @@ class Survey:
             found |= {"reason": rejection.reason.name, "resolvable": resolvable(rejection)}
             line = rejection_line(rejection)
             found |= {"message": line} if line else {}
-        cluster, places = self.decision.inputs.fleet.clusters.get(name), self.decision.places
+        cluster, placer = self.decision.inputs.fleet.clusters.get(name), self.decision.placer
         if cluster is None:
             return found
-        if places is not None and verdict is not Verdict.Unknown:
-            found["headroom"] = 0 if rejection else places.headroom(cluster, HEADROOM)
+        if placer is not None and verdict is not Verdict.Unknown:
+            found["headroom"] = 0 if rejection else placer.headroom(cluster, HEADROOM)
         if pools:
             found["pools"] = pools_of(self.decision, cluster, below_gates=_below_gates(rejection))
         return found
@@ -114,7 +114,7 @@ def _below_gates(rejection: Rejection | None) -> bool:
 
 def pools_of(decision: Decision, cluster: InferenceCluster, *, below_gates: bool = True) -> list[Plain]:
     """The pools of a cluster, in the order they are published: what is free, who holds the rest, who fits."""
-    fitted = list(decision.places.on_pools(cluster)) if decision.places and below_gates else []
+    fitted = list(decision.placer.on_pools(cluster)) if decision.placer and below_gates else []
     entries = []
     for pool in cluster.pools:
         found: Plain = {

@@ -93,7 +93,7 @@ def hints(decision: Decision, rejections: Mapping[str, Rejection]) -> list[Hint]
     Those that cost the user least come first (`Cost`).
     """
     missing = decision.total < decision.wanted or decision.held
-    if decision.stopped or not missing or not (decision.places or decision.inputs.selectors.invalid):
+    if decision.stopped or not missing or not (decision.placer or decision.inputs.selectors.invalid):
         return []
     trial, found, done = _Trial(decision), list[Hint](), set[str]()
     invalid = decision.inputs.selectors.invalid

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from function.cel.cost import LIMIT
 from function.cel.errors import EvaluationError
 from function.cel.quantity import quantity
-from function.deployment.explain.asked import asked
 from function.deployment.explain.catalogue import Catalogue, nearest
 from function.deployment.explain.spelling import advice, with_unit
 
@@ -19,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.api import Device, ModelDeployment
+    from function.api.requests import RequestReference
     from function.cel import Comparison, Selector
     from function.cel.quantity import Quantity
-    from function.deployment.explain.asked import Asked
     from function.scheduler.scheduling_input import SchedulingInput
 
 SHOWN = 20
@@ -55,7 +54,7 @@ def lint(inputs: SchedulingInput) -> list[Finding]:
     if catalogue.devices:
         found.extend(_constraints(inputs, catalogue))
     if catalogue.devices and not inputs.selectors.invalid:
-        for each in asked(inputs.deployment):
+        for each in inputs.deployment.requests:
             found.extend(_request(inputs, catalogue, each))
     first: dict[tuple[str, str], Finding] = {}
     for finding in found:
@@ -63,9 +62,9 @@ def lint(inputs: SchedulingInput) -> list[Finding]:
     return list(first.values())[:SHOWN]
 
 
-def _request(inputs: SchedulingInput, catalogue: Catalogue, each: Asked) -> Iterator[Finding]:
+def _request(inputs: SchedulingInput, catalogue: Catalogue, each: RequestReference) -> Iterator[Finding]:
     """The findings on one request: its selectors one by one, then all of them together."""
-    selectors = [inputs.selectors.device[selector.cel] for selector in each.sub.selectors]
+    selectors = [inputs.evaluations.program(selector) for selector in each.sub.selectors]
     before, about = 0, catalogue.beside(selectors)
     for index, selector in enumerate(selectors):
         yield from _estimate(f"{each.path}.selectors[{index}]", selector)
@@ -73,25 +72,26 @@ def _request(inputs: SchedulingInput, catalogue: Catalogue, each: Asked) -> Iter
         for finding in _selector(catalogue, about, f"{each.path}.selectors[{index}]", selector):
             before += 1
             yield finding
-    outcomes = inputs.selectors.evaluations
+    evaluations = inputs.evaluations
     matching = [
         device
         for device in catalogue.devices
-        if all(outcomes.outcome(selector, device.subject).kind == "match" for selector in selectors)
+        if all(evaluations.matches(selector, device.subject) for selector in selectors)
     ]
     if matching:
         yield from _count(each, matching)
     elif not before:
-        yield Finding(each.path, "NeverSatisfied", f"no device of the fleet satisfies request {each.request}")
+        name = each.request.name
+        yield Finding(each.path, "NeverSatisfied", f"no device of the fleet satisfies request {name}")
 
 
-def _count(each: Asked, matching: list[Device]) -> Iterator[Finding]:
+def _count(each: RequestReference, matching: list[Device]) -> Iterator[Finding]:
     most = max(matching, key=lambda device: device.count)
     if most.count < each.sub.count:
         yield Finding(
             each.path,
             "CountNeverCovered",
-            f"request {each.request} asks for {each.sub.count} devices of one node, but no matching "
+            f"request {each.request.name} asks for {each.sub.count} devices of one node, but no matching "
             f"device entry of the fleet has more than {most.count}",
         )
 

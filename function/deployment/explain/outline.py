@@ -89,8 +89,8 @@ class Outline:
         )
 
     def _pools(self, cluster: InferenceCluster, wanted: str | None) -> Iterator[PoolOutline]:
-        places = self._decision.places
-        fitted = list(places.on_pools(cluster)) if places else []
+        placer = self._decision.placer
+        fitted = list(placer.on_pools(cluster)) if placer else []
         for pool in cluster.pools:
             if wanted in (None, pool.name):
                 engines = (

@@ -28,12 +28,62 @@ if TYPE_CHECKING:
 
     from function.api import Pool, StampedEngine
 
-Claims: TypeAlias = tuple[tuple[str, int], ...]
-"""What one pod claims: device class and count of each request, sorted."""
-Gang: TypeAlias = tuple[tuple[Claims, int], ...]
-"""The pods of one copy of an engine that claim devices in one pool: claims and number of pods, sorted."""
-Gangs: TypeAlias = tuple[tuple[Gang, int], ...]
-"""Gangs and how many there are of each, sorted. A difference of two holds negative numbers."""
+
+class Claim(NamedTuple):
+    """One claimed request of a pod."""
+
+    device_class: str
+    number: int
+
+
+Claims: TypeAlias = tuple[Claim, ...]
+"""What one pod claims, sorted."""
+
+
+class Pods(NamedTuple):
+    """Equal pods of one gang."""
+
+    claims: Claims
+    number: int
+
+
+Gang: TypeAlias = tuple[Pods, ...]
+"""The pods of one copy of an engine that claim devices in one pool, sorted."""
+
+
+class Copies(NamedTuple):
+    """Equal gangs. A difference of two holds negative numbers."""
+
+    gang: Gang
+    number: int
+
+
+Gangs: TypeAlias = tuple[Copies, ...]
+"""Different gangs and how many there are of each, sorted."""
+
+
+class Demand(NamedTuple):
+    """What is wanted of one pool: nodes, and the pods themselves where devices are charged."""
+
+    nodes: int
+    gangs: Gangs = ()
+
+    @property
+    def released(self) -> Demand:
+        """The same, given back."""
+        return Demand(-self.nodes, minus(self.gangs))
+
+
+class Shortage(NamedTuple):
+    """Nodes that are needed, and those that are free."""
+
+    needs: int
+    free: int
+
+    @property
+    def missing(self) -> int:
+        """How many more nodes it would take."""
+        return self.needs - self.free
 
 
 class Kind(NamedTuple):
@@ -54,41 +104,44 @@ class Load(NamedTuple):
     """Whether it claims a class that the pool does not publish: it is taken to fill a node."""
 
 
-def gang(pods: Iterable[tuple[Claims, int]]) -> Gang:
+def gang(pods: Iterable[Pods]) -> Gang:
     """Put a gang together from its members: what a pod of each claims, and how many there are."""
     counted: Counter[Claims] = Counter()
     for claims, number in pods:
         if claims:
             counted[claims] += number
-    return tuple(sorted(counted.items()))
+    return tuple(Pods(*entry) for entry in sorted(counted.items()))
 
 
 def total(parts: Iterable[Gangs]) -> Gangs:
     """Add gangs up."""
     counted: Counter[Gang] = Counter()
     for part in parts:
-        for each, number in part:
-            counted[each] += number
-    return tuple(sorted((each, number) for each, number in counted.items() if each and number))
+        for copies in part:
+            counted[copies.gang] += copies.number
+    return tuple(Copies(*entry) for entry in sorted(counted.items()) if all(entry))
 
 
 def minus(gangs: Gangs) -> Gangs:
     """The same gangs, taken away."""
-    return tuple((each, -number) for each, number in gangs)
+    return tuple(Copies(copies.gang, -copies.number) for copies in gangs)
 
 
 def stamped_gangs(engines: Iterable[StampedEngine]) -> dict[str, Gangs]:
     """The gangs of an existing replica, by pool."""
-    found: dict[str, list[Gangs]] = {}
+    parts: dict[str, list[Gangs]] = {}
     for engine in engines:
         for pool in dict.fromkeys(member.pool for member in engine.members):
             pods = (
-                (tuple(sorted((each.device_class, each.count) for each in member.requests)), member.pods)
+                Pods(
+                    tuple(sorted(Claim(request.device_class, request.count) for request in member.requests)),
+                    member.pods,
+                )
                 for member in engine.members
                 if member.pool == pool
             )
-            found.setdefault(pool, []).append(((gang(pods), engine.copies),))
-    return {pool: added for pool, parts in found.items() if (added := total(parts))}
+            parts.setdefault(pool, []).append((Copies(gang(pods), engine.copies),))
+    return {pool: added for pool, gangs in parts.items() if (added := total(gangs))}
 
 
 def kinds_of(pool: Pool) -> tuple[Kind, ...]:
@@ -135,78 +188,69 @@ def _blocked(needs: tuple[int, ...], kinds: tuple[Kind, ...], others: Mapping[Lo
 
 
 @dataclass(frozen=True)
-class Packing:
-    """What stands in one pool with Device accounting. Equal packings take the same."""
+class DeviceCapacity:
+    """What stands in one pool with Device accounting. Equal ones take the same."""
 
     nodes: int
     kinds: tuple[Kind, ...]
     gangs: Gangs = ()
 
-    def plus(self, gangs: Gangs) -> Packing:
-        """Return the packing with more gangs, admitted or not."""
-        return Packing(self.nodes, self.kinds, total((self.gangs, gangs))) if gangs else self
+    def charged(self, demand: Demand) -> DeviceCapacity:
+        """Return the pool with a demand charged to it, admitted or not."""
+        if not demand.gangs:
+            return self
+        return DeviceCapacity(self.nodes, self.kinds, total((self.gangs, demand.gangs)))
+
+    def take(self, demand: Demand) -> DeviceCapacity | None:
+        """Return what is left after a demand, or None when there is not enough."""
+        after = self.charged(demand)
+        return after if after is self or after.stranded is None else None
+
+    def shortage(self, demand: Demand) -> Shortage | None:
+        """Say what stands against a demand; None when there is room."""
+        return self.charged(demand).stranded if demand.gangs else None
+
+    def touched_by(self, demand: Demand) -> bool:
+        """Whether a demand takes anything of it."""
+        return bool(demand.gangs)
 
     @cached_property
     def _loads(self) -> Counter[Load]:
         counted: Counter[Load] = Counter()
-        for each, number in self.gangs:
-            for claims, pods in each:
-                counted[load(claims, self.kinds)] += pods * number
+        for copies in self.gangs:
+            for claims, pods in copies.gang:
+                counted[load(claims, self.kinds)] += pods * copies.number
         return counted
 
     @cached_property
-    def shortage(self) -> tuple[int, int] | None:
+    def stranded(self) -> Shortage | None:
         """The pod that is worst off: nodes its gang needs, nodes surely open to it. None: all is well."""
-        worst: tuple[int, int] | None = None
-        for each, number in self.gangs:
-            if number > 0:
-                for found in self._of_gang(each):
-                    if worst is None or found[0] - found[1] > worst[0] - worst[1]:
-                        worst = found
+        worst: Shortage | None = None
+        for copies in self.gangs:
+            if copies.number > 0:
+                for shortage in self._of_gang(copies.gang):
+                    if worst is None or shortage.missing > worst.missing:
+                        worst = shortage
         return worst
 
-    def _of_gang(self, each: Gang) -> Iterable[tuple[int, int]]:
+    def _of_gang(self, gang: Gang) -> Iterable[Shortage]:
         """The shortages of the pods of one gang, against all pods outside it."""
         others = self._loads.copy()
-        for claims, pods in each:
+        for claims, pods in gang:
             others[load(claims, self.kinds)] -= pods
-        size = sum(pods for _, pods in each)
-        for claims, _ in each:
+        size = sum(pods for _, pods in gang)
+        for claims, _ in gang:
             needs = load(claims, self.kinds).needs
             open_to = self.nodes - _blocked(needs, self.kinds, others)
             if any(needs) and open_to < size:
-                yield size, max(0, open_to)
+                yield Shortage(size, max(0, open_to))
 
     @cached_property
     def free_nodes(self) -> int:
         """Nodes' worth of free devices, by the scarcest kind; what scores and reports call free."""
-        strange = sum(number for each, number in self._loads.items() if each.strange)
+        strange = sum(number for pod, number in self._loads.items() if pod.strange)
         taken = [
-            -(-sum(each.takes[at] * number for each, number in self._loads.items()) // kind.devices)
+            -(-sum(pod.takes[at] * number for pod, number in self._loads.items()) // kind.devices)
             for at, kind in enumerate(self.kinds)
         ]
         return self.nodes - strange - max(taken, default=0)
-
-
-Room: TypeAlias = "int | Packing"
-"""What a pool has left: free nodes, or (with Device accounting) everything that stands in it."""
-
-
-def free_nodes(room: Room) -> int:
-    """Free nodes of either accounting."""
-    return room if isinstance(room, int) else room.free_nodes
-
-
-def lacking(room: Room, nodes: int, gangs: Gangs) -> tuple[int, int] | None:
-    """What stands against taking so much: nodes needed and nodes free; None when there is room."""
-    if isinstance(room, int):
-        return (nodes, room) if nodes > room else None
-    return room.plus(gangs).shortage if gangs else None
-
-
-def taking(room: Room, nodes: int, gangs: Gangs) -> Room | None:
-    """The room that is left after taking so much, or None when there is not enough."""
-    if isinstance(room, int):
-        return room - nodes if nodes <= room else None
-    after = room.plus(gangs)
-    return after if after.shortage is None or not gangs else None

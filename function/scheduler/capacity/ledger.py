@@ -1,98 +1,184 @@
-"""The ledger: how much of each pool is taken, and by whom.
+"""The ledger: how much of each pool is taken and by whom, and how many replicas each cluster counts for.
 
-It starts at what each pool publishes and charges every replica that exists: nodes, or in a pool with Device
-accounting the pods themselves (`accounting`). Everything that affects free capacity must live here.
+Rules. Everything that affects free capacity and counts must live here.
+1. A pool starts at what it publishes. One that is not published has nothing, and charging it changes nothing.
+2. Every replica that exists is charged, everybody's, as stamped on it, until it is really gone.
+3. A pool charges nodes, or with Device accounting the pods themselves (`device_accounting`).
+4. Replicas count for spreading while they are kept or placed, not while they are leaving.
+
+Whatever was found out about a cluster holds until its entry in the journal: a cache reads on from where it
+stopped (`changed_since`) and forgets the clusters it finds there. Nobody has to remember to tell it.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from function.scheduler.capacity.device_accounting import Packing, free_nodes, kinds_of, minus, stamped_gangs
+from function.scheduler.capacity.device_accounting import Demand, DeviceCapacity, kinds_of, stamped_gangs
+from function.scheduler.capacity.pool_capacity import NodeCapacity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from function.api import InferenceCluster, ModelReplica
-    from function.scheduler.capacity.device_accounting import Gangs, Room
+    from function.scheduler.capacity.device_accounting import Gangs
+    from function.scheduler.capacity.pool_capacity import Capacities, PoolCapacity
 
 Key = tuple[str, str]
 """A pool of the fleet: the names of its cluster and of itself."""
 NO_GANGS: Mapping[str, Gangs] = {}
 
 
+class ReplicaCounts:
+    """How many replicas of one deployment each cluster has, as far as spreading counts them."""
+
+    def __init__(self, clusters: Iterable[str] = ()) -> None:
+        """Count the clusters of the replicas that stay."""
+        self._counts = Counter(clusters)
+
+    def __getitem__(self, cluster: str) -> int:
+        return self._counts[cluster]
+
+    def add(self, cluster: str, number: int = 1) -> None:
+        """Count some replicas more, or less."""
+        self._counts[cluster] += number
+
+    @property
+    def key(self) -> frozenset[tuple[str, int]]:
+        """The counts as a value: equal keys count alike."""
+        return frozenset(entry for entry in self._counts.items() if entry[1])
+
+    def clusters(self) -> frozenset[str]:
+        """The clusters that have replicas."""
+        return frozenset(cluster for cluster, count in self._counts.items() if count)
+
+    def over(self, clusters: Iterable[str]) -> int:
+        """Count the replicas on several clusters."""
+        return sum(self._counts[cluster] for cluster in clusters)
+
+
 class Ledger:
-    """What is left of each pool. One that is not published has nothing, and charging it changes nothing."""
+    """What is left of each pool, who holds it, and the replicas that count."""
 
     def __init__(self, clusters: Iterable[InferenceCluster]) -> None:
         """Open with what every cluster publishes."""
-        self._free: dict[Key, int] = {}
-        self._packed: dict[Key, Packing] = {}
+        self._sizes: dict[Key, int] = {}
+        self._empty: dict[Key, DeviceCapacity] = {}
         for cluster in clusters:
-            name = cluster.name
             for pool in cluster.pools:
-                self._free[name, pool.name] = pool.nodes
+                key = (cluster.name, pool.name)
+                self._sizes[key] = pool.nodes
                 if pool.accounting == "Device":
-                    self._packed[name, pool.name] = Packing(pool.nodes, kinds_of(pool))
-        self._sizes = dict(self._free)
-        self._kinds = dict(self._packed)
+                    self._empty[key] = DeviceCapacity(pool.nodes, kinds_of(pool))
+        self._free = dict(self._sizes)
+        self._devices = dict(self._empty)
         self._held: dict[str, list[ModelReplica]] = defaultdict(list)
+        self._journal: list[str] = []
+        self.counts = ReplicaCounts()
 
-    def room(self, cluster: str, pool: str) -> Room:
-        """What a pool has left, as the search counts it."""
+    # What is left
+
+    def capacity(self, cluster: str, pool: str) -> PoolCapacity:
+        """What a pool has left."""
         key = (cluster, pool)
-        return self._packed[key] if key in self._packed else self._free.get(key, 0)
+        return self._devices[key] if key in self._devices else NodeCapacity(self._free.get(key, 0))
+
+    def capacities(self, cluster: InferenceCluster) -> Capacities:
+        """What the pools of a cluster have left, in their order."""
+        return tuple([self.capacity(cluster.name, pool.name) for pool in cluster.pools])
 
     def free(self, cluster: str, pool: str) -> int:
         """Free nodes; negative when the pool is overcommitted."""
-        return free_nodes(self.room(cluster, pool))
+        return self.capacity(cluster, pool).free_nodes
 
-    def charge(self, cluster: str, nodes: Mapping[str, int], gangs: Mapping[str, Gangs] = NO_GANGS) -> None:
-        """Take of a cluster's pools: nodes, or gangs where pods are charged by devices."""
-        self._take(cluster, nodes)
-        for pool, taken in gangs.items():
+    def size(self, cluster: str, pool: str) -> int:
+        """Nodes a pool has."""
+        return self._sizes.get((cluster, pool), 0)
+
+    def by_devices(self, cluster: str, pool: str) -> bool:
+        """Whether a pool charges devices, not whole nodes."""
+        return (cluster, pool) in self._empty
+
+    def initial(self, cluster: str, pool: str) -> PoolCapacity:
+        """What a pool has before anybody holds anything of it."""
+        key = (cluster, pool)
+        return self._empty[key] if key in self._empty else NodeCapacity(self._sizes.get(key, 0))
+
+    # Charging
+
+    def charge(self, cluster: str, demands: Mapping[str, Demand]) -> None:
+        """Take of a cluster's pools, admitted or not."""
+        for pool, demand in demands.items():
             key = (cluster, pool)
-            if key in self._packed:
-                self._packed[key] = self._packed[key].plus(taken)
+            if key in self._free:
+                self._free[key] -= demand.nodes
+            if key in self._devices:
+                self._devices[key] = self._devices[key].charged(demand)
+        self._journal.append(cluster)
 
-    def _take(self, cluster: str, nodes: Mapping[str, int]) -> None:
+    def release(self, cluster: str, demands: Mapping[str, Demand]) -> None:
+        """Give back what was taken."""
+        self.charge(cluster, {pool: demand.released for pool, demand in demands.items()})
+
+    def demands(self, replica: ModelReplica) -> dict[str, Demand]:
+        """What a replica that exists holds, as stamped on it, by pool."""
+        gangs = stamped_gangs(replica.engines) if self._empty else NO_GANGS
+        pools = {**replica.nodes, **gangs}
+        return {pool: Demand(replica.nodes.get(pool, 0), gangs.get(pool, ())) for pool in pools}
+
+    def occupy(self, replica: ModelReplica, cluster: str) -> None:
+        """Charge a replica that exists, for what is stamped on it."""
+        self.charge(cluster, self.demands(replica))
+
+    def vacate(self, replica: ModelReplica, cluster: str) -> None:
+        """Give back what a replica that exists holds."""
+        self.release(cluster, self.demands(replica))
+
+    def open(self, replica: ModelReplica, cluster: str) -> None:
+        """Charge a replica that exists and remember that it holds its place."""
+        nodes = replica.nodes
+        if not nodes:
+            return
+        self._held[cluster].append(replica)
+        if self._empty:
+            self.occupy(replica, cluster)
+            return
         free = self._free
         for pool, count in nodes.items():
             key = (cluster, pool)
             if key in free:
                 free[key] -= count
 
-    def release(self, cluster: str, nodes: Mapping[str, int], gangs: Mapping[str, Gangs] = NO_GANGS) -> None:
-        """Give back what was taken."""
-        back = {pool: minus(taken) for pool, taken in gangs.items()}
-        self.charge(cluster, {pool: -count for pool, count in nodes.items()}, back)
+    # Counting
 
-    def occupy(self, replica: ModelReplica, cluster: str) -> None:
-        """Charge a replica that exists, for what is stamped on it."""
-        self.charge(cluster, replica.nodes, self.gangs(replica))
+    def count(self, cluster: str, number: int = 1) -> None:
+        """Count some replicas of the deployment more, or less, on a cluster."""
+        self.counts.add(cluster, number)
+        self._journal.append(cluster)
 
-    def vacate(self, replica: ModelReplica, cluster: str) -> None:
-        """Give back what a replica that exists holds."""
-        self.release(cluster, replica.nodes, self.gangs(replica))
+    def count_for(self, counts: ReplicaCounts) -> ReplicaCounts:
+        """Count replicas of another deployment from now on; returns the counts before."""
+        before, self.counts = self.counts, counts
+        self._journal.extend(before.clusters() | counts.clusters())
+        return before
 
-    def gangs(self, replica: ModelReplica) -> Mapping[str, Gangs]:
-        """The pods of a replica that exists, by pool; nothing where no pool charges devices."""
-        return stamped_gangs(replica.engines) if self._packed else NO_GANGS
+    # The journal
 
-    def open(self, replica: ModelReplica, cluster: str) -> None:
-        """Charge a replica that exists and remember that it holds its place."""
-        nodes = replica.nodes
-        if nodes:
-            self._held[cluster].append(replica)
-            if self._packed:
-                self.occupy(replica, cluster)
-            else:
-                self._take(cluster, nodes)
+    @property
+    def revision(self) -> int:
+        """How many changes there were."""
+        return len(self._journal)
+
+    def changed_since(self, revision: int) -> Iterable[str]:
+        """The clusters that changed since a revision."""
+        return self._journal[revision:]
+
+    # Who holds what
 
     def holding(self, cluster: str, pool: str) -> list[ModelReplica]:
         """Existing replicas that hold something of a pool."""
-        return [each for each in self._held.get(cluster, ()) if pool in each.nodes]
+        return [replica for replica in self._held.get(cluster, ()) if pool in replica.nodes]
 
     def holders(self, cluster: str, pool: str) -> dict[str, int]:
         """Nodes of a pool held by existing replicas, by `namespace/deployment`, most first."""
@@ -101,22 +187,13 @@ class Ledger:
             held[f"{replica.namespace}/{replica.deployment or replica.name}"] += replica.nodes[pool]
         return dict(sorted(held.items(), key=lambda item: (-item[1], item[0])))
 
-    def size(self, cluster: str, pool: str) -> int:
-        """Nodes a pool has."""
-        return self._sizes.get((cluster, pool), 0)
-
-    def by_devices(self, cluster: str, pool: str) -> bool:
-        """Whether a pool charges devices, not whole nodes."""
-        return (cluster, pool) in self._kinds
-
-    def opening(self, cluster: str, pool: str) -> Room:
-        """What a pool has before anybody holds anything of it."""
-        key = (cluster, pool)
-        return self._kinds[key] if key in self._kinds else self._sizes.get(key, 0)
-
     def living(self, cluster: str) -> list[ModelReplica]:
         """Existing replicas that hold something of a cluster, those that are being deleted aside."""
-        return [each for each in self._held.get(cluster, ()) if not each.deleting]
+        return [replica for replica in self._held.get(cluster, ()) if not replica.deleting]
+
+    def living_nodes(self, cluster: str, pool: str) -> int:
+        """Nodes of a pool that existing replicas hold, those that are being deleted aside."""
+        return sum(replica.nodes[pool] for replica in self.holding(cluster, pool) if not replica.deleting)
 
     def overcommitted_pools(self) -> list[Key]:
         """Every overcommitted pool of the fleet, in order."""
@@ -126,26 +203,23 @@ class Ledger:
                 if not replica.deleting:
                     for pool, count in replica.nodes.items():
                         nodes[cluster, pool] += count
-        sizes, kinds = self._sizes, self._kinds
+        sizes, devices = self._sizes, self._empty
         return sorted(
             key
             for key, count in nodes.items()
-            if key in sizes and (self.overcommitted(*key) if key in kinds else count > sizes[key])
+            if key in sizes and (self.overcommitted(*key) if key in devices else count > sizes[key])
         )
-
-    def living_nodes(self, cluster: str, pool: str) -> int:
-        """Nodes of a pool that existing replicas hold, those that are being deleted aside."""
-        return sum(each.nodes[pool] for each in self.holding(cluster, pool) if not each.deleting)
 
     def overcommitted(self, cluster: str, pool: str) -> bool:
         """Whether the living replicas that exist hold more than the pool has, whatever is decided now."""
         key = (cluster, pool)
         if key not in self._sizes:
             return False
-        if key not in self._kinds:
+        if key not in self._empty:
             return self.living_nodes(cluster, pool) > self._sizes[key]
-        packed = self._kinds[key]
-        for each in self.holding(cluster, pool):
-            if not each.deleting:
-                packed = packed.plus(stamped_gangs(each.engines).get(pool, ()))
-        return packed.shortage is not None
+        held = self._empty[key]
+        for replica in self.holding(cluster, pool):
+            if not replica.deleting:
+                gangs = stamped_gangs(replica.engines).get(pool, ())
+                held = held.charged(Demand(replica.nodes[pool], gangs))
+        return held.stranded is not None

@@ -12,15 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from function.scheduler.capacity.device_accounting import lacking
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from function.api import ModelReplica
     from function.api.ownership import OwnReplica
-    from function.scheduler.capacity.device_accounting import Room
     from function.scheduler.capacity.ledger import Ledger
+    from function.scheduler.capacity.pool_capacity import PoolCapacity
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -79,7 +77,7 @@ def yielding(ledger: Ledger) -> tuple[Yielding, ...]:
     pass would take as many passes as there are replicas too many. A replica that stands on two pools is
     judged once, and one that still fits after a larger one had to go stays.
     """
-    rooms = {key: ledger.opening(*key) for key in ledger.overcommitted_pools()}
+    rooms = {key: ledger.initial(*key) for key in ledger.overcommitted_pools()}
     asked: list[tuple[str, ModelReplica]] = []
     for cluster in sorted({cluster for cluster, _ in rooms}):
         for replica in ledger.living(cluster):
@@ -97,25 +95,21 @@ def yielding(ledger: Ledger) -> tuple[Yielding, ...]:
     return tuple(found)
 
 
-Rooms: TypeAlias = "dict[tuple[str, str], Room]"
+Rooms: TypeAlias = "dict[tuple[str, str], PoolCapacity]"
 """What is left of the overcommitted pools, by cluster and pool."""
 
 
 def _occupy(rooms: Rooms, ledger: Ledger, cluster: str, replica: ModelReplica) -> None:
     """Charge a replica to the pools that are watched, whether or not they have the room."""
-    gangs = ledger.gangs(replica)
-    for pool, nodes in replica.nodes.items():
-        room = rooms.get((cluster, pool))
-        if room is not None:
-            left = room - nodes if isinstance(room, int) else room.plus(gangs.get(pool, ()))
-            rooms[cluster, pool] = left
+    for pool, demand in ledger.demands(replica).items():
+        if (cluster, pool) in rooms:
+            rooms[cluster, pool] = rooms[cluster, pool].charged(demand)
 
 
 def _lacking(rooms: Rooms, ledger: Ledger, cluster: str, replica: ModelReplica) -> str | None:
     """The first watched pool that has no room for a replica; None when all have."""
-    gangs = ledger.gangs(replica)
-    for pool, nodes in replica.nodes.items():
+    for pool, demand in ledger.demands(replica).items():
         room = rooms.get((cluster, pool))
-        if room is not None and lacking(room, nodes, gangs.get(pool, ())):
+        if room is not None and pool in replica.nodes and room.shortage(demand):
             return pool
     return None

@@ -22,8 +22,8 @@ from function.scheduler.filters.topology_spread import TopologySpreadFilter
 if TYPE_CHECKING:
     from function.api import InferenceCluster
     from function.api.reasons import Rejection
+    from function.scheduler.capacity.ledger import ReplicaCounts
     from function.scheduler.scheduling_input import SchedulingInput
-    from function.scheduler.tally import Tally
 
 
 class StandingFilter(Protocol):
@@ -36,7 +36,10 @@ class StandingFilter(Protocol):
 class CountingFilter(Protocol):
     """Depends on where the replicas are, so it is asked again for every placement."""
 
-    def reject(self, cluster: InferenceCluster, tally: Tally) -> Rejection | None:
+    elsewhere: bool
+    """Whether a placement on another cluster can change what it says."""
+
+    def reject(self, cluster: InferenceCluster, counts: ReplicaCounts) -> Rejection | None:
         """Say why the cluster takes no other replica now, or None."""
 
 

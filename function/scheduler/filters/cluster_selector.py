@@ -10,16 +10,16 @@ from function.cel import bind_cluster
 if TYPE_CHECKING:
     from function.api import InferenceCluster
     from function.api.cluster_selector import ClusterSelector, Requirement
-    from function.scheduler.matching.selectors import Selectors
+    from function.scheduler.matching.evaluations import Evaluations
     from function.scheduler.scheduling_input import SchedulingInput
 
 
 class ClusterSelectorFilter:
     """Rejects clusters that the deployment's clusterSelector does not match."""
 
-    def __init__(self, selector: ClusterSelector, selectors: Selectors) -> None:
-        """Take the selector and its compiled CEL."""
-        self._selector, self._selectors = selector, selectors
+    def __init__(self, selector: ClusterSelector, evaluations: Evaluations) -> None:
+        """Take the selector, and what evaluates its CEL."""
+        self._selector, self._evaluations = selector, evaluations
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> ClusterSelectorFilter | None:
@@ -27,7 +27,7 @@ class ClusterSelectorFilter:
         selector = inputs.deployment.template.cluster_selector
         if not (selector.match_labels or selector.match_expressions or selector.cel):
             return None
-        return cls(selector, inputs.selectors)
+        return cls(selector, inputs.evaluations)
 
     def reject(self, cluster: InferenceCluster) -> Rejection | None:
         """Reject a cluster whose labels or attributes do not match."""
@@ -41,15 +41,18 @@ class ClusterSelectorFilter:
         return self._reject_by_cel(cluster)
 
     def _reject_by_cel(self, cluster: InferenceCluster) -> Rejection | None:
-        for index, source in enumerate(self._selector.cel):
-            subject = bind_cluster(name=cluster.name, labels=cluster.labels, attributes=cluster.attributes)
-            said = self._selectors.evaluations.outcome(self._selectors.cluster[source], subject)
-            if said.kind == "nomatch":
-                gap = self._selectors.gap(self._selectors.cluster[source], subject)
+        if not self._selector.cel:
+            return None
+        subject = bind_cluster(name=cluster.name, labels=cluster.labels, attributes=cluster.attributes)
+        for index, expression in enumerate(self._selector.expressions):
+            program = self._evaluations.program(expression)
+            outcome = self._evaluations.outcome(program, subject)
+            if outcome.kind == "nomatch":
+                gap = self._evaluations.gap(program, subject)
                 reason = Reason.ClusterSelectorMismatch
                 return Rejection(reason, detail=gap.has, wants=gap.wants, selector=index)
-            if said.kind != "match":
-                return Rejection(Reason.ClusterSelectorError, detail=said.message, selector=index)
+            if outcome.kind != "match":
+                return Rejection(Reason.ClusterSelectorError, detail=outcome.message, selector=index)
         return None
 
 

@@ -8,12 +8,14 @@ from function.api.reasons import Reason, Rejection
 
 if TYPE_CHECKING:
     from function.api import InferenceCluster
+    from function.scheduler.capacity.ledger import ReplicaCounts
     from function.scheduler.scheduling_input import SchedulingInput
-    from function.scheduler.tally import Tally
 
 
 class MaxReplicasPerCluster:
     """Rejects clusters that have as many replicas of the deployment as allowed."""
+
+    elsewhere = False
 
     def __init__(self, limit: int) -> None:
         """Take the limit."""
@@ -25,8 +27,8 @@ class MaxReplicasPerCluster:
         limit = inputs.policy.max_replicas_per_cluster
         return cls(limit) if limit is not None else None
 
-    def reject(self, cluster: InferenceCluster, tally: Tally) -> Rejection | None:
+    def reject(self, cluster: InferenceCluster, counts: ReplicaCounts) -> Rejection | None:
         """Reject a cluster at the limit."""
-        if tally[cluster.name] < self._limit:
+        if counts[cluster.name] < self._limit:
             return None
-        return Rejection(Reason.MaxReplicasPerCluster, needs=tally[cluster.name] + 1, total=self._limit)
+        return Rejection(Reason.MaxReplicasPerCluster, needs=counts[cluster.name] + 1, total=self._limit)

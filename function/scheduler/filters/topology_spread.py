@@ -19,8 +19,8 @@ from function.scheduler.filters.taints import Taints
 if TYPE_CHECKING:
     from function.api import InferenceCluster
     from function.api.placement import TopologySpread
+    from function.scheduler.capacity.ledger import ReplicaCounts
     from function.scheduler.scheduling_input import SchedulingInput
-    from function.scheduler.tally import Tally
 
 
 class Domains:
@@ -37,15 +37,15 @@ class Domains:
             if open_to and not any(gate and gate.reject(cluster) for gate in gates):
                 self._clusters[cluster.labels[constraint.topology_key]].append(cluster.name)
 
-    def skew(self, cluster: InferenceCluster, tally: Tally) -> int | None:
+    def skew(self, cluster: InferenceCluster, counts: ReplicaCounts) -> int | None:
         """The skew after one more replica on the cluster; None when it is in no domain."""
         value = cluster.labels.get(self.constraint.topology_key)
         if value is None:
             return None
-        counts = {each: tally.over(names) for each, names in self._clusters.items()}
-        enough = len(counts) >= (self.constraint.min_domains or 1)
-        least = min(counts.values(), default=0) if enough else 0
-        return counts.get(value, 0) + 1 - least
+        replicas = {domain: counts.over(names) for domain, names in self._clusters.items()}
+        enough = len(replicas) >= (self.constraint.min_domains or 1)
+        least = min(replicas.values(), default=0) if enough else 0
+        return replicas.get(value, 0) + 1 - least
 
 
 def _binding_keys(inputs: SchedulingInput) -> set[str]:
@@ -62,6 +62,8 @@ def domains(inputs: SchedulingInput, mode: str) -> tuple[Domains, ...]:
 class TopologySpreadFilter:
     """Rejects clusters where one more replica would exceed maxSkew."""
 
+    elsewhere = True
+
     def __init__(self, constraints: tuple[Domains, ...]) -> None:
         """Take the binding constraints."""
         self._constraints = constraints
@@ -72,10 +74,10 @@ class TopologySpreadFilter:
         found = domains(inputs, "DoNotSchedule")
         return cls(found) if found else None
 
-    def reject(self, cluster: InferenceCluster, tally: Tally) -> Rejection | None:
+    def reject(self, cluster: InferenceCluster, counts: ReplicaCounts) -> Rejection | None:
         """Reject a cluster in no domain, or in one that would be too far ahead."""
         for each in self._constraints:
-            skew, stated = each.skew(cluster, tally), each.constraint
+            skew, stated = each.skew(cluster, counts), each.constraint
             if skew is None:
                 return Rejection(Reason.TopologySpread, detail=f"has no label {stated.topology_key}")
             if skew > stated.max_skew:

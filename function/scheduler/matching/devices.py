@@ -11,10 +11,11 @@ of those is taken, so a Synthetic entry listed first never hides a DRA entry tha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from function.api.reasons import Reason, Rejection, combined
 from function.scheduler.budget import OutOfSteps
+from function.scheduler.capacity.device_accounting import Claim
 from function.scheduler.matching.constraints import Constraints
 from function.scheduler.matching.published_value import Gap
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from function.api.deployment import SubRequest
     from function.scheduler.budget import Budget
     from function.scheduler.capacity.device_accounting import Claims
-    from function.scheduler.matching.selectors import Selectors
+    from function.scheduler.matching.evaluations import Evaluations, Probe
 
     Allowed = Callable[[DeviceRequest, SubRequest, Device], bool]
 
@@ -65,7 +66,7 @@ class Match:
     @property
     def claims_of_pod(self) -> Claims:
         """Device class and count of each claimed request, sorted: what one pod is charged."""
-        return tuple(sorted((each.device.device_class_name, each.count) for each in self.claimed))
+        return tuple(sorted(Claim(each.device.device_class_name, each.count) for each in self.claimed))
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -83,35 +84,8 @@ class Option:
     selectors: tuple[str, ...]
 
 
-class Probe(NamedTuple):
-    """What the selectors of a request said to one device entry."""
-
-    kind: str
-    """match, nomatch, error or cost."""
-    selector: int = -1
-    message: str = ""
-
-
-def probe(selectors: Selectors, sub: SubRequest, device: Device) -> Probe:
-    """Ask the selectors of a request about a device entry; each request asks about each entry once."""
-    key = (id(sub), id(device))
-    known = selectors.probes.get(key)
-    if known is None:
-        known = selectors.probes[key] = (sub, device, _probe(selectors, sub, device))
-    return known[2]
-
-
-def _probe(selectors: Selectors, sub: SubRequest, device: Device) -> Probe:
-    """Ask the selectors in order; the first that does not match decides, as in Kubernetes."""
-    for index, selector in enumerate(sub.selectors):
-        outcome = selectors.evaluations.outcome(selectors.device[selector.cel], device.subject)
-        if outcome.kind != "match":
-            return Probe(outcome.kind, index, outcome.message)
-    return Probe("match")
-
-
 def _options(
-    selectors: Selectors, request: DeviceRequest, devices: Sequence[Device], allowed: Allowed | None
+    evaluations: Evaluations, request: DeviceRequest, devices: Sequence[Device], allowed: Allowed | None
 ) -> list[Option]:
     return [
         Option(rank, sub.count, entry, tuple(each.cel for each in sub.selectors))
@@ -119,7 +93,7 @@ def _options(
         for entry, device in enumerate(devices)
         if sub.count <= device.count
         and (allowed is None or allowed(request, sub, device))
-        and probe(selectors, sub, device).kind == "match"
+        and evaluations.probe(sub, device).kind == "match"
     ]
 
 
@@ -193,7 +167,7 @@ class _Assignment:
 
 
 def resolve(
-    selectors: Selectors,
+    evaluations: Evaluations,
     member: Member,
     devices: Sequence[Device],
     *,
@@ -205,9 +179,9 @@ def resolve(
     `allowed` narrows the entries a request may use (to those a claim was stamped with).
     """
     requests = member.requests
-    options = [_options(selectors, request, devices, allowed) for request in requests]
+    options = [_options(evaluations, request, devices, allowed) for request in requests]
     barred = [
-        _why_none(selectors, request, devices)
+        _why_none(evaluations, request, devices)
         for request, found in zip(requests, options, strict=True)
         if not found
     ]
@@ -233,13 +207,13 @@ def _match(requests: Sequence[DeviceRequest], chosen: Sequence[Option], devices:
 
 
 def resolve_every(
-    selectors: Selectors, member: Member, devices: Sequence[Device], *, budget: Budget
+    evaluations: Evaluations, member: Member, devices: Sequence[Device], *, budget: Budget
 ) -> tuple[tuple[Match, ...], bool]:
     """Resolve in every way that claims a device and claims differently, in order of preference.
 
     The flag says that the budget ran out, so that some may be missing.
     """
-    options = [_options(selectors, request, devices, None) for request in member.requests]
+    options = [_options(evaluations, request, devices, None) for request in member.requests]
     search = _Assignment(devices, options, Constraints.of(member), budget)
     found: dict[Claims, Match] = {}
     try:
@@ -275,51 +249,54 @@ _REASONS = {
 }
 
 
-def meant(selectors: Selectors, sub: SubRequest, devices: Sequence[Device]) -> Sequence[Device]:
+def meant(evaluations: Evaluations, sub: SubRequest, devices: Sequence[Device]) -> Sequence[Device]:
     """The entries a request is about: those that publish in a domain its selectors read.
 
     A selector on a GPU errs on a network card, which means nothing. Where no entry publishes in any of
     the domains (a misspelt one, say), all of them are meant.
     """
     domains = {
-        read.domain for each in sub.selectors for read in selectors.device[each.cel].reads if read.domain
+        read.domain
+        for selector in sub.selectors
+        for read in evaluations.program(selector).reads
+        if read.domain
     }
     about = [device for device in devices if not domains.isdisjoint(device.domains)]
     return about or devices
 
 
-def errs(selectors: Selectors, member: Member, devices: Sequence[Device]) -> bool:
+def errs(evaluations: Evaluations, member: Member, devices: Sequence[Device]) -> bool:
     """Whether some selector of the member gave no answer about some device it is about."""
     subs = (sub for request in member.requests for sub in request.ranked)
     return any(
-        probe(selectors, sub, device).kind in ("error", "cost")
+        evaluations.probe(sub, device).kind in ("error", "cost")
         for sub in subs
-        for device in meant(selectors, sub, devices)
+        for device in meant(evaluations, sub, devices)
     )
 
 
-def _why_none(selectors: Selectors, request: DeviceRequest, devices: Sequence[Device]) -> Rejection:
+def _why_none(evaluations: Evaluations, request: DeviceRequest, devices: Sequence[Device]) -> Rejection:
     """Say why no device entry covers a request, by the entry that came closest."""
     closest: tuple[int, SubRequest, Device, Probe] | None = None
     deepest: tuple[int, int, bool] | None = None
     for rank, sub in enumerate(request.ranked):
-        for device in meant(selectors, sub, devices):
-            said = probe(selectors, sub, device)
+        for device in meant(evaluations, sub, devices):
+            said = evaluations.probe(sub, device)
             depth = (_DEEPEST_LAST.index(said.kind), said.selector, device.name == request.name)
             if deepest is None or depth > deepest:
                 deepest, closest = depth, (rank, sub, device, said)
     if closest is None:
         return Rejection(Reason.NoMatchingDevice, request=request.name)
-    return _one_entry(selectors, request, *closest)
+    return _one_entry(evaluations, request, *closest)
 
 
 def _one_entry(
-    selectors: Selectors, request: DeviceRequest, rank: int, sub: SubRequest, device: Device, said: Probe
+    evaluations: Evaluations, request: DeviceRequest, rank: int, sub: SubRequest, device: Device, said: Probe
 ) -> Rejection:
     short = said.kind == "match"
     gap = Gap(said.message)
     if not short and not said.message:
-        gap = selectors.gap(selectors.device[sub.selectors[said.selector].cel], device.subject)
+        gap = evaluations.gap(evaluations.program(sub.selectors[said.selector]), device.subject)
     return Rejection(
         _REASONS[said.kind],
         detail=gap.has,

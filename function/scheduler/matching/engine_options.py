@@ -10,23 +10,28 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from function.api.reasons import Reason, Rejection, combined
-from function.scheduler.capacity.device_accounting import gang, total
+from function.scheduler.capacity.device_accounting import Copies, Demand, Pods, gang
 from function.scheduler.matching.devices import Match
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from function.api import Engine, Pool
-    from function.scheduler.capacity.device_accounting import Claims, Gangs
 
 Verdict: TypeAlias = "Match | Rejection"
 Verdicts: TypeAlias = "Sequence[Sequence[Verdict]]"
 """What was found about every member (inner) on every pool (outer)."""
+
+
+class PoolDemand(NamedTuple):
+    """What an option takes of one pool, by its position."""
+
+    pool: int
+    demand: Demand
 
 
 @dataclass(frozen=True)
@@ -38,17 +43,13 @@ class EngineOption:
     """The pool of each member."""
     matches: tuple[Match, ...]
     """What each member claims there."""
-    nodes: tuple[tuple[int, int], ...]
-    """Nodes it takes, by pool."""
+    demands: tuple[PoolDemand, ...]
+    """What it takes, by pool; nothing of a pool on which no member claims a device."""
 
-    @cached_property
-    def gangs(self) -> tuple[tuple[int, Gangs], ...]:
-        """The pods that take them, by pool, where pools charge devices: one gang for each copy and pool."""
-        pods: dict[int, list[tuple[Claims, int]]] = defaultdict(list)
-        for member, pool, match in zip(self.engine.members, self.pools, self.matches, strict=True):
-            pods[pool].append((match.claims_of_pod, member.pods))
-        copies = self.engine.copies
-        return tuple((pool, total([((gang(each), copies),)])) for pool, each in sorted(pods.items()))
+    @property
+    def nodes(self) -> int:
+        """Nodes it takes, on all pools together."""
+        return sum(taken.demand.nodes for taken in self.demands)
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -60,9 +61,31 @@ class EngineOption:
         """What comes before declaration order: one pool before several, then lower ranks."""
         return (len(set(self.pools)) > 1, self.ranks)
 
-    def gangs_on(self, pool: int) -> Gangs:
-        """The pods it puts on one pool."""
-        return next((gangs for at, gangs in self.gangs if at == pool), ())
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EngineFit:
+    """The options of one engine on a cluster, and why each pool that is none is none."""
+
+    engine: Engine
+    options: tuple[EngineOption, ...]
+    rejections: tuple[tuple[int, Rejection], ...]
+    scattered: bool = False
+    """Whether every member fits some pool, so that only being together stands in the way."""
+    cut_short: bool = False
+    """Whether there may be more options than the budget allowed to find."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterFit:
+    """The options of every engine of one shape on a cluster. Compared by identity."""
+
+    shape: str
+    engines: tuple[EngineFit, ...]
+
+    @property
+    def possible(self) -> bool:
+        """Whether every engine has an option, capacity aside."""
+        return all(engine.options for engine in self.engines)
 
 
 def option(engine: Engine, verdicts: Verdicts, pools: tuple[int, ...]) -> EngineOption | Rejection:
@@ -101,20 +124,29 @@ def stranding(engine: Engine, verdicts: Verdicts, found: EngineOption) -> Engine
 
 
 def _put(engine: Engine, pools: tuple[int, ...], matches: Sequence[Match]) -> EngineOption:
-    return EngineOption(engine, pools, tuple(matches), _nodes(engine, pools, matches))
+    return EngineOption(engine, pools, tuple(matches), _demands(engine, pools, matches))
 
 
 def _claims_elsewhere(verdicts: Verdicts, at: int) -> bool:
     return any(isinstance(row[at], Match) and row[at].claims for row in verdicts)  # type: ignore[union-attr]
 
 
-def _nodes(engine: Engine, pools: tuple[int, ...], matches: Sequence[Match]) -> tuple[tuple[int, int], ...]:
-    """Count nodes: pods x copies of every member that claims a device."""
-    taken: dict[int, int] = defaultdict(int)
+def _demands(engine: Engine, pools: tuple[int, ...], matches: Sequence[Match]) -> tuple[PoolDemand, ...]:
+    """Count nodes: pods x copies of every member that claims a device; its pods are a gang for each copy."""
+    pods: dict[int, list[Pods]] = defaultdict(list)
     for member, pool, match in zip(engine.members, pools, matches, strict=True):
         if match.claims:
-            taken[pool] += member.pods * engine.copies
-    return tuple(sorted(taken.items()))
+            pods[pool].append(Pods(match.claims_of_pod, member.pods))
+    return tuple(
+        PoolDemand(
+            pool,
+            Demand(
+                engine.copies * sum(each.number for each in claiming),
+                (Copies(gang(claiming), engine.copies),),
+            ),
+        )
+        for pool, claiming in sorted(pods.items())
+    )
 
 
 def across(engine: Engine, pools: Sequence[Pool], verdicts: Verdicts) -> Iterator[EngineOption]:
@@ -132,11 +164,9 @@ def proven_same(pools: Sequence[Pool], chosen: Sequence[int]) -> bool:
     return all(one.shares_fabric(other) for one in used for other in used)
 
 
-def variants(
-    engine: Engine, found: EngineOption, others: Sequence[Sequence[Match]]
-) -> Iterator[EngineOption]:
+def variants(option: EngineOption, others: Sequence[Sequence[Match]]) -> Iterator[EngineOption]:
     """The same pools with every other combination of claims: they matter where devices are charged."""
-    claims = [each.claims_of_pod for each in found.matches]
+    claims = [match.claims_of_pod for match in option.matches]
     for matches in product(*others):
-        if [each.claims_of_pod for each in matches] != claims and any(each.claims for each in matches):
-            yield _put(engine, found.pools, matches)
+        if [match.claims_of_pod for match in matches] != claims and any(match.claims for match in matches):
+            yield _put(option.engine, option.pools, matches)

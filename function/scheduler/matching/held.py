@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function.api.devices import DeviceList
-from function.scheduler.matching.matcher import Known
-from function.scheduler.matching.selectors import NOTE
+from function.scheduler.cache import FitCaches, HeldPrograms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,24 +13,23 @@ if TYPE_CHECKING:
     from function.api import ModelDeployment
     from function.boundary import Part
 
-FOUND = 800
-"""Bytes that one thing takes which was found out, about."""
+ENTRY_SIZE = 800
+"""Bytes that one entry of a fit cache takes, about."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much one deployment's match cache takes."""
+    """How much one deployment's fit cache takes."""
 
     owner: int
     size: int
 
 
 def held_by(deployment: ModelDeployment) -> Iterator[Part]:
-    """Yield the match caches of a deployment, the device lists they know, and its compiled selectors."""
-    for note in list(deployment.notes.values()):
-        if isinstance(note, Known):
-            yield Extent(id(note), FOUND * note.entries)
-            for _, devices in list(note.shapes.values()):
-                if isinstance(devices, DeviceList):
-                    yield devices.shared
-    yield from deployment.notes.get(NOTE, ())
+    """Yield the fit caches of a deployment, the device lists they know, and its compiled selectors."""
+    for cache in list(deployment.cache_of(FitCaches).caches.values()):
+        yield Extent(id(cache), ENTRY_SIZE * cache.entries)
+        for (shared, _), _ in list(cache.lists):
+            if shared is not None:
+                yield shared
+    yield from deployment.cache_of(HeldPrograms).programs

@@ -1,31 +1,28 @@
-"""The CEL selectors of one deployment, compiled once. One that does not compile makes the input invalid."""
+"""Whether the CEL selectors of a deployment compile. One that does not makes the input invalid.
+
+The programs are held by the fields that state them (`api.cel_selector`); here they are gone through once.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function.cel import CompileError, Evaluations, Selector, compile_cluster, compile_device, compile_node
-from function.scheduler.matching.published_value import Gap, gap
+from function.api.requests import requests_of
+from function.cel import CompileError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
+    from collections.abc import Iterator
 
-    from function.api import Device, ModelDeployment
-    from function.api.deployment import Engine, Member, SubRequest
-    from function.api.placement import PlacementPolicy
-    from function.cel import Subject
-    from function.scheduler.matching.devices import Probe
+    from function.api import ModelDeployment
+    from function.api.cel_selector import CelSelector
+    from function.api.placement import Preference
+    from function.cel import Selector
 
-
-MOST, EACH = 128 * 1024, 100
+MAX_LENGTH, EACH_COUNTS = 128 * 1024, 100
 """Characters the selectors of one deployment may have together, and how many each one counts for besides
-its own. Compiling so many takes a few seconds; without a bound, one deployment could hold up all others."""
-
-
-NOTE = "selectors"
-"""Where a deployment notes its compiled selectors: they are remembered as long as it is."""
+its own; one that is stated twice counts once. Compiling so many takes a few seconds; without a bound, one
+deployment could hold up all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,101 +34,73 @@ class InvalidSelector:
     cluster_level: bool = False
 
 
-Found = tuple[str, str]
-"""A path and the source found there."""
-
-
-def _member_devices(path: str, member: Member) -> Iterator[Found]:
-    for number, request in enumerate(member.requests):
-        base = f"{path}.nodeSelector.devices[{number}]"
-        for rank, sub in enumerate(request.ranked):
-            where = f"{base}.firstAvailable[{rank}]" if request.first_available else base
-            for index, selector in enumerate(sub.selectors):
-                yield f"{where}.selectors[{index}]", selector.cel
-
-
-def _member_nodes(path: str, member: Member) -> Iterator[Found]:
-    if member.node_selector:
-        for index, selector in enumerate(member.node_selector.selectors):
-            yield f"{path}.nodeSelector.selectors[{index}]", selector.cel
-
-
-def _members(deployment: ModelDeployment) -> Iterator[tuple[str, Member]]:
-    for number, shape in enumerate(deployment.shapes):
-        base = f"alternatives[{number - 1}].engines" if number else "engines"
-        for place, engine in enumerate(shape.engines):
-            yield from _of_engine(f"{base}[{place}]", engine)
-
-
-def _of_engine(path: str, engine: Engine) -> Iterator[tuple[str, Member]]:
-    for place, member in enumerate(engine.members):
-        yield f"{path}.members[{place}]", member
-
-
-def _cluster_sources(deployment: ModelDeployment, policy: PlacementPolicy) -> Iterator[Found]:
-    for index, source in enumerate(deployment.template.cluster_selector.cel):
-        yield f"clusterSelector.cel[{index}]", source
-    for index, preference in enumerate(policy.preferences or ()):
-        if preference.cel:
-            yield f"placement.preferences[{index}].cel", preference.cel
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Selectors:
-    """Compiled selectors by source, the invalid ones, and the memory of what was evaluated."""
+    """What a deployment selects with, once it was gone through."""
 
-    device: dict[str, Selector] = field(default_factory=dict)
-    node: dict[str, Selector] = field(default_factory=dict)
-    cluster: dict[str, Selector] = field(default_factory=dict)
-    invalid: list[InvalidSelector] = field(default_factory=list)
-    evaluations: Evaluations = field(default_factory=Evaluations)
-    probes: dict[tuple[int, int], tuple[SubRequest, Device, Probe]] = field(default_factory=dict)
-    """What was found out in this pass, by what it is about; kept here, so that no other takes its place."""
-    gaps: dict[tuple[Selector, Hashable], Gap] = field(default_factory=dict)
-    length: int = 0
-    """What they count for so far, see `MOST`; one that is stated twice counts once."""
-
-    def gap(self, selector: Selector, subject: Subject) -> Gap:
-        """What lies between a subject and a selector, found once for all subjects that it reads alike."""
-        key = (selector, selector.projection(subject))
-        found = self.gaps.get(key)
-        if found is None:
-            found = self.gaps[key] = gap(selector, subject)
-        return found
-
-    def _add(self, into: dict[str, Selector], build: Callable[[str], Selector], found: Found) -> None:
-        path, source = found
-        if source in into:
-            return
-        self.length += len(source) + EACH
-        try:
-            into[source] = (build if self.length <= MOST else _too_much)(source)
-        except CompileError as error:
-            # They hold this call's frames, and with them the request, until the collector comes by.
-            error.__traceback__ = error.__context__ = None
-            self.invalid.append(InvalidSelector(path, error, cluster_level=into is self.cluster))
+    devices: tuple[Selector, ...] = ()
+    """The different selectors over devices, in the order in which they are stated."""
+    reads_pools: bool = False
+    """Whether some selector reads the pool itself, so that its name and attributes decide a match."""
+    invalid: tuple[InvalidSelector, ...] = ()
+    programs: tuple[Selector, ...] = ()
+    """All that compile, each different one once."""
 
 
-def _too_much(source: str) -> Selector:
-    """Refuse one selector more than may be compiled."""
-    raise CompileError(f"the selectors of a deployment have over {MOST} characters", source, 0)
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """A selector and where it is stated."""
+
+    path: str
+    level: str
+    selector: CelSelector
 
 
-def compile_selectors(deployment: ModelDeployment, policy: PlacementPolicy, release: str) -> Selectors:
-    """Compile everything the deployment and its policy select with. Never raises.
+def _stated(deployment: ModelDeployment, preferences: tuple[Preference, ...]) -> Iterator[_Stated]:
+    for index, expression in enumerate(deployment.template.cluster_selector.expressions):
+        yield _Stated(f"clusterSelector.cel[{index}]", "cluster", expression)
+    for index, preference in enumerate(preferences):
+        if preference.cel:
+            yield _Stated(f"placement.preferences[{index}].cel", "cluster", preference.expression)
+    for reference in deployment.members:
+        node_selector = reference.member.node_selector
+        for index, pool_selector in enumerate(node_selector.selectors if node_selector else ()):
+            yield _Stated(f"{reference.path}.nodeSelector.selectors[{index}]", "pool", pool_selector)
+        for request in requests_of([reference]):
+            for index, selector in enumerate(request.sub.selectors):
+                yield _Stated(f"{request.path}.selectors[{index}]", "device", selector)
+
+
+def check_selectors(
+    deployment: ModelDeployment, preferences: tuple[Preference, ...], release: str
+) -> Selectors:
+    """Go through everything a deployment and the policy that applies to it select with. Never raises.
 
     Selectors of devices are read as Kubernetes `release` reads them; a cluster that says its own release has
     devices that make a selector read itself anew.
     """
-    device = partial(compile_device, release=release)
-    compiled = Selectors()
-    for found in _cluster_sources(deployment, policy):
-        compiled._add(compiled.cluster, compile_cluster, found)  # noqa: SLF001 - its own builder
-    for path, member in _members(deployment):
-        for found in _member_nodes(path, member):
-            compiled._add(compiled.node, compile_node, found)  # noqa: SLF001
-        for found in _member_devices(path, member):
-            compiled._add(compiled.device, device, found)  # noqa: SLF001
-    levels = (compiled.device, compiled.node, compiled.cluster)
-    deployment.notes[NOTE] = tuple(selector for level in levels for selector in level.values())
-    return compiled
+    devices: list[Selector] = []
+    programs: list[Selector] = []
+    invalid: list[InvalidSelector] = []
+    seen: set[tuple[str, str]] = set()
+    length, reads_pools = 0, False
+    for stated in _stated(deployment, preferences):
+        source = stated.selector.cel
+        if (stated.level, source) in seen:
+            continue
+        length += len(source) + EACH_COUNTS
+        outcome = stated.selector.compiled(release) if length <= MAX_LENGTH else _too_long(source)
+        if isinstance(outcome, CompileError):
+            invalid.append(InvalidSelector(stated.path, outcome, cluster_level=stated.level == "cluster"))
+            continue
+        seen.add((stated.level, source))
+        programs.append(outcome)
+        reads_pools = reads_pools or stated.level == "pool"
+        if stated.level == "device":
+            devices.append(outcome)
+    return Selectors(tuple(devices), reads_pools, tuple(invalid), tuple(programs))
+
+
+def _too_long(source: str) -> CompileError:
+    """Refuse one selector more than may be compiled."""
+    return CompileError(f"the selectors of a deployment have over {MAX_LENGTH} characters", source, 0)

@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from function.scheduler.capacity.device_accounting import Demand
+from function.scheduler.capacity.ledger import ReplicaCounts
 from function.scheduler.scheduling_input import scheduling_input
-from function.scheduler.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from function.scheduler.capacity.ledger import Ledger
     from function.scheduler.capacity.overcommit import Yielding
     from function.scheduler.decision import Decision, Placed
-    from function.scheduler.placer import Places
+    from function.scheduler.placer import Placer
     from function.scheduler.scheduling_input import SchedulingInput
 
 
@@ -51,31 +52,29 @@ def reserve(
                 ledger.charge(placed.replaces.holds, _stood_on(placed, placed.replaces))
 
 
-def _stood_on(placed: Placed, own: OwnReplica) -> dict[str, int]:
+def _stood_on(placed: Placed, own: OwnReplica) -> dict[str, Demand]:
     """Nodes of a replica given up that its own replacement stands on: its pass charged them only once."""
     if placed.identity.cluster != own.holds:
         return {}
     nodes = placed.candidate.nodes
-    return {pool: min(held, nodes.get(pool, 0)) for pool, held in own.replica.nodes.items()}
+    return {pool: Demand(min(held, nodes.get(pool, 0))) for pool, held in own.replica.nodes.items()}
 
 
 class Queue:
     """The replicas that give way, in the order in which they get new places: ours between those of others."""
 
-    def __init__(
-        self, inputs: SchedulingInput, places: Places, ledger: Ledger, gives_way: tuple[Yielding, ...]
-    ) -> None:
+    def __init__(self, inputs: SchedulingInput, placer: Placer, gives_way: tuple[Yielding, ...]) -> None:
         """Line them up by seniority; nobody is in it where the deployments themselves have an order."""
-        self._places, self._ledger = places, ledger
+        self._placer = placer
         self._ours = {(own.replica.namespace, own.replica.name) for own in inputs.fleet.own_replicas}
         self._line = deque(gives_way if inputs.config.coordination == "None" else ())
         names = {(each.replica.namespace, each.replica.deployment) for each in self._line}
         leaving = {(each.replica.namespace, each.replica.name) for each in self._line}
-        self._tallies = {name: Tally() for name in names}
+        self._counts = {name: ReplicaCounts() for name in names}
         for replica in inputs.fleet.other_replicas if names else ():
             staying = not replica.deleting and (replica.namespace, replica.name) not in leaving
             if staying and (replica.namespace, replica.deployment) in names:
-                self._tallies[replica.namespace, replica.deployment].add(replica.cluster)
+                self._counts[replica.namespace, replica.deployment].add(replica.cluster)
 
     def serve_seniors(self) -> None:
         """Charge a place for everybody whose turn is before the next of ours."""
@@ -83,14 +82,13 @@ class Queue:
             replica = self._line.popleft().replica
             if (replica.namespace, replica.name) in self._ours:
                 return
-            self._serve(self._tallies[replica.namespace, replica.deployment])
+            self._serve(self._counts[replica.namespace, replica.deployment])
 
-    def _serve(self, tally: Tally) -> None:
-        """Place one replica of a deployment with this tally, as if it were ours."""
-        ours = self._places.count(tally)
-        best = self._places.best()
-        if best is not None:
-            candidate = best[0]
-            self._ledger.charge(candidate.cluster.name, candidate.nodes, candidate.gangs)
-            tally.add(candidate.cluster.name)
-        self._places.count(ours)
+    def _serve(self, counts: ReplicaCounts) -> None:
+        """Place one replica of a deployment with these counts, as if it were ours."""
+        ledger = self._placer.ledger
+        ours = ledger.count_for(counts)
+        placement = self._placer.best()
+        if placement is not None:
+            self._placer.take(placement.candidate)
+        ledger.count_for(ours)

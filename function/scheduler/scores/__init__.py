@@ -17,8 +17,8 @@ from function.scheduler.scores.tie_break import HashOrder, MostFree
 
 if TYPE_CHECKING:
     from function.scheduler.candidate import Candidate
+    from function.scheduler.capacity.ledger import ReplicaCounts
     from function.scheduler.scheduling_input import SchedulingInput
-    from function.scheduler.tally import Tally
 
 
 class Score(Protocol):
@@ -28,7 +28,7 @@ class Score(Protocol):
     elsewhere: bool
     """Whether a placement on another cluster can change the value."""
 
-    def value(self, candidate: Candidate, tally: Tally) -> object:
+    def value(self, candidate: Candidate, counts: ReplicaCounts) -> object:
         """A value to compare; smaller is better."""
 
 

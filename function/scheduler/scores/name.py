@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from function.scheduler.candidate import Candidate
+    from function.scheduler.capacity.ledger import ReplicaCounts
     from function.scheduler.scheduling_input import SchedulingInput
-    from function.scheduler.tally import Tally
 
 
 class Name:
@@ -21,6 +21,6 @@ class Name:
         """It always applies."""
         return cls()
 
-    def value(self, candidate: Candidate, _tally: Tally) -> str:
+    def value(self, candidate: Candidate, _counts: ReplicaCounts) -> str:
         """The cluster's name."""
         return candidate.cluster.name

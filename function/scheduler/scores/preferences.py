@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from function.api import InferenceCluster
     from function.api.placement import Preference
     from function.scheduler.candidate import Candidate
-    from function.scheduler.matching.selectors import Selectors
+    from function.scheduler.capacity.ledger import ReplicaCounts
+    from function.scheduler.matching.evaluations import Evaluations
     from function.scheduler.scheduling_input import SchedulingInput
-    from function.scheduler.tally import Tally
 
 
 class PreferencesScore:
@@ -21,18 +21,18 @@ class PreferencesScore:
     description = "matched preference weight"
     elsewhere = False
 
-    def __init__(self, preferences: tuple[Preference, ...], selectors: Selectors) -> None:
+    def __init__(self, preferences: tuple[Preference, ...], evaluations: Evaluations) -> None:
         """Take the preferences; a cluster's weight is computed once per pass."""
-        self._preferences, self._selectors = preferences, selectors
+        self._preferences, self._evaluations = preferences, evaluations
         self._weights: dict[str, int] = {}
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> PreferencesScore | None:
         """It applies where something is preferred."""
         stated = inputs.policy.preferences
-        return cls(stated, inputs.selectors) if stated else None
+        return cls(stated, inputs.evaluations) if stated else None
 
-    def value(self, candidate: Candidate, _tally: Tally) -> int:
+    def value(self, candidate: Candidate, _counts: ReplicaCounts) -> int:
         """The matched weight, negative so that more is better."""
         name = candidate.cluster.name
         if name not in self._weights:
@@ -47,7 +47,4 @@ class PreferencesScore:
         if not preference.cel:
             return True
         subject = bind_cluster(name=cluster.name, labels=cluster.labels, attributes=cluster.attributes)
-        return (
-            self._selectors.evaluations.outcome(self._selectors.cluster[preference.cel], subject).kind
-            == "match"
-        )
+        return self._evaluations.matches(self._evaluations.program(preference.expression), subject)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from function.scheduler.candidate import Candidate
+    from function.scheduler.capacity.ledger import ReplicaCounts
     from function.scheduler.scheduling_input import SchedulingInput
-    from function.scheduler.tally import Tally
 
 
 class Ranks:
@@ -24,7 +24,7 @@ class Ranks:
         )
         return cls() if any(request.first_available for m in members for request in m.requests) else None
 
-    def value(self, candidate: Candidate, _tally: Tally) -> tuple[int, ...]:
+    def value(self, candidate: Candidate, _counts: ReplicaCounts) -> tuple[int, ...]:
         """The ranks chosen for prioritized lists, in the order of the requests.
 
         Zeros at the end are left out: they say nothing, and shapes of different length must compare.

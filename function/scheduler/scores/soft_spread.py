@@ -8,8 +8,8 @@ from function.scheduler.filters.topology_spread import Domains, domains
 
 if TYPE_CHECKING:
     from function.scheduler.candidate import Candidate
+    from function.scheduler.capacity.ledger import ReplicaCounts
     from function.scheduler.scheduling_input import SchedulingInput
-    from function.scheduler.tally import Tally
 
 FAR = 1_000_000
 """The skew of a cluster in no domain: behind every cluster in one."""
@@ -31,9 +31,9 @@ class SoftSpread:
         found = domains(inputs, "ScheduleAnyway")
         return cls(found) if found else None
 
-    def value(self, candidate: Candidate, tally: Tally) -> tuple[int, ...]:
+    def value(self, candidate: Candidate, counts: ReplicaCounts) -> tuple[int, ...]:
         """How far each constraint's skew would exceed its maxSkew."""
-        skews = (each.skew(candidate.cluster, tally) for each in self._constraints)
+        skews = (each.skew(candidate.cluster, counts) for each in self._constraints)
         return tuple(
             FAR if skew is None else max(0, skew - each.constraint.max_skew)
             for skew, each in zip(skews, self._constraints, strict=True)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from function.scheduler.candidate import Candidate
+    from function.scheduler.capacity.ledger import ReplicaCounts
     from function.scheduler.scheduling_input import SchedulingInput
-    from function.scheduler.tally import Tally
 
 
 class FewestReplicas:
@@ -21,9 +21,9 @@ class FewestReplicas:
         """It applies unless the strategy is BinPack."""
         return None if inputs.policy.strategy == "BinPack" else cls()
 
-    def value(self, candidate: Candidate, tally: Tally) -> int:
+    def value(self, candidate: Candidate, counts: ReplicaCounts) -> int:
         """Replicas of this deployment on the cluster."""
-        return tally[candidate.cluster.name]
+        return counts[candidate.cluster.name]
 
 
 class LeastFreeLeft:
@@ -37,7 +37,7 @@ class LeastFreeLeft:
         """It applies to the strategy BinPack."""
         return cls() if inputs.policy.strategy == "BinPack" else None
 
-    def value(self, candidate: Candidate, _tally: Tally) -> int:
+    def value(self, candidate: Candidate, _counts: ReplicaCounts) -> int:
         """Free nodes left after the placement."""
         return candidate.free_left
 
@@ -53,6 +53,6 @@ class MostReplicas:
         """It applies to the strategy BinPack."""
         return cls() if inputs.policy.strategy == "BinPack" else None
 
-    def value(self, candidate: Candidate, tally: Tally) -> int:
+    def value(self, candidate: Candidate, counts: ReplicaCounts) -> int:
         """Replicas of this deployment on the cluster, negative so that more is better."""
-        return -tally[candidate.cluster.name]
+        return -counts[candidate.cluster.name]

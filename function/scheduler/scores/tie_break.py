@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from function.scheduler.candidate import Candidate
+    from function.scheduler.capacity.ledger import ReplicaCounts
     from function.scheduler.scheduling_input import SchedulingInput
-    from function.scheduler.tally import Tally
 
 
 class MostFree:
@@ -22,7 +22,7 @@ class MostFree:
         """It applies to the tie-break MostFree."""
         return cls() if inputs.policy.tie_break == "MostFree" else None
 
-    def value(self, candidate: Candidate, _tally: Tally) -> int:
+    def value(self, candidate: Candidate, _counts: ReplicaCounts) -> int:
         """Free nodes left, negative so that more is better."""
         return -candidate.free_left
 
@@ -44,6 +44,6 @@ class HashOrder:
         uid = metadata.uid or f"{metadata.namespace}/{metadata.name}"
         return cls(uid) if inputs.policy.tie_break == "Hash" else None
 
-    def value(self, candidate: Candidate, _tally: Tally) -> bytes:
+    def value(self, candidate: Candidate, _counts: ReplicaCounts) -> bytes:
         """The digest of deployment and cluster."""
         return sha256(f"{self._uid},{candidate.cluster.name}".encode()).digest()

@@ -34,8 +34,8 @@ def nodes(seen: Seen) -> Iterator[Change]:
 
 def _needed(seen: Seen, cluster: InferenceCluster, pool: str) -> int:
     """Nodes that all engines that fit a pool's devices need there together."""
-    places = seen.decision.places
-    found = list(places.on_pools(cluster)) if places else []
+    placer = seen.decision.placer
+    found = list(placer.on_pools(cluster)) if placer else []
     first = found[0][0].name if found else ""
     return sum(each.nodes or 0 for shape, each in found if shape.name == first and each.pools == (pool,))
 

@@ -14,9 +14,10 @@ from function.deployment.explain.remedies.seen import EACH, Seen
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from function.api import Device, InferenceCluster, Member
+    from function.api import Device, InferenceCluster
     from function.api.deployment import SubRequest
     from function.api.reasons import Rejection
+    from function.api.requests import MemberReference
     from function.cel import Subject
     from function.scheduler.scheduling_input import SchedulingInput
 
@@ -36,13 +37,13 @@ def selectors(seen: Seen) -> Iterator[Change]:
             sub, device = _sub_request(seen.inputs, leaf), _device(cluster, leaf)
             if leaf.reason not in BLAMED or leaf.selector is None or sub is None or device is None:
                 continue
-            selector = seen.inputs.selectors.device[sub.selectors[leaf.selector].cel]
+            selector = seen.inputs.evaluations.program(sub.selectors[leaf.selector])
             key = (selector.source, device.subject)
             failing.add(key)
             if key not in known:
                 if sub not in about:
-                    asked = [seen.inputs.selectors.device[each.cel] for each in sub.selectors]
-                    about[sub] = catalogue.beside(asked)
+                    programs = [seen.inputs.evaluations.program(one) for one in sub.selectors]
+                    about[sub] = catalogue.beside(programs)
                 known[key] = rewrite(selector, device.subject, about[sub])
         wider.update({new for key in failing if (new := known[key])})
     ordered = sorted(wider.items(), key=lambda item: (item[0].cost, -item[1], item[0]))
@@ -57,23 +58,22 @@ def source_of(inputs: SchedulingInput, leaf: Rejection) -> str:
     if leaf.request:
         sub = _sub_request(inputs, leaf)
         return sub.selectors[leaf.selector].cel if sub else ""
-    nodes = (member.node_selector for member in _members(inputs, leaf))
-    return next((each.selectors[leaf.selector].cel for each in nodes if each), "")
+    about = (each.member.node_selector for each in inputs.deployment.members if _is_about(leaf, each))
+    return next((found.selectors[leaf.selector].cel for found in about if found), "")
 
 
 def _sub_request(inputs: SchedulingInput, leaf: Rejection) -> SubRequest | None:
     """The way of a request that a rejection is about."""
-    requests = (request for member in _members(inputs, leaf) for request in member.requests)
-    return next((each.ranked[leaf.rank] for each in requests if each.name == leaf.request), None)
+    for reference in inputs.deployment.requests:
+        same = (reference.request.name, reference.rank) == (leaf.request, leaf.rank)
+        if same and _is_about(leaf, reference.of):
+            return reference.sub
+    return None
 
 
-def _members(inputs: SchedulingInput, leaf: Rejection) -> Iterator[Member]:
-    """The member that a rejection is about."""
-    for shape in inputs.deployment.shapes:
-        for engine in shape.engines if shape.name == leaf.alternative else ():
-            yield from (
-                each for each in engine.members if (engine.name, each.role) == (leaf.engine, leaf.member)
-            )
+def _is_about(leaf: Rejection, reference: MemberReference) -> bool:
+    where = (reference.shape.name, reference.engine.name, reference.member.role)
+    return where == (leaf.alternative, leaf.engine, leaf.member)
 
 
 def _device(cluster: InferenceCluster, leaf: Rejection) -> Device | None:

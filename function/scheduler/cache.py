@@ -1,0 +1,243 @@
+"""Memory beside the algorithm. Nothing here changes an answer; without it the same is found out again.
+
+Each cache says how long it lives, why nobody can see it, and what it buys. What selectors said is kept in
+`matching.evaluations`, for one pass; parsed objects in the parse cache of `boundary`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from function.api.reasons import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Mapping
+
+    from function.api import InferenceCluster, ModelDeployment, StampedRequest
+    from function.api.cluster import DeviceKey
+    from function.api.deployment import NodeSelector, Shape
+    from function.api.reasons import Rejection
+    from function.cel import Selector, Subject
+    from function.scheduler.candidate import Candidate
+    from function.scheduler.capacity.ledger import Ledger
+    from function.scheduler.capacity.pool_capacity import Capacities
+    from function.scheduler.matching.engine_options import ClusterFit, EngineOption, Verdict
+
+Outcome: TypeAlias = "tuple[EngineOption, ...] | Reason"
+"""What a search ended with: an option for every engine, or what was missing."""
+
+
+class Scored(NamedTuple):
+    """A candidate with the values of its scores, weightiest first. No two of them are equal."""
+
+    key: tuple[object, ...]
+    candidate: Candidate
+
+
+class PlacementCache:
+    """What was found out about each cluster of one pass, until the ledger's journal names the cluster.
+
+    Law: what is asked of a cluster depends on its capacity and its counts, and every change of them is in the
+    journal; where placements elsewhere matter too (`local` is False), on the counts of all.
+    Buys: 2,000 clusters are evaluated once, and not again for each of 200 replicas.
+    """
+
+    def __init__(self, ledger: Ledger, *, local: bool) -> None:
+        """Start with nothing. `local`: whether no placement on another cluster changes what is asked here."""
+        self._ledger, self._local = ledger, local
+        self._revision = ledger.revision
+        self._fitted: dict[str, dict[str, Candidate | Reason]] = defaultdict(dict)
+        self._scored: dict[tuple[str, ...], dict[str, Scored | None]] = defaultdict(dict)
+        self._rejected: dict[str, Rejection | None] = {}
+        self._counts = ledger.counts.key
+        self._told: dict[str, Rejection] | None = None
+
+    def _catch_up(self) -> None:
+        """Read the journal on, and forget what changed."""
+        if self._revision == self._ledger.revision:
+            return
+        for cluster in self._ledger.changed_since(self._revision):
+            self._fitted.pop(cluster, None)
+            self._rejected.pop(cluster, None)
+            for scored in self._scored.values():
+                scored.pop(cluster, None)
+        self._revision, self._told = self._ledger.revision, None
+        if not self._local:
+            self._scored.clear()
+            if self._counts != self._ledger.counts.key:
+                self._counts = self._ledger.counts.key
+                self._rejected.clear()
+
+    def fitted(
+        self,
+        shape: Shape,
+        cluster: InferenceCluster,
+        find: Callable[[Shape, InferenceCluster], Candidate | Reason],
+    ) -> Candidate | Reason:
+        """Whether a cluster has room for a shape."""
+        self._catch_up()
+        fitted = self._fitted[cluster.name]
+        outcome = fitted.get(shape.name)
+        if outcome is None:
+            outcome = fitted[shape.name] = find(shape, cluster)
+        return outcome
+
+    def scored(
+        self,
+        shapes: tuple[Shape, ...],
+        clusters: list[InferenceCluster],
+        find: Callable[[InferenceCluster, tuple[Shape, ...]], Scored | None],
+    ) -> Iterable[Scored]:
+        """Every cluster that takes one more replica of the shapes, with its scores."""
+        self._catch_up()
+        scored = self._scored[tuple([shape.name for shape in shapes])]
+        if len(scored) < len(clusters):
+            for cluster in clusters:
+                if cluster.name not in scored:
+                    scored[cluster.name] = find(cluster, shapes)
+        return filter(None, scored.values())
+
+    def rejections(
+        self,
+        gated: Mapping[str, Rejection],
+        clusters: list[InferenceCluster],
+        find: Callable[[InferenceCluster], Rejection | None],
+    ) -> dict[str, Rejection]:
+        """Every cluster that takes no replica more, and why, by name."""
+        self._catch_up()
+        if self._told is None:
+            for cluster in clusters:
+                if cluster.name not in self._rejected:
+                    self._rejected[cluster.name] = find(cluster)
+            below = {name: rejection for name, rejection in self._rejected.items() if rejection is not None}
+            self._told = dict(sorted({**gated, **below}.items()))
+        return self._told
+
+
+MAX_CLASSES, MAX_CLUSTERS, MAX_LISTS = 256, 512, 1_024
+"""Classes of pools, combinations of them on a cluster, and device lists remembered for a deployment."""
+
+
+class FitCache:
+    """What was found out about a deployment's members and engines on classes of pools.
+
+    Law: it depends on nothing else, so it holds as long as the deployment does; one that is reused from an
+    earlier call brings it along. Safe for many threads: at worst something is found out twice.
+    Buys: a call about a deployment and pools that are known matches nothing.
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self.numbers = count()
+        self.classes: dict[tuple[Hashable, Subject | None], int] = {}
+        """Classes of pools that match alike, numbered."""
+        self.lists: dict[tuple[DeviceKey, Subject | None], int] = {}
+        """The class of each device list, with the pool itself where selectors read it."""
+        self.matches: dict[tuple[NodeSelector | None, int], Verdict] = {}
+        self.stamped: dict[tuple[NodeSelector | None, tuple[StampedRequest, ...], int], Verdict] = {}
+        self.rows: dict[tuple[str, int, int], tuple[Verdict, ...]] = {}
+        """The members of an engine: the name of its shape, its position there, the class."""
+        self.singles: dict[tuple[str, int, int, int], tuple[EngineOption | Rejection, bool]] = {}
+        """The same engine on the pool at one position of a cluster; whether it may strand a member there."""
+        self.clusters: dict[tuple[Hashable, ...], ClusterFit] = {}
+
+    def copy(self) -> FitCache:
+        """A copy for one pass, for what must not be remembered longer."""
+        copied = FitCache()
+        for name, held in vars(self).items():
+            setattr(copied, name, held.copy() if isinstance(held, dict) else held)
+        return copied
+
+    @property
+    def entries(self) -> int:
+        """How many things are remembered."""
+        return sum(len(held) for held in vars(self).values() if isinstance(held, dict))
+
+    @property
+    def full(self) -> bool:
+        """Whether there is no room for another combination of classes on a cluster."""
+        return len(self.clusters) >= MAX_CLUSTERS
+
+    @property
+    def too_large(self) -> bool:
+        """Whether it takes more room than a deployment has."""
+        return (
+            len(self.classes) > MAX_CLASSES or len(self.lists) > MAX_LISTS or len(self.stamped) > MAX_CLUSTERS
+        )
+
+
+class FitCaches:
+    """The fit caches of one deployment, by the steps every search has of its own and the release that reads.
+
+    What is found within those steps depends on no other search.
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self.caches: dict[tuple[int, str], FitCache] = {}
+
+
+class HeldPrograms:
+    """The programs of a deployment's selectors, those of the policy that applies to it too.
+
+    Law: a text has one program. Buys: they live as long as the deployment and are not compiled again.
+    """
+
+    programs: tuple[Selector, ...] = ()
+
+
+def fit_cache(deployment: ModelDeployment, steps: int, release: str) -> FitCache:
+    """Return the fit cache of a deployment, unless it has become too large."""
+    caches = deployment.cache_of(FitCaches).caches
+    cache = caches.get((steps, release))
+    if cache is None or cache.too_large:
+        if cache is not None:
+            deployment.forget()  # What else is remembered may hold devices that nothing charges any more.
+            caches = deployment.cache_of(FitCaches).caches
+        cache = caches[steps, release] = FitCache()
+    return cache
+
+
+class SearchCache:
+    """What the searches of one pass ended with.
+
+    Law: a search depends on what engines fit on, on what is free there, and on nothing else but its budget.
+    Buys: a thousand equal clusters are searched once.
+
+    A hard one drew on what others had left of the call's budget. It is shared by clusters with equal pools,
+    told by their content: how often it is run must not depend on which of them share their device lists.
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self._easy: dict[tuple[ClusterFit, Capacities], Outcome] = {}
+        self._hard: dict[tuple[tuple[str, ...], Capacities], tuple[int, Outcome]] = {}
+
+    def easy(self, fit: ClusterFit, free: Capacities) -> Outcome | None:
+        """Return what an easy search ended with."""
+        return self._easy.get((fit, free))
+
+    def note_easy(self, fit: ClusterFit, free: Capacities, outcome: Outcome) -> None:
+        """Note what an easy search ended with."""
+        self._easy[fit, free] = outcome
+
+    def hard(
+        self, cluster: InferenceCluster, fit: ClusterFit, free: Capacities, steps: int
+    ) -> Outcome | None:
+        """Return what a hard search ended with, unless it ran out of fewer steps than there are now."""
+        if not self._hard:
+            return None
+        had, outcome = self._hard.get((_content(cluster, fit), free), (0, None))
+        return None if outcome is Reason.SearchBudgetExceeded and had < steps else outcome
+
+    def note_hard(
+        self, cluster: InferenceCluster, fit: ClusterFit, free: Capacities, steps: int, outcome: Outcome
+    ) -> None:
+        """Note what a hard search ended with, and the steps it had."""
+        self._hard[_content(cluster, fit), free] = steps, outcome
+
+
+def _content(cluster: InferenceCluster, fit: ClusterFit) -> tuple[str, ...]:
+    return (fit.shape, *(pool.canonical for pool in cluster.pools))

@@ -1,0 +1,74 @@
+"""What selectors say of devices, pools and clusters, each asked once in a pass."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from function.cel import Evaluations as Outcomes
+from function.scheduler.matching.published_value import gap
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from function.api import Device
+    from function.api.cel_selector import CelSelector
+    from function.api.deployment import SubRequest
+    from function.cel import Selector, Subject
+    from function.cel.selector import Outcome
+    from function.scheduler.matching.published_value import Gap
+
+
+class Probe(NamedTuple):
+    """What the selectors of a request said to one device entry."""
+
+    kind: str
+    """match, nomatch, error or cost."""
+    selector: int = -1
+    message: str = ""
+
+
+class Evaluations:
+    """The memory of one pass. Equal selectors say the same of what they read alike, so nobody can see it."""
+
+    def __init__(self, release: str) -> None:
+        """Start with nothing, for the Kubernetes release that reads selectors."""
+        self._release = release
+        self.outcomes = Outcomes()
+        self._probes: dict[tuple[SubRequest, Subject], Probe] = {}
+        self._gaps: dict[tuple[Selector, Hashable], Gap] = {}
+
+    def program(self, selector: CelSelector) -> Selector:
+        """The program of a selector that compiles. Raises CompileError."""
+        return selector.program(self._release)
+
+    def outcome(self, selector: Selector, subject: Subject) -> Outcome:
+        """What one selector says of a subject."""
+        return self.outcomes.outcome(selector, subject)
+
+    def matches(self, selector: Selector, subject: Subject) -> bool:
+        """Whether a selector matches a subject."""
+        return self.outcomes.outcome(selector, subject).kind == "match"
+
+    def probe(self, sub: SubRequest, device: Device) -> Probe:
+        """Ask the selectors of a request about a device entry."""
+        key = (sub, device.subject)
+        probe = self._probes.get(key)
+        if probe is None:
+            probe = self._probes[key] = self._probe(sub, device.subject)
+        return probe
+
+    def _probe(self, sub: SubRequest, subject: Subject) -> Probe:
+        """Ask the selectors in order; the first that does not match decides, as in Kubernetes."""
+        for index, selector in enumerate(sub.selectors):
+            outcome = self.outcomes.outcome(self.program(selector), subject)
+            if outcome.kind != "match":
+                return Probe(outcome.kind, index, outcome.message)
+        return Probe("match")
+
+    def gap(self, selector: Selector, subject: Subject) -> Gap:
+        """What lies between a subject and a selector, found once for all subjects that it reads alike."""
+        key = (selector, selector.projection(subject))
+        known = self._gaps.get(key)
+        if known is None:
+            known = self._gaps[key] = gap(selector, subject)
+        return known
