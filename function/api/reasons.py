@@ -160,6 +160,11 @@ class Rejection(NamedTuple):
         return f"has {self.detail}, wants {self.wants}" if self.detail else f"wants {self.wants}"
 
     @property
+    def missing(self) -> int:
+        """How many nodes, or devices, are missing; 0 where numbers do not apply."""
+        return (self.needs or 0) - (self.free or 0)
+
+    @property
     def leaves(self) -> tuple[Rejection, ...]:
         """The rejections at the bottom, each with its own numbers; itself when nothing is below."""
         if not self.parts:

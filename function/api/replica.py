@@ -135,6 +135,11 @@ class ModelReplica(NamedTuple):
     nodes: Mapping[str, int] = NOTHING
     """Nodes held, by pool."""
 
+    @property
+    def holder(self) -> str:
+        """Who holds its nodes, for people: `namespace/deployment`, or itself where it names no deployment."""
+        return f"{self.namespace}/{self.deployment or self.name}"
+
 
 def _request(read: Reader, plain: Mapping[str, Any]) -> StampedRequest:
     return StampedRequest(

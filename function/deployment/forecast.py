@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from function.deployment.compose.conditions import SCHEDULED
 from function.deployment.explain.clusters import Survey, Verdict, pools_of
 from function.deployment.explain.hints import Hint, hints
-from function.deployment.explain.line import rejection_line
 from function.deployment.explain.lint import lint
 from function.deployment.explain.message import placed_of
 from function.deployment.explain.outline import ClusterOutline, EngineOutline, Outline, PoolOutline
+from function.deployment.explain.phrases import rejection_phrase
 from function.deployment.explain.replicas import ReplicaRow, leaving, standing
 from function.deployment.explain.report import report
 from function.deployment.handler import NO_REUSE, answer
@@ -51,7 +51,7 @@ __all__ = [
     "Verdict",
     "declared",
     "forecast",
-    "rejection_line",
+    "rejection_phrase",
 ]
 
 

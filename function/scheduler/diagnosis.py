@@ -87,11 +87,7 @@ def _engine(each: EngineFit, cluster: InferenceCluster, ledger: Ledger, free: Ca
 def _nearness(found: Rejection) -> tuple[int, int, int, int]:
     """How near a pool comes: deeper reason, fewer nodes missing, fewer failures, later selector."""
     selector = -1 if found.selector is None else found.selector
-    return (found.reason.depth, -_missing(found), -len(found.leaves), selector)
-
-
-def _missing(found: Rejection) -> int:
-    return (found.needs or 0) - (found.free or 0)
+    return (found.reason.depth, -found.missing, -len(found.leaves), selector)
 
 
 def _named(each: EngineFit, cluster: InferenceCluster) -> Iterator[Rejection]:
@@ -116,7 +112,7 @@ def _short(
             free=shortage.free,
             total=pool.nodes,
         )
-        if worst is None or _missing(found) > _missing(worst):
+        if worst is None or found.missing > worst.missing:
             worst = found
     return worst
 

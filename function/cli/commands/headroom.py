@@ -14,7 +14,7 @@ from function.cli.text import console, emit, escape
 from function.cli.worlds.inputs import read
 from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.simulate import settle
-from function.deployment.forecast import Room, rejection_line
+from function.deployment.forecast import Room, rejection_phrase
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,7 +45,7 @@ class Headroom:
                 "cluster": room.cluster,
                 "more": room.more,
                 "reason": room.first.reason.name if room.first else "",
-                "detail": rejection_line(room.first) if room.first else f"{LIMIT} or more",
+                "detail": rejection_phrase(room.first) if room.first else f"{LIMIT} or more",
             }
             for room in self.rooms
         ]
@@ -96,7 +96,7 @@ def _show(out: Console, found: Headroom) -> None:
     table.add_column("", overflow="fold")
     for room in found.rooms:
         reason = room.first.reason.name if room.first else ""
-        line = rejection_line(room.first) if room.first else ""
+        line = rejection_phrase(room.first) if room.first else ""
         style = "green" if room.more else "dim"
         table.add_row(f"  {escape(room.cluster)}", _number(room.more), reason, escape(line), style=style)
     out.print(table)

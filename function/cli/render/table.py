@@ -8,7 +8,7 @@ import click
 from rich.table import Table
 
 from function.cli.text import console, escape, short
-from function.deployment.forecast import rejection_line
+from function.deployment.forecast import rejection_phrase
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -89,7 +89,7 @@ def _replicas(rows: list[ReplicaRow]) -> Table:
     for row in rows:
         action, style = _ACTIONS[row.action]
         index = "?" if row.index is None else str(row.index)
-        cells = (short(row.name), short(row.cluster), index, row.pools_line, action, row.line)
+        cells = (short(row.name), short(row.cluster), index, row.pools_phrase, action, row.phrase)
         table.add_row(*map(escape, cells), style=style)
     return table
 
@@ -99,7 +99,7 @@ def _rejected(out: Console, forecast: Forecast) -> None:
     out.print("\nClusters that cannot host another:", style="bold")
     lines = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     for name, rejection in rejections[:SHOWN]:
-        cells = (short(name), rejection.reason.name, rejection_line(rejection))
+        cells = (short(name), rejection.reason.name, rejection_phrase(rejection))
         lines.add_row("", *map(escape, cells))
     out.print(lines)
     if len(rejections) > SHOWN:

@@ -84,10 +84,10 @@ def _replicas(out: Console, forecast: Forecast) -> None:
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     for row in forecast.standing:
         place = f"{row.cluster}/{'?' if row.index is None else row.index}"
-        cells = ("", row.name, place, row.action, row.pools_line, row.line)
+        cells = ("", row.name, place, row.action, row.pools_phrase, row.phrase)
         table.add_row(*map(escape, cells), style=ACTIONS[row.action])
     for row in sorted(forecast.leaving, key=lambda row: (row.cluster, row.name)):
-        cells = ("", row.name, row.cluster, row.action, "", row.line)
+        cells = ("", row.name, row.cluster, row.action, "", row.phrase)
         table.add_row(*map(escape, cells), style="red")
     out.print(table)
 
@@ -114,10 +114,10 @@ def _cluster(cluster: ClusterOutline) -> Tree:
     label = f"[bold]{escape(cluster.name)}[/bold]  [{style}]{cluster.verdict.name}[/{style}]"
     if cluster.reason:
         label += f"  {cluster.reason}"
-        label += f": {escape(cluster.line)}" if cluster.line else ""
+        label += f": {escape(cluster.phrase)}" if cluster.phrase else ""
     tree = Tree(label, guide_style="dim")
     for pool in cluster.pools:
-        branch = tree.add(escape(pool.line))
+        branch = tree.add(escape(pool.phrase))
         for engine in pool.engines:
             _engine(branch, engine)
     return tree
@@ -126,7 +126,7 @@ def _cluster(cluster: ClusterOutline) -> Tree:
 def _engine(branch: Tree, engine: EngineOutline) -> None:
     """One engine on one pool, with everything that keeps it off."""
     mark = "[green]✓[/green]" if engine.fits else "[red]✗[/red]"
-    below = branch.add(f"{mark} {escape(engine.line)}")
+    below = branch.add(f"{mark} {escape(engine.phrase)}")
     for failure in engine.failures:
         below.add(escape(failure))
 

@@ -159,7 +159,7 @@ def _causes(simulation: Simulation) -> dict[str, dict[str, str]]:
     causes: dict[str, dict[str, str]] = defaultdict(dict)
     for planned in simulation.plans:
         for row in planned.forecast.leaving:
-            causes[planned.title].setdefault(row.name, row.line)
+            causes[planned.title].setdefault(row.name, row.phrase)
     return causes
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SHOWN = 3
 """How many pools, or doubts, a message names."""
-ROOM = 160
+NOTES_RESERVE = 160
 """Characters kept for the notes at least, so that a long message does not push them out."""
 
 
@@ -103,5 +103,5 @@ def noted(decision: Decision, text: str) -> str:
     notes = "; ".join(note for notes in NOTES for note in notes(decision))
     if not notes:
         return one_line(text)
-    tail = one_line(notes, max(ROOM, LIMIT - 2 - len(one_line(text))))
+    tail = one_line(notes, max(NOTES_RESERVE, LIMIT - 2 - len(one_line(text))))
     return f"{one_line(text, LIMIT - 2 - len(tail))}; {tail}"

@@ -28,24 +28,24 @@ def desired(decision: Decision) -> dict[str, Desired]:
     """Everything desired: kept and new replicas, and the endpoints of those that are ready for traffic."""
     deployment = decision.inputs.deployment
     remember = decision.inputs.config.overcommit == "Yield"
-    found = {
+    resources = {
         kept.own.key: resource
         for kept in decision.kept
         if (resource := kept_replica(deployment, kept, remember=remember)) is not None
     }
     emitted: Members = {}
-    found |= {
+    resources |= {
         replica_key(placed.identity): placed_replica(deployment, placed, emitted)
         for placed in decision.placed
     }
-    found |= endpoints(decision)
-    return dict(sorted(found.items()))
+    resources |= endpoints(decision)
+    return dict(sorted(resources.items()))
 
 
-def _routable(decision: Decision, found: Mapping[str, Desired]) -> frozenset[str]:
+def _routable(decision: Decision, resources: Mapping[str, Desired]) -> frozenset[str]:
     """The keys of the replicas that are Ready and have an endpoint."""
     ready = (kept.own for kept in decision.kept if kept.own.replica.ready is True)
-    return frozenset(own.key for own in ready if own.identity and endpoint_key(own.identity) in found)
+    return frozenset(own.key for own in ready if own.identity and endpoint_key(own.identity) in resources)
 
 
 def _counts(decision: Decision) -> dict[str, int]:
@@ -75,26 +75,29 @@ def compose(
     """Put the answer together from a decision."""
     inputs = decision.inputs
     deployment = inputs.deployment
-    found = desired(decision)
-    routable = _routable(decision, found)
-    told = conditions(decision, routable, tells_capacity=tells_capacity)
+    resources = desired(decision)
+    routable = _routable(decision, resources)
+    stated = conditions(decision, routable, tells_capacity=tells_capacity)
     invalid = bool(inputs.selectors.invalid or inputs.config_fault)
     invalid = invalid or not (inputs.fleet.inputs_delivered and inputs.peers.resolved)
-    ttl, waiting = inputs.config.ttl, waits_for_fleet(decision, told) or circuit_open(composite)
+    ttl, waiting = inputs.config.ttl, waits_for_fleet(decision, stated) or circuit_open(composite)
     pending = ttl.pending if ttl.waiting is None or not waiting else ttl.waiting
     counts = _counts(decision)  # Of the decision: the report looks at more.
     status: dict[str, Plain] = {"replicas": {"total": decision.total, "ready": len(routable)}}
     if inputs.config.explain == "Status":
-        made, at_rest = report(decision, _summary(told)), not (waiting or decision.dropped or decision.placed)
+        made, at_rest = (
+            report(decision, _summary(stated)),
+            not (waiting or decision.dropped or decision.placed),
+        )
         status["placement"] = steady(made, composite, at_rest=at_rest)
     return Response(
         requirements=requirements,
-        desired=found,
+        desired=resources,
         status=status,
         unready=decision.total < deployment.required or invalid or _cache_unresolved(decision),
-        conditions=told,
-        results=results(decision, told, composite),
-        settled=not waiting and not invalid and all(each.status for each in told),
+        conditions=stated,
+        results=results(decision, stated, composite),
+        settled=not waiting and not invalid and all(condition.status for condition in stated),
         ttl=(pending, ttl.settled),
         counts=counts,
         rejections={reason.name: count for reason, count in histogram(decision.rejections).items()},
@@ -119,14 +122,14 @@ def waits_for_fleet(decision: Decision, conditions: tuple[Condition, ...]) -> bo
     fleet = decision.inputs.fleet
     delivered = fleet.inputs_delivered and decision.inputs.peers.resolved
     delivered = delivered and fleet.cache_resolution in (None, Resolution.DELIVERED)
-    moving = any(each.mismatch or each.waits for each in decision.kept)
-    degraded = any(each.reason == "ClusterDegraded" for each in conditions)
+    moving = any(kept.mismatch or kept.waits for kept in decision.kept)
+    degraded = any(condition.reason == "ClusterDegraded" for condition in conditions)
     short = decision.total < decision.wanted
     return short or moving or degraded or not delivered
 
 
-def _summary(told: tuple[Condition, ...]) -> str:
-    return next(each.message for each in told if each.type == SCHEDULED)
+def _summary(stated: tuple[Condition, ...]) -> str:
+    return next(condition.message for condition in stated if condition.type == SCHEDULED)
 
 
 def _cache_unresolved(decision: Decision) -> bool:

@@ -17,17 +17,17 @@ OVERHEAD = 2_000
 
 
 class _Largest:
-    """The size of a deployment's largest replica, once it is known."""
+    """The size of a deployment's largest replica, computed once."""
 
     size: int | None = None
 
 
 def largest(deployment: ModelDeployment) -> int:
     """Bytes of the largest shape's replica, JSON standing in for the wire (which is never longer)."""
-    known = deployment.cache_of(_Largest)
-    if known.size is None:
-        known.size = _largest(deployment)
-    return known.size
+    cache = deployment.cache_of(_Largest)
+    if cache.size is None:
+        cache.size = _largest(deployment)
+    return cache.size
 
 
 def _largest(deployment: ModelDeployment) -> int:

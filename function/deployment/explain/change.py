@@ -23,7 +23,7 @@ M = TypeVar("M", bound=Model)
 
 
 class Cost(IntEnum):
-    """What a change costs who makes it, the cheapest first. Hints are told in this order."""
+    """What a change costs who makes it, the cheapest first. Hints come in this order."""
 
     SPELLING = 0
     """A name that was mistyped."""

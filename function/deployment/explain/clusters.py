@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from function.api.reasons import Reason
-from function.deployment.explain.line import rejection_line
+from function.deployment.explain.phrases import rejection_phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Plain = dict[str, Any]
 
 OTHERS = 20
-"""How many clusters that host no replica are told about."""
+"""How many clusters that host no replica are listed."""
 HOLDERS = 5
 """How many holders of a pool are named."""
 HEADROOM = 10
@@ -47,7 +47,7 @@ def resolvable(rejection: Rejection) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """The decision seen from its clusters."""
+    """A decision from the point of view of its clusters."""
 
     decision: Decision
     rejections: Mapping[str, Rejection]
@@ -56,9 +56,9 @@ class Survey:
     @classmethod
     def of(cls, decision: Decision) -> Survey:
         """Look at every cluster once."""
-        kept = (each.own.cluster for each in decision.kept)
-        placed = (each.identity.cluster for each in decision.placed)
-        return cls(decision, decision.survey(), frozenset((*kept, *placed)))
+        kept = {kept.own.cluster for kept in decision.kept}
+        placed = {placed.identity.cluster for placed in decision.placed}
+        return cls(decision, decision.survey(), frozenset(kept | placed))
 
     def verdict(self, name: str) -> Verdict:
         """What a cluster is to the deployment, after this pass."""
@@ -81,31 +81,30 @@ class Survey:
         rejection = self.rejections.get(name)
         if rejection is None:
             return (name not in self.hosting, -len(Reason), 0, 0, name)
-        missing = (rejection.needs or 0) - (rejection.free or 0)
         selector = rejection.selector or 0
-        return (name not in self.hosting, -rejection.reason.depth, missing, -selector, name)
+        return (name not in self.hosting, -rejection.reason.depth, rejection.missing, -selector, name)
 
     def shown(self, others: int) -> list[str]:
-        """The clusters worth telling about, by name: the hosts and the nearest of the others."""
+        """The clusters worth listing, by name: the hosts and the nearest of the others."""
         names = self.names()
         return sorted(names[: len(self.hosting) + others])
 
     def entry(self, name: str, *, pools: bool = True) -> Plain:
         """One cluster as plain data."""
         rejection, verdict = self.rejections.get(name), self.verdict(name)
-        found: Plain = {"name": name, "verdict": verdict.name}
+        entry: Plain = {"name": name, "verdict": verdict.name}
         if rejection is not None:
-            found |= {"reason": rejection.reason.name, "resolvable": resolvable(rejection)}
-            line = rejection_line(rejection)
-            found |= {"message": line} if line else {}
+            entry |= {"reason": rejection.reason.name, "resolvable": resolvable(rejection)}
+            phrase = rejection_phrase(rejection)
+            entry |= {"message": phrase} if phrase else {}
         cluster, placer = self.decision.inputs.fleet.clusters.get(name), self.decision.placer
         if cluster is None:
-            return found
+            return entry
         if placer is not None and verdict is not Verdict.Unknown:
-            found["headroom"] = 0 if rejection else placer.headroom(cluster, HEADROOM)
+            entry["headroom"] = 0 if rejection else placer.headroom(cluster, HEADROOM)
         if pools:
-            found["pools"] = pools_of(self.decision, cluster, below_gates=_below_gates(rejection))
-        return found
+            entry["pools"] = pools_of(self.decision, cluster, below_gates=_below_gates(rejection))
+        return entry
 
 
 def _below_gates(rejection: Rejection | None) -> bool:
@@ -114,21 +113,23 @@ def _below_gates(rejection: Rejection | None) -> bool:
 
 def pools_of(decision: Decision, cluster: InferenceCluster, *, below_gates: bool = True) -> list[Plain]:
     """The pools of a cluster, in the order they are published: what is free, who holds the rest, who fits."""
-    fitted = list(decision.placer.on_pools(cluster)) if decision.placer and below_gates else []
+    verdicts = list(decision.placer.on_pools(cluster)) if decision.placer and below_gates else []
     entries = []
     for pool in cluster.pools:
-        found: Plain = {
+        entry: Plain = {
             "name": pool.name,
             "free": max(0, decision.ledger.free(cluster.name, pool.name)),
             "total": pool.nodes,
         }
         holders = held_by(decision, cluster.name, pool)
         if holders:
-            found["heldBy"] = holders
+            entry["heldBy"] = holders
         engines = [
-            _engine(each, alternative=shape.name) for shape, each in fitted if each.pools == (pool.name,)
+            _engine(verdict, alternative=shape.name)
+            for shape, verdict in verdicts
+            if verdict.pools == (pool.name,)
         ]
-        entries.append(found | ({"engines": engines} if engines else {}))
+        entries.append(entry | ({"engines": engines} if engines else {}))
     return entries
 
 
@@ -149,22 +150,22 @@ def held_by(decision: Decision, cluster: str, pool: Pool) -> list[Plain]:
     return [*named, {"deployment": f"{len(ordered) - HOLDERS} others", unit: others}] if others else named
 
 
-def _engine(each: OnPools, *, alternative: str) -> Plain:
+def _engine(verdict: OnPools, *, alternative: str) -> Plain:
     """One engine on one pool: the nodes it needs, or everything that keeps it off."""
-    found: Plain = {"engine": each.engine, **({"alternative": alternative} if alternative else {})}
-    if each.nodes is not None:
-        found["needs"] = each.nodes
-    if each.rejection is None:
-        return found
-    found["reason"] = each.rejection.reason.name
-    if each.nodes is None:
-        found["rejections"] = [leaf_of(leaf) for leaf in each.rejection.leaves]
-    return found
+    entry: Plain = {"engine": verdict.engine, **({"alternative": alternative} if alternative else {})}
+    if verdict.nodes is not None:
+        entry["needs"] = verdict.nodes
+    if verdict.rejection is None:
+        return entry
+    entry["reason"] = verdict.rejection.reason.name
+    if verdict.nodes is None:
+        entry["rejections"] = [leaf_of(leaf) for leaf in verdict.rejection.leaves]
+    return entry
 
 
 def leaf_of(rejection: Rejection) -> Plain:
     """One rejection at the bottom of the tree; what does not apply is left out."""
-    told = {
+    leaf = {
         "reason": rejection.reason.name,
         "member": rejection.member,
         "request": rejection.request,
@@ -175,7 +176,7 @@ def leaf_of(rejection: Rejection) -> Plain:
         "actual": rejection.detail,
         "wanted": rejection.wants,
     }
-    return {key: value for key, value in told.items() if value not in ("", None)}
+    return {key: value for key, value in leaf.items() if value not in ("", None)}
 
 
 def entries(survey: Survey, names: Iterable[str], *, pools: bool = True) -> list[Plain]:

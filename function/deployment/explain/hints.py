@@ -1,4 +1,4 @@
-"""Hints: the smallest single change that lets one more replica fit. Each was tried out before it is told.
+"""Hints: the smallest single change that lets one more replica fit. Every one was tried out first.
 
 Trying is running the scheduler on the changed input, so a hint cannot be wrong about what it unlocks.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from function.scheduler.decision import Decision
 
 SHOWN = 5
-"""How many hints are told."""
+"""The most hints given."""
 TRIES = 12
 """How many changes are tried out at most."""
 WORK = 3_000
@@ -95,15 +95,17 @@ def hints(decision: Decision, rejections: Mapping[str, Rejection]) -> list[Hint]
     missing = decision.total < decision.wanted or decision.held
     if decision.stopped or not missing or not (decision.placer or decision.inputs.selectors.invalid):
         return []
-    trial, found, done = _Trial(decision), list[Hint](), set[str]()
-    invalid = decision.inputs.selectors.invalid
-    for change in corrections(decision.inputs) if invalid else proposals(decision, rejections):
-        if len(found) >= SHOWN:
+    changes = (
+        corrections(decision.inputs) if decision.inputs.selectors.invalid else proposals(decision, rejections)
+    )
+    trial, helpful, groups = _Trial(decision), list[Hint](), set[str]()
+    for change in changes:
+        if len(helpful) >= SHOWN:
             break
-        if change.group and change.group in done:
+        if change.group and change.group in groups:
             continue
         unlocks = trial.gain(change)
         if unlocks > 0:
-            found.append(trial.least(change, unlocks))
-            done.add(change.group)
-    return sorted(found, key=lambda hint: hint.change.cost)
+            helpful.append(trial.least(change, unlocks))
+            groups.add(change.group)
+    return sorted(helpful, key=lambda hint: hint.change.cost)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from function.scheduler.scheduling_input import SchedulingInput
 
 SHOWN = 20
-"""How many findings are told."""
+"""The most findings given."""
 GATE, GATED = "DRAListTypeAttributes", "1.36"
 """The gate that lists of attributes are behind, off by default, and the release that brought them."""
 BOX = 0.9
@@ -48,28 +48,28 @@ class Finding:
 
 
 def lint(inputs: SchedulingInput) -> list[Finding]:
-    """Every finding, once per text: a second place that asks the same is not told again."""
+    """Every finding, once per text: a second place that asks the same adds none."""
     catalogue = Catalogue.of(inputs.fleet)
-    found = [*_labels(inputs), *_invalid(inputs)]
+    findings = [*_labels(inputs), *_invalid(inputs)]
     if catalogue.devices:
-        found.extend(_constraints(inputs, catalogue))
+        findings.extend(_constraints(inputs, catalogue))
     if catalogue.devices and not inputs.selectors.invalid:
-        for each in inputs.deployment.requests:
-            found.extend(_request(inputs, catalogue, each))
+        for reference in inputs.deployment.requests:
+            findings.extend(_request(inputs, catalogue, reference))
     first: dict[tuple[str, str], Finding] = {}
-    for finding in found:
+    for finding in findings:
         first.setdefault((finding.code, finding.message), finding)
     return list(first.values())[:SHOWN]
 
 
-def _request(inputs: SchedulingInput, catalogue: Catalogue, each: RequestReference) -> Iterator[Finding]:
+def _request(inputs: SchedulingInput, catalogue: Catalogue, reference: RequestReference) -> Iterator[Finding]:
     """The findings on one request: its selectors one by one, then all of them together."""
-    selectors = [inputs.evaluations.program(selector) for selector in each.sub.selectors]
+    selectors = [inputs.evaluations.program(selector) for selector in reference.sub.selectors]
     before, about = 0, catalogue.beside(selectors)
     for index, selector in enumerate(selectors):
-        yield from _estimate(f"{each.path}.selectors[{index}]", selector)
-        yield from _gate(f"{each.path}.selectors[{index}]", selector)
-        for finding in _selector(catalogue, about, f"{each.path}.selectors[{index}]", selector):
+        yield from _estimate(f"{reference.path}.selectors[{index}]", selector)
+        yield from _gate(f"{reference.path}.selectors[{index}]", selector)
+        for finding in _selector(catalogue, about, f"{reference.path}.selectors[{index}]", selector):
             before += 1
             yield finding
     evaluations = inputs.evaluations
@@ -79,20 +79,20 @@ def _request(inputs: SchedulingInput, catalogue: Catalogue, each: RequestReferen
         if all(evaluations.matches(selector, device.subject) for selector in selectors)
     ]
     if matching:
-        yield from _count(each, matching)
+        yield from _count(reference, matching)
     elif not before:
-        name = each.request.name
-        yield Finding(each.path, "NeverSatisfied", f"no device of the fleet satisfies request {name}")
+        name = reference.request.name
+        yield Finding(reference.path, "NeverSatisfied", f"no device of the fleet satisfies request {name}")
 
 
-def _count(each: RequestReference, matching: list[Device]) -> Iterator[Finding]:
+def _count(reference: RequestReference, matching: list[Device]) -> Iterator[Finding]:
     most = max(matching, key=lambda device: device.count)
-    if most.count < each.sub.count:
+    if most.count < reference.sub.count:
         yield Finding(
-            each.path,
+            reference.path,
             "CountNeverCovered",
-            f"request {each.request.name} asks for {each.sub.count} devices of one node, but no matching "
-            f"device entry of the fleet has more than {most.count}",
+            f"request {reference.request.name} asks for {reference.sub.count} devices of one node, but no "
+            f"matching device entry of the fleet has more than {most.count}",
         )
 
 
@@ -111,44 +111,43 @@ def _constraints(inputs: SchedulingInput, catalogue: Catalogue) -> Iterator[Find
         qualified = {name} if "/" in name else {f"{driver}/{name}" for driver in catalogue.drivers}
         if not published.isdisjoint(qualified):
             continue
+        text = f"no device of the fleet publishes the attribute {name}"
         if name in SAME_NODE:
-            text = "; all devices of a pod are on one node anyway: leave the constraint out"
+            text = f"{text}; all devices of a pod are on one node anyway: leave the constraint out"
         else:
-            like = nearest(name, published)
-            text = f"; the nearest is {like}" if like else ""
-        yield Finding(
-            path, "UnknownAttribute", f"no device of the fleet publishes the attribute {name}{text}"
-        )
+            text = _with_nearest(text, nearest(name, published))
+        yield Finding(path, "UnknownAttribute", text)
 
 
 def _matched_attributes(deployment: ModelDeployment) -> Iterator[tuple[str, str]]:
     """Every matchAttribute with its path."""
-    for number, shape in enumerate(deployment.shapes):
-        base = f"alternatives[{number - 1}].engines" if number else "engines"
-        for at, engine in enumerate(shape.engines):
-            for place, member in enumerate(engine.members):
-                stated = member.node_selector.constraints if member.node_selector else ()
-                for index, constraint in enumerate(stated):
-                    where = f"{base}[{at}].members[{place}].nodeSelector.constraints[{index}]"
-                    yield f"{where}.matchAttribute", constraint.match_attribute
+    for reference in deployment.members:
+        selector = reference.member.node_selector
+        for index, constraint in enumerate(selector.constraints if selector else ()):
+            path = f"{reference.path}.nodeSelector.constraints[{index}].matchAttribute"
+            yield path, constraint.match_attribute
 
 
 def _selector(catalogue: Catalogue, about: Catalogue, path: str, selector: Selector) -> Iterator[Finding]:
     """The findings on one selector; `about` has the devices that its request is about."""
     for read in sorted(selector.reads, key=str):
         if not catalogue.publishes(read):
-            instead = about.instead_of(read)
-            told = f"; the nearest is {instead}" if instead else ""
+            text = f"no device of the fleet publishes the {read.kind} {read}"
             code = f"Unknown{read.kind.capitalize()}"
-            yield Finding(path, code, f"no device of the fleet publishes the {read.kind} {read}{told}")
-    for each in selector.comparisons():
-        if each.reference.kind == "driver":
-            yield from _driver(catalogue, path, each)
-        elif each.kind == "quantity" and with_unit(each.literal):
-            unit = with_unit(each.literal)
-            yield Finding(path, "UnknownUnit", f'"{each.literal}" is no quantity of Kubernetes; write {unit}')
-        elif each.kind == "quantity" and each.operator in (">", ">="):
-            yield from _below_the_box(catalogue, path, each)
+            yield Finding(path, code, _with_nearest(text, about.instead_of(read)))
+    for comparison in selector.comparisons():
+        if comparison.reference.kind == "driver":
+            yield from _driver(catalogue, path, comparison)
+        elif comparison.kind == "quantity" and (unit := with_unit(comparison.literal)):
+            text = f'"{comparison.literal}" is no quantity of Kubernetes; write {unit}'
+            yield Finding(path, "UnknownUnit", text)
+        elif comparison.kind == "quantity" and comparison.operator in (">", ">="):
+            yield from _below_the_box(catalogue, path, comparison)
+
+
+def _with_nearest(text: str, name: str) -> str:
+    """A finding about something unknown, with the nearest that is known, if there is one."""
+    return f"{text}; the nearest is {name}" if name else text
 
 
 def _estimate(path: str, selector: Selector) -> Iterator[Finding]:
@@ -165,7 +164,7 @@ def _estimate(path: str, selector: Selector) -> Iterator[Finding]:
 def _gate(path: str, selector: Selector) -> Iterator[Finding]:
     """A selector that an API server refuses whose feature gates are as they are by default."""
     if selector.gated:
-        words = [each.name for each in selector.requirements if each.since == GATED]
+        words = [word.name for word in selector.requirements if word.since == GATED]
         why = f"it has {', '.join(words)}" if words else selector.gated
         yield Finding(
             path,
@@ -174,17 +173,16 @@ def _gate(path: str, selector: Selector) -> Iterator[Finding]:
         )
 
 
-def _driver(catalogue: Catalogue, path: str, asked_for: Comparison) -> Iterator[Finding]:
-    name = asked_for.literal
-    if asked_for.operator == "==" and name not in catalogue.drivers:
-        like = catalogue.driver_like(name)
-        told = f"; the nearest is {like}" if like else ""
-        yield Finding(path, "UnknownDriver", f'no device of the fleet has the driver "{name}"{told}')
+def _driver(catalogue: Catalogue, path: str, comparison: Comparison) -> Iterator[Finding]:
+    name = comparison.literal
+    if comparison.operator == "==" and name not in catalogue.drivers:
+        text = f'no device of the fleet has the driver "{name}"'
+        yield Finding(path, "UnknownDriver", _with_nearest(text, catalogue.driver_like(name)))
 
 
-def _below_the_box(catalogue: Catalogue, path: str, asked_for: Comparison) -> Iterator[Finding]:
+def _below_the_box(catalogue: Catalogue, path: str, comparison: Comparison) -> Iterator[Finding]:
     """A capacity asked by the number on the box, where drivers report a little less."""
-    read, wanted = asked_for.reference, _quantity(asked_for.literal)
+    read, wanted = comparison.reference, _quantity(comparison.literal)
     published = {
         text
         for device in catalogue.devices
@@ -196,7 +194,7 @@ def _below_the_box(catalogue: Catalogue, path: str, asked_for: Comparison) -> It
         yield Finding(
             path,
             "BelowTheBox",
-            f"asks for {read.id} {asked_for.literal} and leaves out devices that publish {most}: drivers "
+            f"asks for {read.id} {comparison.literal} and leaves out devices that publish {most}: drivers "
             f"report a little less than the number on the box",
         )
 
@@ -209,15 +207,15 @@ def _quantity(text: str) -> Quantity | None:
 
 
 def _just_below(text: str, wanted: Quantity) -> bool:
-    found = _quantity(text)
-    return found is not None and BOX * wanted.real() <= found.real() < wanted.real()
+    published = _quantity(text)
+    return published is not None and BOX * wanted.real() <= published.real() < wanted.real()
 
 
 def _labels(inputs: SchedulingInput) -> Iterator[Finding]:
     """Labels that clusterSelector asks for and no cluster carries."""
     clusters = inputs.fleet.clusters.values()
     for key, value in sorted(inputs.deployment.template.cluster_selector.match_labels.items()):
-        values = {each.labels[key] for each in clusters if key in each.labels}
+        values = {cluster.labels[key] for cluster in clusters if key in cluster.labels}
         if not clusters or value in values:
             continue
         path = f'clusterSelector.matchLabels["{key}"]'
@@ -225,6 +223,5 @@ def _labels(inputs: SchedulingInput) -> Iterator[Finding]:
             carried = ", ".join(sorted(values)[:5])
             yield Finding(path, "UnknownLabel", f"no cluster has {key}={value}; its values are {carried}")
         else:
-            like = nearest(key, {name for each in clusters for name in each.labels})
-            told = f"; the nearest is {like}" if like else ""
-            yield Finding(path, "UnknownLabel", f"no cluster has the label {key}{told}")
+            like = nearest(key, {name for cluster in clusters for name in cluster.labels})
+            yield Finding(path, "UnknownLabel", _with_nearest(f"no cluster has the label {key}", like))

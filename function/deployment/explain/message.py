@@ -40,7 +40,7 @@ def histogram(rejections: Mapping[str, Rejection]) -> dict[Reason, int]:
 
 def _nearest(rejections: Iterable[tuple[str, Rejection]]) -> str:
     """The nearest miss of a capacity reason: `nearest: use1/frontier needs 2, 1 free of 4`."""
-    name, best = min(rejections, key=lambda item: ((item[1].needs or 0) - (item[1].free or 0), item[0]))
+    name, best = min(rejections, key=lambda item: (item[1].missing, item[0]))
     free = max(0, best.free or 0)
     return f"nearest: {name}/{best.pool} needs {best.needs}, {free} free of {best.total}"
 

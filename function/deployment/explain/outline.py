@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from function.deployment.explain.clusters import Survey, Verdict, held_by
-from function.deployment.explain.line import numbers, rejection_line
+from function.deployment.explain.phrases import numbers, rejection_phrase
 from function.deployment.explain.remedies.requests import source_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class EngineOutline:
     """One engine on one pool: whether it fits, and everything that keeps it off."""
 
-    line: str
+    phrase: str
     fits: bool
     failures: tuple[str, ...] = ()
 
@@ -34,7 +34,7 @@ class EngineOutline:
 class PoolOutline:
     """One pool: what is free and who holds the rest, and every engine on it."""
 
-    line: str
+    phrase: str
     engines: tuple[EngineOutline, ...]
 
 
@@ -46,7 +46,7 @@ class ClusterOutline:
     verdict: Verdict
     reason: str
     """The code of what keeps another replica off; empty where none is kept off."""
-    line: str
+    phrase: str
     """Its particulars."""
     pools: tuple[PoolOutline, ...] = ()
 
@@ -71,8 +71,9 @@ class Outline:
         rejection, verdict = self._survey.rejections.get(name), self._survey.verdict(name)
         if rejection is None:
             return f"cluster {name}: {verdict.name}, {verdict.value}"
-        line = rejection_line(rejection)
-        return f"cluster {name} takes no other replica: {rejection.reason.value}{f', {line}' if line else ''}"
+        phrase = rejection_phrase(rejection)
+        why = f"{rejection.reason.value}, {phrase}" if phrase else rejection.reason.value
+        return f"cluster {name} takes no other replica: {why}"
 
     def cluster(self, name: str, *, pool: str | None = None, pools: bool | None = None) -> ClusterOutline:
         """One cluster, with its pools (those named `pool`): always, never, or (None) where they matter."""
@@ -84,7 +85,7 @@ class Outline:
             name,
             verdict,
             rejection.reason.name if rejection else "",
-            rejection_line(rejection) if rejection else "",
+            rejection_phrase(rejection) if rejection else "",
             tuple(self._pools(cluster, pool)) if cluster is not None and shown else (),
         )
 
@@ -98,9 +99,9 @@ class Outline:
                     for shape, verdict in fitted
                     if verdict.pools == (pool.name,)
                 )
-                yield PoolOutline(self._pool_line(cluster, pool), tuple(engines))
+                yield PoolOutline(self._pool_phrase(cluster, pool), tuple(engines))
 
-    def _pool_line(self, cluster: InferenceCluster, pool: Pool) -> str:
+    def _pool_phrase(self, cluster: InferenceCluster, pool: Pool) -> str:
         free = max(0, self._decision.ledger.free(cluster.name, pool.name))
         holders = held_by(self._decision, cluster.name, pool)
         held = ", ".join(f"{holder['deployment']} ({_amount(holder)})" for holder in holders)
@@ -111,21 +112,21 @@ class Outline:
         rejection = verdict.rejection
         if rejection is None:
             return EngineOutline(f"engine {name}: needs {verdict.nodes}", fits=True)
-        line = f"engine {name}: {rejection.reason.value}"
+        phrase = f"engine {name}: {rejection.reason.value}"
         if verdict.nodes is None:
             failures = dict.fromkeys(self._failures(rejection.leaves))
-            return EngineOutline(line, fits=False, failures=tuple(failures))
+            return EngineOutline(phrase, fits=False, failures=tuple(failures))
         shortage = numbers(rejection)
-        return EngineOutline(f"{line}, {shortage}" if shortage else line, fits=False)
+        return EngineOutline(f"{phrase}, {shortage}" if shortage else phrase, fits=False)
 
     def _failures(self, leaves: Iterable[Rejection]) -> Iterator[str]:
         """What keeps members off, members with the same trouble together."""
         roles: dict[str, list[str]] = {}
         for leaf in leaves:
             roles.setdefault(self._failure(leaf), []).append(leaf.member)
-        for line, members in roles.items():
+        for phrase, members in roles.items():
             named = [member for member in members if member not in ("", "Standalone")]
-            yield f"{', '.join(dict.fromkeys(named))}: {line}" if named else line
+            yield f"{', '.join(dict.fromkeys(named))}: {phrase}" if named else phrase
 
     def _failure(self, leaf: Rejection) -> str:
         """`request gpu: selector 1 fails on device gpu (architecture Ada Lovelace): device.attributes...`."""

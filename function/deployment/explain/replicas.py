@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from function.api.names import replica_key
-from function.deployment.explain.line import because_line, dropped_line, kept_line
+from function.deployment.explain.phrases import because_phrase, dropped_phrase, kept_phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ class ReplicaRow:
     """None where its key cannot be read."""
     action: str
     """Placed, Replaced, Retained or Held; Dropped for one that leaves."""
-    line: str
+    phrase: str
     """Why, in one line."""
     pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The pools of each engine, in the order of its members, each once."""
@@ -44,7 +44,7 @@ class ReplicaRow:
         return self.action in ("Placed", "Replaced")
 
     @property
-    def pools_line(self) -> str:
+    def pools_phrase(self) -> str:
         """`main: h100, draft: l4+l40`."""
         return ", ".join(f"{engine}: {'+'.join(names)}" for engine, names in self.pools.items())
 
@@ -72,7 +72,7 @@ def _kept(kept: Kept) -> ReplicaRow:
         own.cluster,
         own.identity.index if own.identity else None,
         "Held" if kept.mismatch or kept.waits else "Retained",
-        kept_line(kept),
+        kept_phrase(kept),
         {engine.name: _once(member.pool for member in engine.members) for engine in own.replica.engines},
     )
 
@@ -84,7 +84,7 @@ def _placed(placed: Placed) -> ReplicaRow:
         placed.identity.cluster,
         placed.identity.index,
         "Replaced" if placed.replaces else "Placed",
-        because_line(placed),
+        because_phrase(placed),
         {
             engine.name: _once(candidate.pool(option, at) for at in range(len(engine.members)))
             for engine, option in candidate.engines
@@ -99,8 +99,8 @@ def _placed(placed: Placed) -> ReplicaRow:
 def _dropped(dropped: Dropped) -> ReplicaRow:
     own = dropped.own
     index = own.identity.index if own.identity else None
-    line, cause = dropped_line(dropped), dropped.cause.name
-    return ReplicaRow(own.replica.name, own.cluster, index, "Dropped", line, cause=cause)
+    phrase, cause = dropped_phrase(dropped), dropped.cause.name
+    return ReplicaRow(own.replica.name, own.cluster, index, "Dropped", phrase, cause=cause)
 
 
 def _once(pools: Iterable[str]) -> tuple[str, ...]:

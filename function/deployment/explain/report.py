@@ -85,14 +85,14 @@ def _standing(row: ReplicaRow) -> Plain:
     if row.index is not None:
         entry["index"] = row.index
     pools = {engine: "+".join(names) for engine, names in row.pools.items()}
-    entry |= {"action": row.action, "pools": pools, "because": row.line}
+    entry |= {"action": row.action, "pools": pools, "because": row.phrase}
     return entry | ({"runnerUp": row.runner_up} if row.runner_up else {})
 
 
 def dropped(decision: Decision) -> list[Plain]:
     """Every replica that leaves, with the reason on record."""
     entries = [
-        {"name": row.name, "cluster": row.cluster, "reason": row.cause, "message": row.line}
+        {"name": row.name, "cluster": row.cluster, "reason": row.cause, "message": row.phrase}
         for row in leaving(decision)
     ]
     return sorted(entries, key=lambda entry: (entry["cluster"], entry["name"]))

@@ -51,14 +51,14 @@ def _all_of_it(report: Plain) -> object:
 
 def _own_part(report: Plain) -> object:
     """What is said of the deployment, and what is wrong with the clusters of its replicas, fullness aside."""
-    hosts = {each.get("cluster") for each in _objects(report["replicas"])}
+    hosts = {replica.get("cluster") for replica in _objects(report["replicas"])}
     wrong = [
-        (each.get("name"), each.get("reason"))
-        for each in _objects(report["clusters"])
-        if each.get("name") in hosts and each.get("reason") not in _FULL
+        (cluster.get("name"), cluster.get("reason"))
+        for cluster in _objects(report["clusters"])
+        if cluster.get("name") in hosts and cluster.get("reason") not in _FULL
     ]
     return [report[key] for key in OWN], wrong
 
 
 def _objects(listed: object) -> list[Plain]:
-    return [each for each in (listed if isinstance(listed, list) else []) if isinstance(each, dict)]
+    return [item for item in (listed if isinstance(listed, list) else []) if isinstance(item, dict)]

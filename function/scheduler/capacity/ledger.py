@@ -184,7 +184,7 @@ class Ledger:
         """Nodes of a pool held by existing replicas, by `namespace/deployment`, most first."""
         held: dict[str, int] = defaultdict(int)
         for replica in self.holding(cluster, pool):
-            held[f"{replica.namespace}/{replica.deployment or replica.name}"] += replica.nodes[pool]
+            held[replica.holder] += replica.nodes[pool]
         return dict(sorted(held.items(), key=lambda item: (-item[1], item[0])))
 
     def living(self, cluster: str) -> list[ModelReplica]:

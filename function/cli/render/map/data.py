@@ -10,7 +10,7 @@ from function.api import InferenceCluster, Malformed
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
 from function.cli.progress import track
-from function.deployment.forecast import rejection_line
+from function.deployment.forecast import rejection_phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -139,9 +139,8 @@ def _shares(world: World, planned: tuple[Planned, ...]) -> Shares:
     for content in world.replicas:
         replica = parse_replica(PlainDocument(content))
         going = replica.deleting or (replica.namespace, replica.name) in leaving
-        who = f"{replica.namespace}/{replica.deployment or replica.name}"
         for pool, nodes in replica.nodes.items():
-            shares[replica.cluster, pool][who, "leaving" if going else "running"] += nodes
+            shares[replica.cluster, pool][replica.holder, "leaving" if going else "running"] += nodes
     for plan in planned:
         for row in plan.forecast.placed:
             for pool, nodes in row.nodes.items():
@@ -190,7 +189,7 @@ def _prospects(forecast: Forecast) -> dict[str, Prospect]:
         return {}
     rejections = forecast.rejections_of_another
     return {
-        name: Prospect(rejections[name].reason.name, rejection_line(rejections[name]))
+        name: Prospect(rejections[name].reason.name, rejection_phrase(rejections[name]))
         if name in rejections
         else Prospect("", "one more replica fits")
         for name in sorted({*forecast.clusters, *rejections})

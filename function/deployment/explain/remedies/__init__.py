@@ -11,9 +11,9 @@ from function.deployment.explain.change import Cost
 from function.deployment.explain.relax import Rewrite
 from function.deployment.explain.remedies.capacity import holders, nodes
 from function.deployment.explain.remedies.clusters import caches, gateways, labels, readiness, taints
+from function.deployment.explain.remedies.context import ProposalContext
 from function.deployment.explain.remedies.limits import limits
 from function.deployment.explain.remedies.requests import counts, rewritten, selectors
-from function.deployment.explain.remedies.seen import Seen
 from function.deployment.explain.spelling import unflattened
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from function.scheduler.decision import Decision
     from function.scheduler.scheduling_input import SchedulingInput
 
-PROPOSERS: tuple[Callable[[Seen], Iterator[Change]], ...] = (
+PROPOSERS: tuple[Callable[[ProposalContext], Iterator[Change]], ...] = (
     selectors,
     labels,
     caches,
@@ -49,7 +49,7 @@ def corrections(inputs: SchedulingInput) -> Iterator[Change]:
 
 def proposals(decision: Decision, rejections: Mapping[str, Rejection]) -> Iterable[Change]:
     """Every proposal: the best of each kind first, then the second best of each."""
-    seen = Seen(decision, rejections)
-    columns = [list(proposer(seen)) for proposer in PROPOSERS]
+    context = ProposalContext(decision, rejections)
+    columns = [list(proposer(context)) for proposer in PROPOSERS]
     for row in range(max(map(len, columns), default=0)):
         yield from (column[row] for column in columns if row < len(column))

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from function.api.reasons import Reason
+from function.api.text import counted
 from function.deployment.explain.change import Change, Cost, changed, with_cluster
-from function.deployment.explain.remedies.seen import EACH, SHORT, Seen, counted, missing
+from function.deployment.explain.remedies.context import CHANGES_PER_KIND, SHORT, ProposalContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,38 +18,42 @@ if TYPE_CHECKING:
     from function.scheduler.scheduling_input import SchedulingInput
 
 
-def nodes(seen: Seen) -> Iterator[Change]:
+def nodes(context: ProposalContext) -> Iterator[Change]:
     """Add nodes to the pool that misses the fewest."""
-    for cluster, found in seen.headed(*SHORT)[:EACH]:
-        needed = _needed(seen, cluster, found.pool)
-        yield _grown(cluster, found.pool, missing(found), found.free or 0)
-        if needed > (found.needs or 0):
-            yield _grown(cluster, found.pool, needed - (found.free or 0), found.free or 0)
-    for cluster, _ in seen.headed(Reason.JointCapacity)[:1]:
+    for cluster, rejection in context.headed(*SHORT)[:CHANGES_PER_KIND]:
+        needed = _needed(context, cluster, rejection.pool)
+        yield _grown(cluster, rejection.pool, rejection.missing)
+        if needed > (rejection.needs or 0):
+            yield _grown(cluster, rejection.pool, needed - (rejection.free or 0))
+    for cluster, _ in context.headed(Reason.JointCapacity)[:1]:
         for pool in cluster.pools:
-            free = seen.decision.ledger.free(cluster.name, pool.name)
-            needed = _needed(seen, cluster, pool.name)
+            free = context.decision.ledger.free(cluster.name, pool.name)
+            needed = _needed(context, cluster, pool.name)
             if needed > free:
-                yield _grown(cluster, pool.name, needed - free, free)
+                yield _grown(cluster, pool.name, needed - free)
 
 
-def _needed(seen: Seen, cluster: InferenceCluster, pool: str) -> int:
+def _needed(context: ProposalContext, cluster: InferenceCluster, pool: str) -> int:
     """Nodes that all engines that fit a pool's devices need there together."""
-    placer = seen.decision.placer
-    found = list(placer.on_pools(cluster)) if placer else []
-    first = found[0][0].name if found else ""
-    return sum(each.nodes or 0 for shape, each in found if shape.name == first and each.pools == (pool,))
+    placer = context.decision.placer
+    verdicts = list(placer.on_pools(cluster)) if placer else []
+    first = verdicts[0][0].name if verdicts else ""
+    return sum(
+        verdict.nodes or 0 for shape, verdict in verdicts if shape.name == first and verdict.pools == (pool,)
+    )
 
 
-def _grown(cluster: InferenceCluster, pool: str, more: int, free: int) -> Change:
+def _grown(cluster: InferenceCluster, pool: str, more: int) -> Change:
     total = cluster.by_name[pool].nodes
 
     def apply(inputs: SchedulingInput) -> SchedulingInput:
         status = cluster.status
         if status is None:
             return inputs
-        pools = status.gpu_pools or ()
-        grown = tuple(changed(e, nodes=e.nodes + more) if e.name == pool else e for e in pools)
+        grown = tuple(
+            changed(published, nodes=published.nodes + more) if published.name == pool else published
+            for published in status.gpu_pools or ()
+        )
         return with_cluster(inputs, changed(cluster, status=changed(status, gpu_pools=grown)))
 
     text = f"add {counted(more, 'node')} to pool {pool} of cluster {cluster.name} ({total} to {total + more})"
@@ -59,40 +64,42 @@ def _grown(cluster: InferenceCluster, pool: str, more: int, free: int) -> Change
         apply,
         {"cluster": cluster.name, "pool": pool, "nodes": more},
         group=f"nodes {cluster.name}/{pool}",
-        smaller=lambda number: _grown(cluster, pool, number, free),
+        smaller=lambda number: _grown(cluster, pool, number),
         bounds=(1, more),
     )
 
 
-def holders(seen: Seen) -> Iterator[Change]:
+def holders(context: ProposalContext) -> Iterator[Change]:
     """Free nodes that another deployment holds, in the pool that misses the fewest."""
-    for cluster, found in seen.headed(*SHORT)[:EACH]:
-        held = seen.decision.ledger.holders(cluster.name, found.pool)
-        others = {name: count for name, count in held.items() if name != _own(seen.inputs)}
-        enough = sorted((count, name) for name, count in others.items() if count >= missing(found))
+    deployment = context.inputs.deployment
+    own = f"{deployment.namespace}/{deployment.name}"
+    for cluster, rejection in context.headed(*SHORT)[:CHANGES_PER_KIND]:
+        held = context.decision.ledger.holders(cluster.name, rejection.pool)
+        enough = [
+            (count, holder) for holder, count in held.items() if holder != own and count >= rejection.missing
+        ]
         if enough:
-            yield _freed(seen, cluster, found, enough[0][1])
+            yield _freed(context, cluster, rejection, min(enough)[1])
 
 
-def _own(inputs: SchedulingInput) -> str:
-    return f"{inputs.deployment.namespace}/{inputs.deployment.name}"
-
-
-def _freed(seen: Seen, cluster: InferenceCluster, found: Rejection, holder: str) -> Change:
-    pool, wanted = found.pool, missing(found)
-    leaving: set[int] = set()
-    freed = 0
-    for each in sorted(
-        seen.inputs.fleet.other_replicas, key=lambda each: (each.nodes.get(pool, 0), each.name)
-    ):
-        holds = f"{each.namespace}/{each.deployment or each.name}" == holder and each.cluster == cluster.name
-        if holds and each.nodes.get(pool) and freed < wanted:
-            leaving.add(id(each))
-            freed += each.nodes[pool]
+def _freed(context: ProposalContext, cluster: InferenceCluster, rejection: Rejection, holder: str) -> Change:
+    """Have a holder give up replicas on a pool, the smallest first, until enough nodes are free."""
+    pool, freed = rejection.pool, 0
+    leaving: set[tuple[str, str]] = set()
+    others = context.inputs.fleet.other_replicas
+    for replica in sorted(others, key=lambda replica: (replica.nodes.get(pool, 0), replica.name)):
+        holds = (replica.holder, replica.cluster) == (holder, cluster.name)
+        if holds and replica.nodes.get(pool) and freed < rejection.missing:
+            leaving.add((replica.namespace, replica.name))
+            freed += replica.nodes[pool]
 
     def apply(inputs: SchedulingInput) -> SchedulingInput:
-        others = tuple(each for each in inputs.fleet.other_replicas if id(each) not in leaving)
-        return replace(inputs, fleet=replace(inputs.fleet, other_replicas=others))
+        staying = tuple(
+            replica
+            for replica in inputs.fleet.other_replicas
+            if (replica.namespace, replica.name) not in leaving
+        )
+        return replace(inputs, fleet=replace(inputs.fleet, other_replicas=staying))
 
     text = f"free {counted(freed, 'node')} of pool {pool} of cluster {cluster.name}, held by {holder}"
     facts = {"cluster": cluster.name, "pool": pool, "nodes": freed, "heldBy": holder}

@@ -4,33 +4,37 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from function.api.cluster import Gateway
 from function.api.model import ConditionStatus
 from function.api.reasons import Reason
 from function.api.taints import Toleration, untolerated
+from function.api.text import listed
 from function.cel import suggest
 from function.deployment.explain.change import Change, Cost, Plain, changed, edited, with_cluster
-from function.deployment.explain.remedies.seen import EACH, Seen, some
+from function.deployment.explain.remedies.context import CHANGES_PER_KIND, ProposalContext
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from function.api import InferenceCluster, ModelCache
     from function.api.taints import Taint
     from function.scheduler.scheduling_input import SchedulingInput
 
 
-def taints(seen: Seen) -> Iterator[Change]:
+K = TypeVar("K")
+
+
+def taints(context: ProposalContext) -> Iterator[Change]:
     """Tolerate the taint that alone keeps most clusters out."""
-    tolerations = seen.inputs.deployment.template.tolerations
+    tolerations = context.inputs.deployment.template.tolerations
     kept_out: dict[Taint, list[str]] = defaultdict(list)
-    for cluster, _ in seen.headed(Reason.UntoleratedTaint):
+    for cluster, _ in context.headed(Reason.UntoleratedTaint):
         left = untolerated(cluster.spec.taints, tolerations)
         if len(left) == 1:
             kept_out[left[0]].append(cluster.name)
-    for taint, names in sorted(kept_out.items(), key=lambda item: (-len(item[1]), str(item[0])))[:EACH]:
+    for taint, names in _widest(kept_out, str):
         yield _tolerated(taint, names)
 
 
@@ -40,8 +44,13 @@ def _tolerated(taint: Taint, clusters: list[str]) -> Change:
     def apply(inputs: SchedulingInput) -> SchedulingInput:
         return edited(inputs, lambda plain: _add_toleration(plain, toleration))
 
-    facts = {"key": taint.key, "value": taint.value, "effect": taint.effect, "clusters": clusters[:EACH]}
-    text = f"tolerate the taint {taint} ({some(clusters)})"
+    facts = {
+        "key": taint.key,
+        "value": taint.value,
+        "effect": taint.effect,
+        "clusters": clusters[:CHANGES_PER_KIND],
+    }
+    text = f"tolerate the taint {taint} ({listed(clusters, CHANGES_PER_KIND)})"
     return Change("TolerateTaint", Cost.TOLERATE, text, apply, facts, group=f"taint {taint}")
 
 
@@ -50,16 +59,15 @@ def _add_toleration(plain: Plain, toleration: Toleration) -> None:
     spec["tolerations"] = [*spec.get("tolerations", ()), toleration.model_dump(by_alias=True)]
 
 
-def labels(seen: Seen) -> Iterator[Change]:
+def labels(context: ProposalContext) -> Iterator[Change]:
     """Ask for the other value of the one label that alone keeps most clusters out."""
-    wanted = seen.inputs.deployment.template.cluster_selector.match_labels
+    wanted = context.inputs.deployment.template.cluster_selector.match_labels
     kept_out: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for cluster, _ in seen.headed(Reason.ClusterSelectorMismatch):
+    for cluster, _ in context.headed(Reason.ClusterSelectorMismatch):
         wrong = [key for key, value in sorted(wanted.items()) if cluster.labels.get(key) != value]
         if len(wrong) == 1 and wrong[0] in cluster.labels:
             kept_out[wrong[0], cluster.labels[wrong[0]]].append(cluster.name)
-    ordered = sorted(kept_out.items(), key=lambda item: (-len(item[1]), item[0]))
-    for (key, value), names in ordered[:EACH]:
+    for (key, value), names in _widest(kept_out, tuple):
         yield _selected(key, wanted[key], value, names)
 
 
@@ -67,16 +75,16 @@ def _selected(key: str, old: str, new: str, clusters: list[str]) -> Change:
     def edit(plain: Plain) -> None:
         plain["spec"]["template"]["spec"]["clusterSelector"]["matchLabels"][key] = new
 
-    text = f"select {key}={new} instead of {old} ({some(clusters)})"
-    facts = {"label": key, "from": old, "to": new, "clusters": clusters[:EACH]}
+    text = f"select {key}={new} instead of {old} ({listed(clusters, CHANGES_PER_KIND)})"
+    facts = {"label": key, "from": old, "to": new, "clusters": _named(clusters)}
     cost = Cost.ALTERNATIVE if suggest(old, [new]) is None else Cost.SPELLING
     return Change("SelectLabel", cost, text, lambda inputs: edited(inputs, edit), facts, group=f"label {key}")
 
 
-def readiness(seen: Seen) -> Iterator[Change]:
+def readiness(context: ProposalContext) -> Iterator[Change]:
     """Mend a cluster that is not Ready."""
     ready = (ConditionStatus(type="Ready", status="True"),)
-    for cluster, _ in seen.headed(Reason.ClusterNotReady)[:EACH]:
+    for cluster, _ in context.headed(Reason.ClusterNotReady)[:CHANGES_PER_KIND]:
         yield _once(cluster, "ClusterReady", "is Ready", conditions=ready)
 
 
@@ -84,9 +92,9 @@ SOMEWHERE = "192.0.2.1"
 """An address for trying out what one would change; nobody has it (RFC 5737)."""
 
 
-def gateways(seen: Seen) -> Iterator[Change]:
+def gateways(context: ProposalContext) -> Iterator[Change]:
     """Give a cluster a gateway."""
-    for cluster, _ in seen.headed(Reason.NoGatewayAddress)[:EACH]:
+    for cluster, _ in context.headed(Reason.NoGatewayAddress)[:CHANGES_PER_KIND]:
         yield _once(cluster, "ClusterGateway", "has a gateway address", gateway=Gateway(address=SOMEWHERE))
 
 
@@ -102,17 +110,17 @@ def _once(cluster: InferenceCluster, kind: str, what: str, **status: object) -> 
     return Change(kind, Cost.HARDWARE, text, apply, {"cluster": cluster.name}, group=kind)
 
 
-def caches(seen: Seen) -> Iterator[Change]:
+def caches(context: ProposalContext) -> Iterator[Change]:
     """Stage the cache on more clusters: without the one label that alone leaves most of them out."""
-    cache = seen.inputs.fleet.cache
+    cache = context.inputs.fleet.cache
     if cache is None:
         return
     left_out: dict[str, list[str]] = defaultdict(list)
-    for cluster, _ in seen.headed(Reason.OutsideCacheFootprint):
+    for cluster, _ in context.headed(Reason.OutsideCacheFootprint):
         wrong = [key for key, value in sorted(cache.footprint.items()) if cluster.labels.get(key) != value]
         if len(wrong) == 1:
             left_out[wrong[0]].append(cluster.name)
-    for key, names in sorted(left_out.items(), key=lambda item: (-len(item[1]), item[0]))[:EACH]:
+    for key, names in _widest(left_out, str):
         yield _widened(cache, key, names)
 
 
@@ -124,6 +132,17 @@ def _widened(cache: ModelCache, key: str, clusters: list[str]) -> Change:
         return replace(inputs, fleet=replace(inputs.fleet, cache=wider))
 
     name, wanted = cache.metadata.name, cache.footprint[key]
-    text = f"stage the ModelCache {name} without {key}={wanted} too ({some(clusters)})"
-    facts = {"cache": name, "label": key, "value": wanted, "clusters": clusters[:EACH]}
+    text = f"stage the ModelCache {name} without {key}={wanted} too ({listed(clusters, CHANGES_PER_KIND)})"
+    facts = {"cache": name, "label": key, "value": wanted, "clusters": _named(clusters)}
     return Change("WidenCache", Cost.ALTERNATIVE, text, apply, facts, group=f"cache {key}")
+
+
+def _widest(kept_out: Mapping[K, list[str]], key: Callable[[K], Any]) -> list[tuple[K, list[str]]]:
+    """What keeps most clusters out, with those clusters; ties by its own order."""
+    ordered = sorted(kept_out.items(), key=lambda item: (-len(item[1]), key(item[0])))
+    return ordered[:CHANGES_PER_KIND]
+
+
+def _named(clusters: list[str]) -> list[str]:
+    """The clusters that a change names as data."""
+    return clusters[:CHANGES_PER_KIND]

@@ -12,23 +12,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.api.placement import TopologySpread
-    from function.deployment.explain.remedies.seen import Seen
+    from function.deployment.explain.remedies.context import ProposalContext
     from function.scheduler.scheduling_input import SchedulingInput
 
 
-def limits(seen: Seen) -> Iterator[Change]:
+def limits(context: ProposalContext) -> Iterator[Change]:
     """Raise the deployment's own limit by as little as it takes."""
-    policy, least = seen.inputs.policy, seen.inputs.deployment.spec.min_replicas
-    if seen.decision.withheld and least is not None:
-        reach = seen.decision.total + seen.decision.withheld
+    policy, least = context.inputs.policy, context.inputs.deployment.spec.min_replicas
+    if context.decision.withheld and least is not None:
+        reach = context.decision.total + context.decision.withheld
         yield _limit("minReplicas", f"lower minReplicas from {least} to {reach}", ("minReplicas",), reach)
-    if policy.max_replicas_per_cluster and seen.headed(Reason.MaxReplicasPerCluster):
+    if policy.max_replicas_per_cluster and context.headed(Reason.MaxReplicasPerCluster):
         new = policy.max_replicas_per_cluster + 1
         text = f"raise placement.maxReplicasPerCluster to {new}"
         yield _limit("maxReplicasPerCluster", text, ("placement", "maxReplicasPerCluster"), new)
-    yield from _skews(seen)
-    if seen.headed(Reason.SearchBudgetExceeded):
-        steps = seen.inputs.config.search_budget * 10
+    yield from _skews(context)
+    if context.headed(Reason.SearchBudgetExceeded):
+        steps = context.inputs.config.search_budget * 10
         text = f"raise searchBudget in the function's input to {steps}"
         yield Change(
             "RaiseLimit",
@@ -39,10 +39,10 @@ def limits(seen: Seen) -> Iterator[Change]:
         )
 
 
-def _skews(seen: Seen) -> Iterator[Change]:
+def _skews(context: ProposalContext) -> Iterator[Change]:
     """Allow as much more skew as the nearest of the clusters needs that are too far ahead."""
-    needed = {rejection.needs for _, rejection in seen.headed(Reason.TopologySpread) if rejection.needs}
-    stated = seen.inputs.policy.topology_spread or ()
+    needed = {rejection.needs for _, rejection in context.headed(Reason.TopologySpread) if rejection.needs}
+    stated = context.inputs.policy.topology_spread or ()
     for at, constraint in enumerate(stated):
         more = [skew for skew in sorted(needed) if skew > constraint.max_skew]
         if constraint.when_unsatisfiable == "DoNotSchedule" and more:

@@ -9,7 +9,7 @@ from function.api.reasons import Reason
 from function.deployment.explain.catalogue import Catalogue
 from function.deployment.explain.change import Change, Cost, Plain, edited, requests_in
 from function.deployment.explain.relax import Rewrite, rewrite
-from function.deployment.explain.remedies.seen import EACH, Seen
+from function.deployment.explain.remedies.context import CHANGES_PER_KIND, ProposalContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,30 +25,42 @@ if TYPE_CHECKING:
 BLAMED = (Reason.NoMatchingDevice, Reason.DeviceSelectorError)
 
 
-def selectors(seen: Seen) -> Iterator[Change]:
-    """Rewrite one device selector so that a device matches it, the cheapest rewrites first."""
-    catalogue = Catalogue.of(seen.inputs.fleet)
-    about: dict[SubRequest, Catalogue] = {}
-    known: dict[tuple[str, Subject], Rewrite | None] = {}
-    wider: Counter[Rewrite] = Counter()
-    for cluster, found in seen.headed(*BLAMED):
-        failing: set[tuple[str, Subject]] = set()
-        for leaf in found.leaves:
-            sub, device = _sub_request(seen.inputs, leaf), _device(cluster, leaf)
-            if leaf.reason not in BLAMED or leaf.selector is None or sub is None or device is None:
-                continue
-            selector = seen.inputs.evaluations.program(sub.selectors[leaf.selector])
-            key = (selector.source, device.subject)
-            failing.add(key)
-            if key not in known:
-                if sub not in about:
-                    programs = [seen.inputs.evaluations.program(one) for one in sub.selectors]
-                    about[sub] = catalogue.beside(programs)
-                known[key] = rewrite(selector, device.subject, about[sub])
-        wider.update({new for key in failing if (new := known[key])})
-    ordered = sorted(wider.items(), key=lambda item: (item[0].cost, -item[1], item[0]))
-    for found_rewrite, _ in ordered[:EACH]:
-        yield rewritten(found_rewrite)
+def selectors(context: ProposalContext) -> Iterator[Change]:
+    """Rewrite one device selector so that a device matches: the cheapest, of those the most opening."""
+    rewrites = _Rewrites(context.inputs)
+    opened: Counter[Rewrite] = Counter()
+    for cluster, rejection in context.headed(*BLAMED):
+        opened.update({found for leaf in rejection.leaves if (found := rewrites.of(cluster, leaf))})
+    ordered = sorted(opened.items(), key=lambda item: (item[0].cost, -item[1], item[0]))
+    yield from (rewritten(cheapest) for cheapest, _ in ordered[:CHANGES_PER_KIND])
+
+
+class _Rewrites:
+    """The rewrites of a deployment's device selectors, each pair of selector and device looked at once."""
+
+    def __init__(self, inputs: SchedulingInput) -> None:
+        self._inputs = inputs
+        self._catalogue = Catalogue.of(inputs.fleet)
+        self._beside: dict[SubRequest, Catalogue] = {}
+        self._rewrites: dict[tuple[str, Subject], Rewrite | None] = {}
+
+    def of(self, cluster: InferenceCluster, leaf: Rejection) -> Rewrite | None:
+        """The rewrite of the selector that a rejection is about, for the device that came closest."""
+        sub, device = _sub_request(self._inputs, leaf), _device(cluster, leaf)
+        if leaf.reason not in BLAMED or leaf.selector is None or sub is None or device is None:
+            return None
+        selector = self._inputs.evaluations.program(sub.selectors[leaf.selector])
+        key = (selector.source, device.subject)
+        if key not in self._rewrites:
+            self._rewrites[key] = rewrite(selector, device.subject, self._about(sub))
+        return self._rewrites[key]
+
+    def _about(self, sub: SubRequest) -> Catalogue:
+        """What the devices publish that a request is about."""
+        if sub not in self._beside:
+            programs = [self._inputs.evaluations.program(selector) for selector in sub.selectors]
+            self._beside[sub] = self._catalogue.beside(programs)
+        return self._beside[sub]
 
 
 def source_of(inputs: SchedulingInput, leaf: Rejection) -> str:
@@ -58,8 +70,9 @@ def source_of(inputs: SchedulingInput, leaf: Rejection) -> str:
     if leaf.request:
         sub = _sub_request(inputs, leaf)
         return sub.selectors[leaf.selector].cel if sub else ""
-    about = (each.member.node_selector for each in inputs.deployment.members if _is_about(leaf, each))
-    return next((found.selectors[leaf.selector].cel for found in about if found), "")
+    members = (reference.member for reference in inputs.deployment.members if _is_about(leaf, reference))
+    selectors = (member.node_selector.selectors for member in members if member.node_selector)
+    return next((stated[leaf.selector].cel for stated in selectors), "")
 
 
 def _sub_request(inputs: SchedulingInput, leaf: Rejection) -> SubRequest | None:
@@ -78,48 +91,44 @@ def _is_about(leaf: Rejection, reference: MemberReference) -> bool:
 
 def _device(cluster: InferenceCluster, leaf: Rejection) -> Device | None:
     pool = cluster.by_name.get(leaf.pool)
-    named = [each for each in (pool.devices or ()) if leaf.device in (each.name, each.driver)] if pool else []
-    return named[0] if named else None
+    devices = pool.devices or () if pool else ()
+    return next((device for device in devices if leaf.device in (device.name, device.driver)), None)
 
 
-def rewritten(found: Rewrite) -> Change:
+def rewritten(selector: Rewrite) -> Change:
     """The change that writes a selector anew, wherever it is written."""
 
     def edit(plain: Plain) -> None:
-        for each in requests_in(plain):
-            for selector in each.get("selectors", ()):
-                selector["cel"] = found.new if selector["cel"] == found.old else selector["cel"]
+        for request in requests_in(plain):
+            for stated in request.get("selectors", ()):
+                stated["cel"] = selector.new if stated["cel"] == selector.old else stated["cel"]
 
-    kind = "CorrectSelector" if found.cost in (Cost.SPELLING, Cost.UNIT) else "RelaxSelector"
-    text = f"{found.meaning}: change the selector {found.old} to {found.new}"
-    facts = {"selector": found.old, "instead": found.new}
-    return Change(
-        kind, found.cost, text, lambda inputs: edited(inputs, edit), facts, group=f"relax {found.old}"
-    )
+    kind = "CorrectSelector" if selector.cost in (Cost.SPELLING, Cost.UNIT) else "RelaxSelector"
+    text = f"{selector.meaning}: change the selector {selector.old} to {selector.new}"
+    facts = {"selector": selector.old, "instead": selector.new}
+    group = f"relax {selector.old}"
+    return Change(kind, selector.cost, text, lambda inputs: edited(inputs, edit), facts, group=group)
 
 
-def counts(seen: Seen) -> Iterator[Change]:
-    """Ask for as many devices per node as there are."""
-    found = Counter(
-        (leaf.request, leaf.needs, leaf.free)
-        for _, each in seen.headed(Reason.DeviceCountShort)
-        for leaf in each.leaves
+def counts(context: ProposalContext) -> Iterator[Change]:
+    """Ask for as many devices per node as there are, where the most are."""
+    short = {
+        (leaf.request, leaf.needs or 0, leaf.free)
+        for _, rejection in context.headed(Reason.DeviceCountShort)
+        for leaf in rejection.leaves
         if leaf.reason is Reason.DeviceCountShort and leaf.free
-    )
-    for (request, asked, most), _ in sorted(found.items(), key=lambda item: (-(item[0][2] or 0), item[0]))[
-        :1
-    ]:
-        yield _lowered(request, asked or 0, most or 0)
+    }
+    if short:
+        yield _lowered(*min(short, key=lambda item: (-item[2], item)))
 
 
-def _lowered(request: str, asked: int, most: int) -> Change:
+def _lowered(request: str, needs: int, most: int) -> Change:
     def edit(plain: Plain) -> None:
-        for each in requests_in(plain):
-            if each.get("name") == request and each.get("count", 1) == asked:
-                each["count"] = most
+        for stated in requests_in(plain):
+            if stated.get("name") == request and stated.get("count", 1) == needs:
+                stated["count"] = most
 
-    text = f"ask for {most} instead of {asked} devices in request {request}"
-    facts = {"request": request, "from": asked, "to": most}
-    return Change(
-        "LowerCount", Cost.RELAX, text, lambda inputs: edited(inputs, edit), facts, group=f"count {request}"
-    )
+    text = f"ask for {most} instead of {needs} devices in request {request}"
+    facts = {"request": request, "from": needs, "to": most}
+    group = f"count {request}"
+    return Change("LowerCount", Cost.RELAX, text, lambda inputs: edited(inputs, edit), facts, group=group)

@@ -12,16 +12,16 @@ LAST_RESORT = "first by name"
 """The score that always applies: it is worth a word only where nothing else decided."""
 
 
-def rejection_line(rejection: Rejection) -> str:
+def rejection_phrase(rejection: Rejection) -> str:
     """`main on frontier: needs 2, 1 free of 4`."""
     engine = rejection.engine
     if rejection.alternative:
         engine = f"{engine} ({rejection.alternative})" if engine else rejection.alternative
     where = " on ".join(part for part in (engine, rejection.pool) if part)
-    return ": ".join(part for part in (where, particular_line(rejection)) if part)
+    return ": ".join(part for part in (where, particular_phrase(rejection)) if part)
 
 
-def particular_line(rejection: Rejection) -> str:
+def particular_phrase(rejection: Rejection) -> str:
     """`gpu: memory 40Gi (selector 2)`: the particulars without the place."""
     what = rejection.particular
     if rejection.request:
@@ -44,7 +44,7 @@ def numbers(rejection: Rejection) -> str:
     return f"needs {rejection.needs}, {max(0, rejection.free)} free{total}"
 
 
-def because_line(placed: Placed) -> str:
+def because_phrase(placed: Placed) -> str:
     """`fewest replicas of this deployment (0), before use2`."""
     decisive = [(text, value) for text, value in placed.because if text != LAST_RESORT]
     text = "; ".join(f"{text} ({_value(value)})" for text, value in decisive[:2]) or LAST_RESORT
@@ -53,7 +53,7 @@ def because_line(placed: Placed) -> str:
     return f"{text}{after}{replaced}"
 
 
-def kept_line(kept: Kept) -> str:
+def kept_phrase(kept: Kept) -> str:
     """Why an existing replica stays as it is."""
     if kept.waits:
         return f"waits for {kept.waits}, within placement.disruption.maxUnavailable"
@@ -63,7 +63,7 @@ def kept_line(kept: Kept) -> str:
     return f"kept in doubt: {kept.doubt}" if kept.doubt else "a running replica is never moved"
 
 
-def dropped_line(dropped: Dropped) -> str:
+def dropped_phrase(dropped: Dropped) -> str:
     """Why a replica leaves."""
     return f"{dropped.cause.value}: {dropped.detail}" if dropped.detail else dropped.cause.value
 

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from function.scheduler.decision import Decision
     from function.scheduler.scheduling_input import SchedulingInput
 
-EACH = 2
-"""How many changes of one kind are proposed."""
+CHANGES_PER_KIND = 2
+"""How many changes of one kind are proposed, and how many clusters a change names."""
 SHORT = tuple(reason for reason in Reason if reason.short_pool)
 """Reasons that more nodes would mend."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ProposalContext:
     """What the proposers look at."""
 
     decision: Decision
@@ -30,31 +30,15 @@ class Seen:
 
     @property
     def inputs(self) -> SchedulingInput:
-        """The question that was asked."""
+        """What was scheduled."""
         return self.decision.inputs
 
     def headed(self, *reasons: Reason) -> list[tuple[InferenceCluster, Rejection]]:
         """The clusters with one of these headlines, the nearest miss first."""
         clusters = self.inputs.fleet.clusters
-        found = [
+        rejected = [
             (clusters[name], rejection)
             for name, rejection in self.rejections.items()
             if rejection.reason in reasons and name in clusters
         ]
-        return sorted(found, key=lambda item: (missing(item[1]), item[0].name))
-
-
-def missing(found: Rejection) -> int:
-    """How many nodes are missing."""
-    return (found.needs or 0) - (found.free or 0)
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 node`, `2 nodes`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def some(names: list[str]) -> str:
-    """The first names and how many more there are."""
-    more = f" and {len(names) - EACH} more" if len(names) > EACH else ""
-    return ", ".join(names[:EACH]) + more
+        return sorted(rejected, key=lambda item: (item[1].missing, item[0].name))
