@@ -1,4 +1,6 @@
-"""Filters: what keeps a new replica off a cluster. One idea per file.
+"""Filters: what keeps a new replica off a cluster.
+
+One idea per file; what a cluster's own state decides is a table (`cluster_state`).
 
 A filter is built once per pass by its `of` (None where it does not apply) and asked about one cluster at a
 time. The order of the lists is the order of evaluation; the first rejection is the cluster's headline.
@@ -11,11 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from function.scheduler.filters.cache_footprint import CacheFootprint
 from function.scheduler.filters.cluster_selector import ClusterSelectorFilter
-from function.scheduler.filters.deleting import Deleting
-from function.scheduler.filters.gateway import GatewayAddress
+from function.scheduler.filters.cluster_state import HAS_GATEWAY, NOT_DELETING, PUBLISHES_POOLS, READY
 from function.scheduler.filters.max_per_cluster import MaxReplicasPerCluster
-from function.scheduler.filters.pools import PoolsPublished
-from function.scheduler.filters.readiness import Readiness
 from function.scheduler.filters.taints import Taints
 from function.scheduler.filters.topology_spread import TopologySpreadFilter
 
@@ -44,13 +43,13 @@ class CountingFilter(Protocol):
 
 
 STANDING = (
-    Deleting,
+    NOT_DELETING,
     ClusterSelectorFilter,
     CacheFootprint,
     Taints,
-    Readiness,
-    GatewayAddress,
-    PoolsPublished,
+    READY,
+    HAS_GATEWAY,
+    PUBLISHES_POOLS,
 )
 COUNTING = (MaxReplicasPerCluster, TopologySpreadFilter)
 
