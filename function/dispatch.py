@@ -51,7 +51,7 @@ HANDLERS: Mapping[str, Handler] = {
     ),
 }
 
-COSTS: Costs = {**deployment.COSTS}
+COSTS: Costs = {**deployment.COSTS, **replica.COSTS}
 """What it takes to remember what a handler reads."""
 
 

@@ -46,6 +46,9 @@ class Identity(NamedTuple):
     name: str
 
 
+NOTHING = Identity("", "", "", "")
+
+
 def identity_of(manifest: Mapping[str, Plain]) -> Identity:
     """Return what a manifest says it is; what it does not say is empty."""
     metadata = mapping(manifest.get("metadata"))
@@ -117,11 +120,8 @@ class ObservedObject:
     ready: bool | None = None
     synced: bool | None = None
     synced_message: str = ""
-
-    @property
-    def identity(self) -> Identity:
-        """What the provider finds its remote object by."""
-        return identity_of(self.manifest)
+    identity: Identity = NOTHING
+    """What the provider finds its remote object by."""
 
     @property
     def is_created(self) -> bool:
@@ -139,30 +139,41 @@ class ObservedObject:
         return self.remote is not None and covers(self.remote.get("spec"), self.manifest.get("spec"))
 
 
-SHAPE: Shape = {
+_HEAD: Shape = {
     "apiVersion": None,
     "kind": None,
-    "metadata": {"name": None},
-    "spec": {"forProvider": {"manifest": None}, "providerConfigRef": None},
-    "status": {
-        "conditions": None,
-        "atProvider": {
-            "manifest": {
-                "apiVersion": None,
-                "kind": None,
-                "metadata": {"name": None, "namespace": None, "generation": None},
-                "spec": None,
-                "status": None,
-            }
-        },
-    },
+    "metadata": {"name": None, "namespace": None, "generation": None},
 }
+_REMOTE: Shape = {**_HEAD, "spec": None, "status": None}
+
+
+def _shape(manifest: Shape | None, remote: Shape) -> Shape:
+    return {
+        "apiVersion": None,
+        "kind": None,
+        "metadata": {"name": None},
+        "spec": {"forProvider": {"manifest": manifest}, "providerConfigRef": None},
+        "status": {"conditions": None, "atProvider": {"manifest": remote}},
+    }
+
+
+SHAPE = _shape(None, _REMOTE)
+BRIEF_SHAPE = _shape(_HEAD, {**_HEAD, "status": None})
 
 
 def read_object(document: Document) -> ObservedObject:
     """Read one observed composed resource. What cannot be read has no kind: doubt to every handler."""
+    return _read(document, SHAPE)
+
+
+def read_briefly(document: Document) -> ObservedObject:
+    """Read the same without specs: what it is, where it is, and the status of its remote object."""
+    return _read(document, BRIEF_SHAPE)
+
+
+def _read(document: Document, shape: Shape) -> ObservedObject:
     try:
-        plain = document.project(SHAPE)
+        plain = document.project(shape)
     except Unreadable:
         return ObservedObject()
     if _text(plain.get("apiVersion")).partition("/")[0] != API_VERSION.partition("/")[0]:
@@ -172,10 +183,12 @@ def read_object(document: Document) -> ObservedObject:
     remote = mapping(status.get("atProvider")).get("manifest")
     kind = _text(plain.get("kind"))
     synced, synced_message = remote_condition(status, "Synced")
+    manifest = mapping(mapping(spec.get("forProvider")).get("manifest"))
     return ObservedObject(
         name=_text(mapping(plain.get("metadata")).get("name")),
         kind=kind if kind in (KIND, COLLECTION) else "",
-        manifest=mapping(mapping(spec.get("forProvider")).get("manifest")),
+        manifest=manifest,
+        identity=identity_of(manifest),
         provider_config=(
             _text(reference.get("name")) if reference.get("kind") == PROVIDER_CONFIG_KIND else ""
         ),

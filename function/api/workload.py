@@ -212,6 +212,11 @@ class Workload(Model):
         return self.spec.serving.mode == "PrefillDecode"
 
     @cached_property
+    def notes(self) -> dict[str, Any]:
+        """What was composed of it for an earlier answer: forgotten with it, and no part of its value."""
+        return {}
+
+    @cached_property
     def by_name(self) -> dict[str, WorkloadEngine]:
         """The engines by name."""
         return {engine.name: engine for engine in self.engines}

@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.api.fault import Malformed
-from function.boundary import NoReuse, Response, Unreadable
+from function.api.workload import read_workload
+from function.boundary import Cost, NoReuse, Response, Unreadable
+from function.objects import read_briefly, read_object
 from function.replica.compose import compose, keep_everything
 from function.replica.conditions import READY, condition_types, conditions
 from function.replica.diagnosis import unschedulable
@@ -18,13 +20,29 @@ from function.replica.snapshot import Doubt, read_config, read_observed, read_sn
 from function.replica.status import status
 
 if TYPE_CHECKING:
-    from function.boundary import Condition, Request, Reuse
+    from function.boundary import Condition, Costs, Request, Reuse, Shape
     from function.replica.compose import Composition
+    from function.replica.snapshot import Snapshot
 
-__all__ = ["KIND", "condition_types", "declared", "run"]
+__all__ = ["COSTS", "KIND", "condition_types", "declared", "run"]
 
 KIND = "ModelReplica"
 NO_REUSE = NoReuse()
+STATUS: Shape = {
+    "status": {
+        "conditions": {"type": None, "status": None, "reason": None},
+        "engines": None,
+        "servingDigest": None,
+    }
+}
+"""What is read of the composite besides what its pods are made of."""
+
+COSTS: Costs = {
+    read_workload: Cost(factor=10, fixed=256 * 1024),
+    read_object: Cost(factor=10),
+    read_briefly: Cost(factor=2),
+}
+"""What it takes to remember what is read here, and what was composed of it."""
 
 
 def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
@@ -41,31 +59,33 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     return Response(
         requirements=declared(request),
         desired=composition.desired,
-        status=status(snapshot, composition.states, composite),
+        status=status(request, snapshot, composition.states, composite),
         unready=_reads_ready(composition) and not _holds(told, READY),
         conditions=told,
         results=results(snapshot, told, composite),
         settled=all(each.status for each in told) and not _changes(composition),
-        ttl=_ttl(request, waits=isinstance(snapshot, Doubt)),
+        ttl=_ttl(request, snapshot),
         counts={"objects": len(composition.desired), "objects_kept": composition.kept},
     )
 
 
 def _composite(request: Request) -> dict[str, Any]:
-    """Return the composite's spec and status, empty where they cannot be read."""
+    """Return what is read of the composite's status, empty where it cannot be read."""
     try:
-        return request.composite.project({"spec": None, "status": None})
+        return request.composite.project(STATUS)
     except Unreadable:
         return {}
 
 
-def _ttl(request: Request, *, waits: bool) -> tuple[float | None, float | None]:
+def _ttl(request: Request, snapshot: Snapshot | Doubt) -> tuple[float | None, float | None]:
     """Return the times to live that the input asks for, where it can be read."""
+    if not isinstance(snapshot, Doubt):
+        return snapshot.config.ttl.pending, snapshot.config.ttl.settled
     try:
         ttl = read_config(request).ttl
     except Malformed:
         return None, None
-    return (ttl.pending if ttl.waiting is None or not waits else ttl.waiting), ttl.settled
+    return (ttl.pending if ttl.waiting is None else ttl.waiting), ttl.settled
 
 
 def _reads_ready(composition: Composition) -> bool:

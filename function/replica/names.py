@@ -11,6 +11,7 @@ that a cluster full of running workloads keeps them; a name that Kubernetes refu
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from function.api.names import NAME_LENGTH, child_name
@@ -48,6 +49,7 @@ class Key(NamedTuple):
     """The member's role in lower case, for a claim."""
 
 
+@lru_cache(maxsize=4_096)
 def read_key(base: str) -> Key | None:
     """Read a key back, without what marks a successor (`fail_static.base_of`). None for what is not ours."""
     if base in ROUTING or base == NAMESPACE:

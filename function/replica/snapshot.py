@@ -17,8 +17,8 @@ from function.api.workload_cluster import WorkloadCluster, read_workload_cluster
 from function.api.workload_config import WorkloadConfig
 from function.boundary import Resolution, text_at
 from function.fail_static import base_of
-from function.objects import COLLECTION, KIND, ObservedObject, read_object
-from function.replica.names import PODS, read_key
+from function.objects import COLLECTION, KIND, ObservedObject, read_briefly, read_object
+from function.replica.names import CLAIM, PICKER_CONFIG, PODS, WORKLOAD, read_key
 from function.replica.requirements import CLUSTER
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from function.boundary import Request, Reuse
 
 REMOTE_NAMESPACE = "default"
+_IN_FULL = frozenset({WORKLOAD, CLAIM, PICKER_CONFIG})
+"""What is compared with what is wanted; of the rest only the identity and the status count."""
 
 WAITING_FOR_CLUSTER, MALFORMED, CLUSTER_CHANGED = "WaitingForCluster", "Malformed", "ClusterChanged"
 
@@ -58,9 +60,9 @@ class Snapshot:
 def read_observed(request: Request, reuse: Reuse) -> dict[str, ObservedObject]:
     """Read the observed composed resources that are ours, not those that an earlier step desires."""
     return {
-        key: reuse.parsed(request.observed[key], read_object)
+        key: reuse.parsed(request.observed[key], read_object if read.what in _IN_FULL else read_briefly)
         for key in sorted(request.observed)
-        if key not in request.desired and read_key(base_of(key)) is not None
+        if key not in request.desired and (read := read_key(base_of(key))) is not None
     }
 
 

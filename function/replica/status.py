@@ -16,6 +16,7 @@ from function.replica.state import all_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from function.boundary import Request
     from function.replica.snapshot import Snapshot
     from function.replica.state import EngineState
 
@@ -23,7 +24,10 @@ _FIELDS = ("engines", "servingDigest")
 
 
 def status(
-    snapshot: Snapshot | Doubt, states: tuple[EngineState, ...], composite: Mapping[str, Any]
+    request: Request,
+    snapshot: Snapshot | Doubt,
+    states: tuple[EngineState, ...],
+    composite: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the fields of the status to write."""
     before = {key: value for key, value in mapping(composite.get("status")).items() if key in _FIELDS}
@@ -36,5 +40,13 @@ def status(
         for each in states
     ]
     if all_of(states, "rolled_out"):
-        return {"engines": engines, "servingDigest": serving_digest(mapping(composite.get("spec")))}
+        return {"engines": engines, "servingDigest": _digest(request, snapshot)}
     return {**{key: before[key] for key in before if key == "servingDigest"}, "engines": engines}
+
+
+def _digest(request: Request, snapshot: Snapshot) -> str:
+    """Return the digest of what the pods run. It stays with the replica, which is read once."""
+    notes = snapshot.replica.notes
+    if "digest" not in notes:
+        notes["digest"] = serving_digest(mapping(request.composite.project({"spec": None}).get("spec")))
+    return str(notes["digest"])

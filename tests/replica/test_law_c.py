@@ -9,12 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from function import dispatch, wire
+from function.boundary.parse_cache import Memory, Session
 from function.fail_static import base_of
 from function.objects import mapping
 from function.replica import names
 from tests.fuzz.mutate import mutated
 from tests.replica import generate
-from tests.replica.build import Scene, claim, cluster, config, engine, gang, manifests, member, replica, run
+from tests.replica.build import (
+    Scene,
+    claim,
+    cluster,
+    config,
+    engine,
+    gang,
+    manifests,
+    member,
+    replica,
+    run,
+    run_bytes,
+)
 from tests.replica.provider import STAGES, applied
 from tests.support.scale import BATCHES, batch
 
@@ -275,10 +289,33 @@ def test_switching_the_serving_mode_composes_the_new_routing_first() -> None:
 
 
 def test_the_answer_is_the_same_bytes_every_time() -> None:
-    from tests.replica.build import run_bytes
-
     for seed in range(20):
         scene = generate.scene(seed)
         settled = scene.but(observed=applied(run(scene)))
         shuffled = settled.but(observed=dict(reversed(settled.observed.items())))
         assert run_bytes(settled) == run_bytes(shuffled)
+
+
+def test_a_remembered_composition_is_the_one_that_would_be_made() -> None:
+    """Mutated between calls, with a memory and without one: the same bytes."""
+    memory = Memory(16 << 20)
+    for seed in range(60):
+        draw, scene = running(seed)
+        scene = stored(scene, f"{seed}")
+        for turn in range(4):
+            call = wire.decode(scene.message().SerializeToString())
+            remembering = dispatch.run(call.request, reuse=Session(memory, dispatch.COSTS))
+            assert wire.encode(call, remembering, wire.Ttl()) == run_bytes(scene), (seed, turn)
+            scene = stored(struck(draw, scene), f"{seed}", version=turn + 2) if turn % 2 else scene
+
+
+def stored(scene: Scene, owner: str, version: int = 1) -> Scene:
+    """Return a scene whose objects have what an API server gives them."""
+
+    def given(plain: Plain, uid: str) -> Plain:
+        metadata = mapping(plain.get("metadata"))
+        return {**plain, "metadata": {**metadata, "uid": uid, "resourceVersion": str(version)}}
+
+    held = {key: given(each, f"{owner}/{key}") for key, each in scene.observed.items()}
+    known = None if scene.cluster is None else given(scene.cluster, f"{owner}/cluster")
+    return scene.but(observed=held, replica=given(scene.replica, owner), cluster=known)
