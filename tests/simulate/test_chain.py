@@ -1,0 +1,319 @@
+"""From a ModelDeployment to a served endpoint, and everything that happens to it: the loop is closed.
+
+What serves is lost for a listed reason only, and once its pods stand still a replica is at rest within five
+reconciles.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from typing import Any
+
+import pytest
+
+from tests.replica.build import config
+from tests.simulate.chain import Plane, condition
+from tests.simulate.workers import Cluster
+from tests.support import build
+from tests.support.scale import seeds
+
+Plain = dict[str, Any]
+
+PROVIDER_CONFIG, NAME = "use1-kubeconfig", "use1"
+AT_REST = 5
+"""Reconciles until nothing changes, once the pods stand still."""
+
+
+def cluster(nodes: int = 2) -> Plain:
+    """Return an InferenceCluster whose Composition is the platform's."""
+    made = build.cluster(NAME, [build.pool("h100", nodes)])
+    made["status"]["providerConfigRef"] = {"name": PROVIDER_CONFIG}
+    return made
+
+
+def plane(deployment: Plain, nodes: int = 2, *, there: int | None = None, **settings: Any) -> Plane:
+    """Return a control plane with one cluster of `nodes` nodes, of which `there` are up."""
+    up = nodes if there is None else there
+    labels = {"modelplane.ai/pool": "h100"}
+    made = Plane({PROVIDER_CONFIG: Cluster({f"n{number}": dict(labels) for number in range(up)})})
+    made.inputs = {"ModelReplica": config(**settings)} if settings else {}
+    made.skipped = frozenset({"InferenceCluster"})
+    made.add(cluster(nodes))
+    made.add(deployment)
+    return made
+
+
+def single(copies: int = 1, replicas: int = 1) -> Plain:
+    engine = build.engine(members=[build.member(devices=[build.request("gpu", 8)])], copies=copies)
+    return build.deployment("chat", replicas, [engine])
+
+
+def gang(copies: int = 1) -> Plain:
+    return build.deployment("large", 1, [build.gang(nodes=1, copies=copies)])
+
+
+def worker(made: Plane) -> Cluster:
+    return made.clusters[PROVIDER_CONFIG]
+
+
+def kinds(made: Plane, kind: str) -> list[Plain]:
+    return [plain for name, plain in sorted(made.store.items()) if name[0] == kind]
+
+
+def serving(made: Plane) -> int:
+    """Return how many copies take requests."""
+    return sum(number for place, number in worker(made).serving().items() if "epp" not in place[3])
+
+
+def reason(made: Plane, kind: str) -> str:
+    (replica,) = kinds(made, "ModelReplica")
+    listed = replica["status"]["conditions"]
+    return str(next(each["reason"] for each in listed if each["type"] == kind))
+
+
+def edit(made: Plane, image: str) -> None:
+    """Change the image of a deployment."""
+    (deployment,) = kinds(made, "ModelDeployment")
+    for engine in deployment["spec"]["template"]["spec"]["engines"]:
+        for member in engine["members"]:
+            member["template"]["spec"]["containers"][0]["image"] = image
+
+
+def images(made: Plane) -> set[str]:
+    return {
+        pod.template["spec"]["containers"][0]["image"]
+        for pod in worker(made).pods
+        if "epp" not in pod.workload[3]
+    }
+
+
+def endpoints_lead_somewhere(made: Plane) -> None:
+    """Traffic never reaches a replica without a copy that takes it, but for a cluster that cannot be seen."""
+    if worker(made).reachable and kinds(made, "ModelEndpoint"):
+        assert serving(made), "an endpoint of nothing that serves"
+
+
+SHAPES = {"a pod": single(), "copies": single(copies=2), "a gang": gang()}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("readiness", ["Available", "AvailableCopies"])
+def test_a_deployment_becomes_an_endpoint(shape: str, readiness: str) -> None:
+    made = plane(SHAPES[shape], readiness=readiness)
+    for _ in range(40):
+        changed = made.round()
+        if kinds(made, "ModelEndpoint"):
+            endpoints_lead_somewhere(made)
+        if not changed:
+            break
+    (replica,) = kinds(made, "ModelReplica")
+    assert condition(replica, "Ready") == "True"
+    assert reason(made, "ModelReady") == "Serving"
+    assert reason(made, "ModelUpdated") == "UpToDate"
+    assert len(kinds(made, "ModelEndpoint")) == 1
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_an_image_edit_on_a_full_pool_completes(shape: str) -> None:
+    nodes = {"a pod": 1, "copies": 2, "a gang": 2}[shape]
+    made = plane(SHAPES[shape], nodes)
+    made.settle()
+    edit(made, "registry.example.com/vllm:new")
+    made.settle()
+    assert images(made) == {"registry.example.com/vllm:new"}
+    assert reason(made, "ModelReady") == "Serving"
+    assert reason(made, "ModelUpdated") == "UpToDate"
+
+
+def test_with_surge_it_needs_a_node_more() -> None:
+    """What NoSurge is for: the pod on top waits for devices that nobody will free."""
+    made = plane(single(), 1, rollout="Surge")
+    made.settle()
+    edit(made, "registry.example.com/vllm:new")
+    made.settle()
+    assert reason(made, "ModelUpdated") == "Updating"
+    assert serving(made) == 1
+
+
+def test_copies_are_replaced_one_at_a_time() -> None:
+    made = plane(single(copies=2), 2)
+    made.settle()
+    edit(made, "registry.example.com/vllm:new")
+    while made.round():
+        assert serving(made) >= 1
+        assert kinds(made, "ModelEndpoint")
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_cluster_that_is_cut_off_loses_nothing(shape: str) -> None:
+    made = plane(SHAPES[shape])
+    made.settle()
+    before, pods = copy.deepcopy(made.store), serving(made)
+    worker(made).reachable = False
+    for _ in range(10):
+        made.round()
+        assert made.store.keys() == before.keys()
+        assert serving(made) == pods
+    assert reason(made, "ModelReady") == "Serving"
+    worker(made).reachable = True
+    assert made.settle() <= AT_REST
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_withdrawn_status_loses_nothing(shape: str) -> None:
+    """What deleting one InferenceClass does to v0.3: every status of its clusters goes away."""
+    made = plane(SHAPES[shape])
+    made.settle()
+    before, pods = copy.deepcopy(made.store), serving(made)
+    name = ("InferenceCluster", "", NAME)
+    made.store[name]["status"] = {}
+    for _ in range(5):
+        made.round()
+        assert made.store.keys() == before.keys()
+        assert serving(made) == pods
+    assert reason(made, "ModelAccepted") == "WaitingForCluster"
+    assert reason(made, "ModelReady") == "Serving"
+    made.store[name]["status"] = copy.deepcopy(before[name]["status"])
+    assert made.settle() <= AT_REST
+    assert reason(made, "ModelAccepted") == "Accepted"
+
+
+def test_a_requirement_that_does_not_arrive_loses_nothing() -> None:
+    made = plane(gang())
+    made.settle()
+    before = set(made.store)
+    made.withheld = frozenset({"cluster", "clusters", "all-replicas"})
+    for _ in range(5):
+        made.round()
+        assert set(made.store) == before
+    made.withheld = frozenset()
+    assert made.settle() <= AT_REST
+
+
+def test_half_a_gang_says_what_it_waits_for_and_serves_once_it_is_whole() -> None:
+    made = plane(gang(), 2, there=1, diagnose="Pods")
+    made.settle()
+    assert reason(made, "ModelReady") == "Unschedulable"
+    (replica,) = kinds(made, "ModelReplica")
+    (said,) = [each for each in replica["status"]["conditions"] if each["type"] == "PodsScheduled"]
+    assert "cannot allocate all claims" in said["message"]
+    assert not kinds(made, "ModelEndpoint")
+    worker(made).nodes["late"] = {"modelplane.ai/pool": "h100"}
+    made.settle()
+    assert reason(made, "ModelReady") == "Serving"
+    assert kinds(made, "ModelEndpoint")
+    assert not kinds(made, "ObservedObjectCollection"), "nobody looks at the pods of what serves"
+
+
+def test_a_lost_node_takes_its_endpoint_and_brings_it_back() -> None:
+    made = plane(single(), 1)
+    made.settle()
+    labels = worker(made).lose("n0")
+    made.settle()
+    assert not kinds(made, "ModelEndpoint"), "nothing serves: reason replica not Ready"
+    assert len(kinds(made, "ModelReplica")) == 1
+    worker(made).nodes["n1"] = labels
+    made.settle()
+    assert kinds(made, "ModelEndpoint")
+
+
+def test_a_changed_claim_completes_and_no_pod_ever_misses_its_template() -> None:
+    made = plane(single(copies=2), 2)
+    made.skipped = frozenset({"InferenceCluster"})
+    made.settle()
+    (replica,) = kinds(made, "ModelReplica")
+    made.skipped = frozenset({"InferenceCluster", "ModelDeployment"})  # A hand edit that nobody takes back.
+    replica["spec"]["engines"][0]["members"][0]["deviceRequests"][0]["count"] = 4
+    while made.round():
+        assert not [pod.why for pod in worker(made).pods if "not found" in pod.why]
+        assert serving(made) >= 1
+    templates = [place for place in worker(made).objects if place[1] == "ResourceClaimTemplate"]
+    assert len(templates) == 1
+    assert reason(made, "ModelUpdated") == "UpToDate"
+
+
+def test_a_deployment_that_is_deleted_leaves_nothing_behind() -> None:
+    made = plane(gang(), budget=True)
+    made.settle()
+    assert worker(made).objects
+    (name,) = [name for name in made.store if name[0] == "ModelDeployment"]
+    made.remove(name)
+    made.settle()
+    assert not worker(made).objects
+    assert {name[0] for name in made.store} == {"InferenceCluster"}
+
+
+EVENTS = ("image", "cut", "join", "lose", "return", "withdraw", "publish", "copies", "withhold", "deliver")
+
+
+def happen(made: Plane, draw: random.Random, lost: list[Plain], status: Plain) -> str:
+    """Let something happen; return what."""
+    what = draw.choice(EVENTS)
+    held = worker(made)
+    if what == "image":
+        edit(made, f"registry.example.com/vllm:{draw.random()}")
+    elif what in ("cut", "join"):
+        held.reachable = what == "join"
+    elif what == "lose" and len(held.nodes) > 1:
+        lost.append(held.lose(min(held.nodes)))
+    elif what == "return" and lost:
+        held.nodes[f"n{draw.random()}"] = lost.pop()
+    elif what in ("withdraw", "publish"):
+        made.store["InferenceCluster", "", NAME]["status"] = (
+            copy.deepcopy(status) if what == "publish" else {}
+        )
+    elif what == "copies":
+        (deployment,) = kinds(made, "ModelDeployment")
+        deployment["spec"]["template"]["spec"]["engines"][0]["copies"] = draw.choice((1, 2))
+    elif what in ("withhold", "deliver"):
+        made.withheld = frozenset({"cluster"}) if what == "withhold" else frozenset()
+    return what
+
+
+def owned(made: Plane) -> None:
+    """Every remote object has its Object: nothing is orphaned."""
+    held = {
+        (manifest["kind"], manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"])
+        for plain in kinds(made, "Object")
+        for manifest in [plain["spec"]["forProvider"]["manifest"]]
+    }
+    assert {place[1:] for place in worker(made).objects} <= held
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_whatever_happens_nothing_is_orphaned_and_everything_comes_to_rest(shape: str) -> None:
+    for seed in seeds(quick=4, gate=120):
+        draw = random.Random(seed)
+        made = plane(SHAPES[shape], 3, diagnose="Pods", status="Engines", budget=True)
+        made.settle()
+        status, lost, told = copy.deepcopy(made.store["InferenceCluster", "", NAME]["status"]), [], []
+        objects = {name for name in made.store if name[0] == "Object"}
+        for _ in range(12):
+            told.append(happen(made, draw, lost, status))
+            for _ in range(draw.randint(1, 3)):
+                made.round()
+                owned(made)
+                gone = {name[2] for name in objects if name not in made.store}
+                assert not {name for name in gone if "budget" not in name and "pods" not in name}, (
+                    seed,
+                    told,
+                )
+        worker(made).reachable, made.withheld = True, frozenset()
+        made.store["InferenceCluster", "", NAME]["status"] = copy.deepcopy(status)
+        for number, labels in enumerate(lost):
+            worker(made).nodes[f"back-{number}"] = labels
+        pods_rest(made)
+        assert made.settle() <= AT_REST, (seed, told)
+        assert reason(made, "ModelReady") == "Serving", (seed, told)
+        assert reason(made, "ModelUpdated") == "UpToDate", (seed, told)
+
+
+def pods_rest(made: Plane) -> None:
+    """Run rounds until no pod changes any more."""
+    for _ in range(60):
+        before = worker(made).standing()
+        made.round()
+        if before == worker(made).standing():
+            return
+    raise AssertionError("the pods never stand still")

@@ -1,0 +1,230 @@
+"""A workload cluster: its API, its nodes, and the controllers of Deployments and LeaderWorkerSets.
+
+Enough of them to be wrong in: claims need a template and devices that are free, a rolling update goes by
+maxSurge and maxUnavailable, a Deployment is Available when no more copies are missing than may be (so one
+that may miss its only copy always is), and a group of a LeaderWorkerSet starts and stops as one.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+Plain = dict[str, Any]
+Place = tuple[str, str, str, str]
+"""Group, kind, namespace and name of a remote object."""
+
+DEVICES = 8
+"""GPUs of a node."""
+START = 2
+"""Ticks from scheduled to ready: loading weights. What claims nothing, the picker, has none to load."""
+WORKLOADS = ("Deployment", "LeaderWorkerSet")
+
+
+class Refused(Exception):
+    """The API server does not take a change."""
+
+
+@dataclass
+class Pod:
+    """One pod."""
+
+    name: str
+    workload: Place
+    copy: int
+    revision: str
+    template: Plain
+    node: str = ""
+    age: int = 0
+    devices: int = 0
+    """Devices it was allocated: its claim outlives the template."""
+    why: str = ""
+    """Why it is not scheduled."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it takes requests."""
+        return bool(self.node) and self.age >= (START if self.devices else 0)
+
+
+@dataclass
+class Cluster:
+    """One cluster. `nodes`: node name to the labels it has."""
+
+    nodes: dict[str, Plain]
+    objects: dict[Place, Plain] = field(default_factory=dict)
+    pods: list[Pod] = field(default_factory=list)
+    reachable: bool = True
+    born: int = 0
+
+    def apply(self, place: Place, manifest: Plain) -> Plain:
+        """Create or update an object. Raises Refused."""
+        held = self.objects.get(place)
+        if held is None:
+            made = copy.deepcopy(manifest)
+            made["metadata"] |= {"generation": 1, "uid": f"uid-{len(self.objects)}-{self.born}"}
+            self.objects[place] = made
+            return made
+        if held.get("spec") != manifest.get("spec"):
+            if held["kind"] == "ResourceClaimTemplate":
+                raise Refused("spec: Invalid value: field is immutable")
+            selectors = [each["spec"].get("selector") for each in (held, manifest)]
+            if held["kind"] == "Deployment" and selectors[0] != selectors[1]:
+                raise Refused("spec.selector: Invalid value: field is immutable")
+            held["metadata"]["generation"] += 1
+        for key, value in manifest.items():
+            if key != "metadata":
+                held[key] = copy.deepcopy(value)
+        return held
+
+    def delete(self, place: Place) -> None:
+        """Delete an object and the pods of a workload."""
+        self.objects.pop(place, None)
+        self.pods = [pod for pod in self.pods if pod.workload != place]
+
+    def lose(self, node: str) -> Plain:
+        """Take a node away with its pods; return it, to be put back."""
+        self.pods = [pod for pod in self.pods if pod.node != node]
+        return self.nodes.pop(node)
+
+    def tick(self) -> None:
+        """Let every controller act once."""
+        for place in sorted(self.objects):
+            if place[1] in WORKLOADS:
+                self._roll(place)
+        for pod in self.pods:
+            if pod.node:
+                pod.age += 1
+            else:
+                self._schedule(pod)
+        for place in sorted(self.objects):
+            if place[1] in WORKLOADS:
+                self._report(place)
+
+    def serving(self) -> dict[Place, int]:
+        """Return how many copies of each workload take requests."""
+        return {place: self._available(place) for place in self.objects if place[1] in WORKLOADS}
+
+    def standing(self) -> list[tuple[str, str, int]]:
+        """Return every pod, where it is, and how far it has started."""
+        return [(pod.name, pod.node, min(pod.age, START)) for pod in self.pods]
+
+    def mine(self, place: Place) -> list[Pod]:
+        """Return the pods of a workload."""
+        return [pod for pod in self.pods if pod.workload == place]
+
+    def _roll(self, place: Place) -> None:
+        """One step of a rollout: create what is missing, replace what is old, within the budget."""
+        made = self.objects[place]
+        wanted, revision = made["spec"]["replicas"], _revision(made)
+        surge, unavailable = _budget(made)
+        copies = {pod.copy: pod for pod in self.mine(place)}
+        current = {number for number, pod in copies.items() if pod.revision == revision}
+        for number in sorted(copies, reverse=True):
+            replaced = number not in current and len(current & self._ready_copies(place)) >= wanted
+            if replaced or len(copies) > wanted + surge or len(current) > wanted:
+                self._stop(place, number)
+                copies.pop(number)
+                current.discard(number)
+        missing = wanted - self._available(place)
+        for number in sorted(copies):
+            old = number not in current
+            # An old copy that takes no requests costs nothing; one that does counts.
+            if old and (number not in self._ready_copies(place) or missing < unavailable):
+                missing += number in self._ready_copies(place)
+                self._stop(place, number)
+                copies.pop(number)
+        while len(copies) < wanted + (surge if set(copies) - current else 0) and len(current) < wanted:
+            self.born += 1
+            self._start(place, made, self.born, revision)
+            copies[self.born] = self.pods[-1]
+            current.add(self.born)
+
+    def _start(self, place: Place, made: Plain, number: int, revision: str) -> None:
+        for index, template in enumerate(_templates(made)):
+            name = f"{place[3]}-{number}-{index}"
+            self.pods.append(Pod(name, place, number, revision, template))
+
+    def _stop(self, place: Place, number: int) -> None:
+        self.pods = [pod for pod in self.pods if (pod.workload, pod.copy) != (place, number)]
+
+    def _schedule(self, pod: Pod) -> None:
+        spec = pod.template["spec"]
+        needed = 0
+        for claim in spec.get("resourceClaims", ()):
+            name = claim["resourceClaimTemplateName"]
+            template = self.objects.get(("resource.k8s.io", "ResourceClaimTemplate", pod.workload[2], name))
+            if template is None:
+                pod.why = f'resourceclaimtemplate "{name}" not found'
+                return
+            requests = template["spec"]["spec"]["devices"]["requests"]
+            needed += sum(each["exactly"]["count"] for each in requests)
+        for node in sorted(self.nodes):
+            if (
+                spec.get("nodeSelector", {}).items() <= self.nodes[node].items()
+                and self._free(node) >= needed
+            ):
+                pod.node, pod.why, pod.devices = node, "", needed
+                return
+        pod.why = f"0/{len(self.nodes)} nodes are available: cannot allocate all claims"
+
+    def _free(self, node: str) -> int:
+        return DEVICES - sum(pod.devices for pod in self.pods if pod.node == node)
+
+    def _ready_copies(self, place: Place) -> set[int]:
+        copies: dict[int, list[Pod]] = {}
+        for pod in self.mine(place):
+            copies.setdefault(pod.copy, []).append(pod)
+        return {number for number, pods in copies.items() if all(pod.ready for pod in pods)}
+
+    def _available(self, place: Place) -> int:
+        return len(self._ready_copies(place))
+
+    def _report(self, place: Place) -> None:
+        made = self.objects[place]
+        wanted, revision = made["spec"]["replicas"], _revision(made)
+        copies = {pod.copy: pod.revision for pod in self.mine(place)}
+        available, updated = self._available(place), sum(each == revision for each in copies.values())
+        _, unavailable = _budget(made)
+        gang = made["kind"] == "LeaderWorkerSet"
+        enough = available >= wanted - (0 if gang else unavailable)
+        rolled = updated == wanted == len(copies)
+        conditions = [{"type": "Available", "status": str(enough and (rolled or not gang))}]
+        if gang:
+            conditions.append({"type": "UpdateInProgress", "status": str(not rolled)})
+            status: Plain = {"readyReplicas": available}
+        else:
+            conditions.append({"type": "Progressing", "status": "True"})
+            status = {"observedGeneration": made["metadata"]["generation"]}
+            status |= {"availableReplicas": available} if available else {}
+        made["status"] = status | {
+            "replicas": len(copies),
+            "updatedReplicas": updated,
+            "conditions": conditions,
+        }
+
+
+def _templates(made: Plain) -> list[Plain]:
+    """Return the templates of the pods of one copy."""
+    if made["kind"] == "Deployment":
+        return [made["spec"]["template"]]
+    both = made["spec"]["leaderWorkerTemplate"]
+    return [both["leaderTemplate"], *([both["workerTemplate"]] * (both["size"] - 1))]
+
+
+def _revision(made: Plain) -> str:
+    return sha256(json.dumps(_templates(made), sort_keys=True).encode()).hexdigest()[:10]
+
+
+def _budget(made: Plain) -> tuple[int, int]:
+    """Return maxSurge and maxUnavailable, with the defaults of Kubernetes."""
+    if made["kind"] == "LeaderWorkerSet":
+        return 0, 1
+    rolling = made["spec"].get("strategy", {}).get("rollingUpdate")
+    if rolling is None:
+        wanted = made["spec"]["replicas"]
+        return -(-wanted // 4), wanted // 4
+    return rolling["maxSurge"], min(rolling["maxUnavailable"], made["spec"]["replicas"])
