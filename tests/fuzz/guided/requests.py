@@ -56,10 +56,6 @@ class Watched:
         raise AssertionError(f"the function failed: {said['error']} at {said['frames']}")
 
 
-MEMORY = Memory(1 << 22)
-"""Shared by all inputs: what one of them left there must not change the answer to another."""
-
-
 def one(content: bytes) -> None:
     """Answer one request: mutated, with mutated bytes, or raw."""
     draw = Drawn(content)
@@ -77,7 +73,10 @@ def one(content: bytes) -> None:
     world = seen(watched.request)
     told = law.unexplained(world, of_core(watched.response))
     assert not told, told
-    assert Function(log=watched, memory=MEMORY).answer(asked) == answer, "reuse changes the answer"
+    # A memory of its own: a mutated object keeps its uid and resourceVersion, which no API server allows.
+    remembering = Function(log=watched, memory=Memory(1 << 22))
+    for times in ("first", "again"):
+        assert remembering.answer(asked) == answer, f"reuse changes the answer, asked {times}"
 
 
 def tree(draw: Drawn) -> Plain:
