@@ -75,8 +75,11 @@ def _overloaded(checker: Checker, node: Call, function: str, kinds: list[Type], 
         raise Mistake(f"undeclared reference to '{function}' (in container '')", node.span.at)
     matching = []
     result: Type | None = None
+    count, first = len(kinds), checker.resolve(kinds[0]) if kinds else DYN
     for overload in declared:
-        if overload.member != member or len(overload.parameters) != len(kinds):
+        if overload.member != member or len(overload.parameters) != count:
+            continue
+        if count and first.cannot_be(overload.parameters[0]):
             continue
         parameters, made = _instance(checker, overload)
         if checker.unify(*zip(kinds, parameters, strict=True)):

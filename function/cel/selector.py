@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from function.cel.code import Frame, Run
     from function.cel.dialects import Dialect
     from function.cel.environment import Environment
-    from function.cel.subject import Subject
+    from function.cel.subject import Path, Subject
 
 LONG, RECENT, RECENT_LONG = 512, 256, 12
 """Selectors kept compiled though nobody has them, and of those longer than `LONG` characters."""
@@ -72,9 +72,19 @@ class Program(ABC):
         self._run: Run = code.run
         self._budget = LIMIT - code.cost
         self._rest = [STEPS, *[None] * (checked.size - FIRST_SLOT)]
-        read = paths(checked, root)
-        self.reads: frozenset[Reference] = references(checked.environment, read)
-        self._projection = Projection(checked.environment, read)
+
+    @cached_property
+    def _paths(self) -> frozenset[Path]:
+        return paths(self.checked, self._root)
+
+    @cached_property
+    def reads(self) -> frozenset[Reference]:
+        """What it reads by a name that is written out."""
+        return references(self.checked.environment, self._paths)
+
+    @cached_property
+    def _projection(self) -> Projection:
+        return Projection(self.checked.environment, self._paths)
 
     @cached_property
     def named(self) -> tuple[Reference, ...]:

@@ -21,12 +21,19 @@ class Type(NamedTuple):
         name = "optional_type" if self.name == "optional" else self.name
         return f"{name}({', '.join(map(str, self.args))})" if self.args else name
 
+    def cannot_be(self, parameter: Type) -> bool:
+        """Whether no value of this type may be given for a parameter, as the names alone tell."""
+        one, other = self.name, parameter.name
+        return one != other and one not in _OPEN and one[0] != "?" and other not in _OPEN and other[0] != "'"
+
     @property
     def is_variable(self) -> bool:
         """Whether the check has still to find out what this is."""
         return self.name[0] == "?"
 
 
+_OPEN = frozenset({"dyn", "any", "null", "wrapper"})
+"""Types whose names do not tell what they may stand for."""
 BOOL = Type("bool")
 INT = Type("int")
 UINT = Type("uint")
