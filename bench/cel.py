@@ -22,10 +22,10 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from function.cel import Evaluations, bind_device, compile_device  # noqa: E402 - after the path is known
-from function.cel import environment as levels  # noqa: E402
+from function.cel.checker import environment as levels  # noqa: E402
 from function.cel.selector import compiled  # noqa: E402
 from tests.cel.devices import H200  # noqa: E402
-from tests.cel.test_fuzz import case, settle  # noqa: E402
+from tests.cel.hostile import case, settle  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable

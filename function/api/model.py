@@ -22,7 +22,7 @@ Effect = Literal["NoSchedule", "NoExecute"]
 Claim = Literal["DRA", "Synthetic"]
 Role = Literal["Standalone", "Leader", "Worker"]
 CelVersion = Literal["1.36", "1.37"]
-"""Kubernetes releases whose selectors are known; see `function.cel.dialects`."""
+"""Kubernetes releases whose selectors are known; see `function.cel.library.dialects`."""
 
 
 class Model(BaseModel):

@@ -1,20 +1,22 @@
-"""The DRA dialect of CEL, exactly: a selector that selects a device in Kubernetes selects it here.
+"""The CEL dialect of Kubernetes DRA: a selector that selects a device in Kubernetes selects it here.
 
-cel-python parses (`grammar`, `syntax`, `macros`); the static check (`check`, `types`) and the closures
-that evaluate (`generate`, `calls`, `paths`) are ours; `library` has the functions. `compile_device` turns
-a text into a `Selector`, `bind_device` a device into a `Subject`, `Selector.evaluate` says match, no
-match, error or cost.
+`syntax` makes a tree of a text, with the grammar of cel-python. `checker` finds its types and what it reads.
+`evaluator` makes closures of it and runs them on a subject: a device, a cluster or a node pool. `cost`
+charges them in the units of Kubernetes. `library` has the values, the functions and what differs between
+releases.
+`compile_device` goes all that way to a `Selector`, `bind_device` makes a device a `Subject`, and
+`Selector.evaluate` says match, no match, error or cost.
 """
 
-from function.cel.comparisons import Comparison
-from function.cel.dialects import DIALECTS
+from function.cel.checker.comparisons import Comparison
+from function.cel.checker.references import Reference, published
+from function.cel.checker.requirements import Requirement
+from function.cel.checker.suggest import suggest
 from function.cel.errors import CompileError
-from function.cel.evaluations import Evaluations
-from function.cel.references import Reference, published
+from function.cel.evaluator.evaluations import Evaluations
+from function.cel.evaluator.subject import Subject, bind_cluster, bind_device, bind_node
+from function.cel.library.dialects import DIALECTS
 from function.cel.selector import Conjunct, Outcome, Selector, compile_cluster, compile_device, compile_node
-from function.cel.subject import Subject, bind_cluster, bind_device, bind_node
-from function.cel.suggest import suggest
-from function.cel.versions import Requirement
 
 __all__ = [
     "DIALECTS",

@@ -10,30 +10,31 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from function.cel import environment
-from function.cel.check import check
-from function.cel.comparisons import Comparison, comparison
-from function.cel.cost import LIMIT, STEPS
-from function.cel.dialects import DEFAULT, DIALECTS
+from function.cel.checker import environment
+from function.cel.checker.check import check
+from function.cel.checker.comparisons import Comparison, comparison
+from function.cel.checker.paths import paths
+from function.cel.checker.references import Projection, Reference, references
+from function.cel.checker.requirements import Requirement, requirements
+from function.cel.cost.charges import LIMIT, STEPS
+from function.cel.cost.estimate import estimate
+from function.cel.cost.frame import BUDGET, FIRST_SLOT
 from function.cel.errors import Aborted, CompileError, CostExceeded, EvaluationError, Mistake
-from function.cel.estimate import estimate
-from function.cel.generate import Generator
-from function.cel.library.quantities import FORM_MATTERS
-from function.cel.references import Projection, Reference, paths, references
-from function.cel.scope import BUDGET, FIRST_SLOT
+from function.cel.evaluator.generator import Generator
+from function.cel.library.dialects import DEFAULT, DIALECTS
+from function.cel.library.quantity import FORM_MATTERS
+from function.cel.library.values import type_name
 from function.cel.syntax.nodes import Call, Node, children
 from function.cel.syntax.parser import parse
-from function.cel.values import type_name
-from function.cel.versions import Requirement, requirements
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from function.cel.check import Checked
-    from function.cel.code import Frame, Run
-    from function.cel.dialects import Dialect
-    from function.cel.environment import Environment
-    from function.cel.subject import Path, Subject
+    from function.cel.checker.check import Checked
+    from function.cel.checker.environment import Environment
+    from function.cel.evaluator.code import Frame, Run
+    from function.cel.evaluator.subject import Path, Subject
+    from function.cel.library.dialects import Dialect
 
 LONG, RECENT, RECENT_LONG = 512, 256, 12
 """Selectors kept compiled though nobody has them, and of those longer than `LONG` characters."""
@@ -105,6 +106,8 @@ class Program(ABC):
             return TOO_MUCH
         except RecursionError:
             return Outcome("error", "the caller left no room on the stack")
+        except UnicodeEncodeError:
+            return Outcome("error", "a value holds half of a surrogate pair, which is no text")
         except (EvaluationError, Aborted) as error:
             return TOO_MUCH if frame[BUDGET] < 0 else Outcome("error", str(error))
         if frame[BUDGET] < 0:
@@ -220,8 +223,8 @@ class Selector(Program):
 
     def comparisons(self) -> tuple[Comparison, ...]:
         """Return the terms that compare something published with a literal, in order."""
-        found = (comparison(self.checked, term, self.source) for term in _terms(self._root))
-        return tuple(one for one in found if one is not None)
+        compared = (comparison(self.checked, term, self.source) for term in _terms(self._root))
+        return tuple(one for one in compared if one is not None)
 
     def conjuncts(self) -> tuple[Conjunct, ...]:
         """Return the terms of the top-level `&&`, in order; the whole if there is none."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from function.cel.errors import EvaluationError
-from function.cel.quantity import quantity
+from function.cel.library.quantity import quantity
 from function.objects import mapping
 
 if TYPE_CHECKING:

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from function.cel import compile_device, cost
-from function.cel.cost import LIMIT, SHORT
+from function.cel import compile_device
+from function.cel.cost import charges as cost
+from function.cel.cost.charges import LIMIT, SHORT
+from function.cel.cost.frame import WORK
 from function.cel.errors import CostExceeded
 from function.cel.library import sets, text_format
-from function.cel.scope import WORK
-from function.cel.values import NONE, Map, Optional
+from function.cel.library.values import NONE, Map, Optional
 from tests.cel.devices import MIXED, bound
 
 FEW, MANY = list(range(SHORT)), list(range(100))
@@ -45,8 +46,8 @@ CASES = [
     ("texts are found quickly", cost.search, ["a", WORDS], 100),
     ("lists in many: all that nests", cost.search, [[1], EACH], 100 + 4 * (300 - SHORT)),
     ("in a map one", cost.search, ["a", TABLE], 1),
-    ("includes: one", cost.found, [MANY, 1], 1),
-    ("includes of a list: all that nests", cost.found, [EACH, [1]], 1 + 4 * (300 - SHORT)),
+    ("includes: one", cost.held, [MANY, 1], 1),
+    ("includes of a list: all that nests", cost.held, [EACH, [1]], 1 + 4 * (300 - SHORT)),
     ("contains: the product of tenths", cost.product, ["a" * 21, "a" * 11], 6),
     ("matching: the text by a quarter of the pattern", cost.regex, ["a" * 20, "a" * 5], 6),
     ("the text counts one more", cost.regex, ["a" * 9, "a" * 4], 1),

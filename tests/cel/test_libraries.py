@@ -150,7 +150,6 @@ FORMAT = [
         "'%f'.format(['NaN']) == 'NaN' && '%f'.format(['-Infinity']) == '-∞'",
         "match",
     ),
-    ("%x of half of a surrogate pair", "'%x'.format(['\ud800']) == 'eda080'", "match"),
     ("%X of bytes", "'%X'.format([b'az']) == '617A'", "match"),
     ("%e of an int, computed", "'%e'.format([dyn(2)]) == '2.000000×10⁰⁰'", "error"),
     ("%d of what is not a number, computed", "'%d'.format([dyn(double('nan'))]) == 'NaN'", "error"),

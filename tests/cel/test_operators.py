@@ -238,7 +238,7 @@ MESSAGES = [
     ("{'a': 1}['b'] == 1", "no such key: b"),
     ("{'a': 1}.b == 1", "no such key: b"),
     ("has(device.attributes['d'].ints.x)", "unsupported index type 'string' in list"),
-    ("device.attributes['d'].i.x == 1", "no such overload: int has no fields, so no x"),
+    ("device.attributes['d'].i.x == 1", "no such overload: int[string]"),
     ("device.attributes['d'].i[0] == 1", "no such overload: int[int]"),
     ("dyn([1])[?device.attributes['d'].v].hasValue()", "invalid qualifier type: kubernetes.Semver"),
     ("!device.attributes['d'].i", "no such overload: !int"),

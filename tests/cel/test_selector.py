@@ -18,11 +18,11 @@ from function.cel import (
     compile_cluster,
     compile_device,
     compile_node,
-    environment,
     published,
     suggest,
 )
 from function.cel import selector as selector_module
+from function.cel.checker import environment
 from function.cel.errors import EvaluationError
 from function.cel.selector import RECENT_LONG, compiled
 from function.cel.syntax.grammar import PATCHES, packaged_grammar, patched
@@ -553,6 +553,13 @@ def test_an_exhausted_stack_is_an_answer_too() -> None:
 
     assert deeper(0) == "match"
     assert deeper(850) == "error"
+
+
+def test_a_value_that_is_no_text_is_an_error_and_never_raises() -> None:
+    subject = bound(MIXED | {"attributes": {"kind": {"string": "half \ud800"}}})
+    for call in ('matches("h")', 'find("h") == "h"', 'findAll("h") == ["h"]'):
+        selector = compile_device(f'device.attributes["{MIXED["driver"]}"].kind.{call}')
+        assert selector.evaluate(subject).kind == "error"
 
 
 def test_errors_are_of_one_family() -> None:

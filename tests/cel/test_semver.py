@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from function.cel.errors import EvaluationError
-from function.cel.semver import semver
+from function.cel.library.semver import semver
 from tests.cel.devices import says
 
 STRICT = [

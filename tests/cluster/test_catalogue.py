@@ -8,7 +8,7 @@ import pytest
 
 from function.api.inference_class import InferenceClass
 from function.catalogue import UnknownMachineType, entry, machine_types
-from function.cel.quantity import quantity
+from function.cel.library.quantity import quantity
 from function.cluster.classes import devices_of
 from tests.schema.admission import refusals
 from tests.schema.crds import schema_of

@@ -6,12 +6,12 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from function.cel import types
-from function.cel.environment import Environment, Field
+from function.cel.checker.environment import Environment, Field
+from function.cel.evaluator.subject import Subject
+from function.cel.library.values import Map
 from function.cel.selector import Selector, compiled
-from function.cel.subject import Subject
-from function.cel.types import Type
-from function.cel.values import Map
+from function.cel.syntax import types
+from function.cel.syntax.types import Type
 
 FIELDS = {name: Field(types.DYN, "value") for name in ("self", "oldSelf")}
 BOTH = Environment("both", Type("schema.Both"), FIELDS)

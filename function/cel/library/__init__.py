@@ -12,9 +12,9 @@ from function.cel.library import (
     network,
     operators,
     optionals,
-    quantities,
+    quantity,
     regex,
-    semvers,
+    semver,
     sets,
     strings,
     text_format,
@@ -25,7 +25,7 @@ from function.cel.library import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from function.cel.declarations import Overload
+    from function.cel.library.declarations import Overload
 
 LIBRARIES = (
     operators,
@@ -34,13 +34,13 @@ LIBRARIES = (
     regex,
     lists,
     optionals,
-    quantities,
+    quantity,
     strings,
     text_format,
     sets,
     network,
     named_formats,
-    semvers,
+    semver,
     includes,
     times,
 )

@@ -7,12 +7,12 @@ from functools import cmp_to_key
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from function.cel import cost
-from function.cel.arithmetic import add
-from function.cel.declarations import Overload, function, method
+from function.cel.cost import charges as cost
 from function.cel.errors import CostExceeded, EvaluationError, no_overload
-from function.cel.operators import EXACT, ORDERED, SPANS, equal, order
-from function.cel.values import Duration, UInt, Value, type_name
+from function.cel.library.arithmetic import add
+from function.cel.library.declarations import Overload, function, method
+from function.cel.library.relations import EXACT, ORDERED, SPANS, is_equal, order
+from function.cel.library.values import Duration, UInt, Value, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,21 +82,14 @@ def extreme(name: str, sign: int) -> Callable[[list[Value]], Value]:
     return run
 
 
-def _is(one: Value, two: Value) -> bool:
-    try:
-        return equal(one, two)
-    except EvaluationError:
-        return False
-
-
 def index_of(values: list[Value], wanted: Value) -> int:
     """Return where the value first is, or -1."""
-    return next((at for at, value in enumerate(values) if _is(value, wanted)), -1)
+    return next((at for at, value in enumerate(values) if is_equal(value, wanted)), -1)
 
 
 def last_index_of(values: list[Value], wanted: Value) -> int:
     """Return where the value last is, or -1."""
-    return next((at for at in range(len(values) - 1, -1, -1) if _is(values[at], wanted)), -1)
+    return next((at for at in range(len(values) - 1, -1, -1) if is_equal(values[at], wanted)), -1)
 
 
 def cut(values: list[Value], start: int, end: int) -> list[Value]:
@@ -164,7 +157,7 @@ def distinct(values: list[Value]) -> list[Value]:
     """Return the values without those that an earlier one equals."""
     kept: list[Value] = []
     for value in values:
-        if not any(_is(value, other) for other in kept):
+        if not any(is_equal(value, other) for other in kept):
             kept.append(value)
     return kept
 

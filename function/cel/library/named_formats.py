@@ -6,11 +6,11 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from function.cel.cost import tenth
-from function.cel.declarations import Overload, function, method
+from function.cel.cost.charges import tenth
+from function.cel.library.declarations import Overload, function, method
+from function.cel.library.times import days_in
 from function.cel.library.urls import url_problem
-from function.cel.times import days_in
-from function.cel.values import NONE, Optional, Value
+from function.cel.library.values import NONE, Optional, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,10 +99,10 @@ def _qualified_name(text: str) -> Problems:
         return [f"a valid label key {broken} {prefixed}"]
     problems = []
     for prefix in prefixes:
-        found = _dns_subdomain(prefix, "bytes") if prefix else ["must be non-empty"]
-        problems += [f"prefix part {problem}" for problem in found]
-    found = _too_long(name, LABEL, "bytes") if name else ["must be non-empty"]
-    problems += [f"name part {problem}" for problem in found]
+        faults = _dns_subdomain(prefix, "bytes") if prefix else ["must be non-empty"]
+        problems += [f"prefix part {problem}" for problem in faults]
+    faults = _too_long(name, LABEL, "bytes") if name else ["must be non-empty"]
+    problems += [f"name part {problem}" for problem in faults]
     return problems if re.fullmatch(_NAME, name) else [*problems, f"name part {broken}"]
 
 
@@ -175,8 +175,8 @@ FORMATS = {
 
 def named(name: str) -> Optional:
     """Return the format of a name."""
-    found = FORMATS.get(name)
-    return NONE if found is None else Optional(found)
+    named_format = FORMATS.get(name)
+    return NONE if named_format is None else Optional(named_format)
 
 
 def validate(wanted: Format, text: str) -> Optional:

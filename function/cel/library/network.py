@@ -6,15 +6,15 @@ import re
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING
 
-from function.cel import cost
-from function.cel.cost import tenth
-from function.cel.declarations import function, method
+from function.cel.cost import charges as cost
+from function.cel.cost.charges import tenth
 from function.cel.errors import EvaluationError
+from function.cel.library.declarations import function, method
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from function.cel.values import Value
+    from function.cel.library.values import Value
 
 _PREFIX = re.compile(r"0|[1-9][0-9]{0,2}", re.ASCII)
 _V4, _V6 = 4, 6
@@ -93,10 +93,10 @@ def cidr(text: str) -> Cidr:
     address, slash, bits = text.partition("/")
     if not slash or not _PREFIX.fullmatch(bits):
         raise EvaluationError(f'network address parse error during conversion from string: "{text}"')
-    found = _address(address)
-    if int(bits) > found.max_prefixlen:
+    parsed = _address(address)
+    if int(bits) > parsed.max_prefixlen:
         raise EvaluationError(f'network address parse error during conversion from string: "{text}"')
-    return Cidr(found, int(bits))
+    return Cidr(parsed, int(bits))
 
 
 def is_ip(text: str) -> bool:

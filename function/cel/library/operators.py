@@ -1,14 +1,14 @@
-"""The operators: which types they take. What they do is in `function.cel.operators`."""
+"""The operators: which types they take. What they do is in `function.cel.library.relations`."""
 
 from __future__ import annotations
 
 import operator
 from typing import TYPE_CHECKING
 
-from function.cel import cost
-from function.cel.arithmetic import add, divide, int64, minus, multiply, remainder, subtract
-from function.cel.declarations import Overload, function
-from function.cel.operators import (
+from function.cel.cost import charges as cost
+from function.cel.library.arithmetic import add, divide, int64, minus, multiply, remainder, subtract
+from function.cel.library.declarations import Overload, function
+from function.cel.library.relations import (
     at_least,
     at_most,
     contains,
@@ -24,7 +24,7 @@ from function.cel.operators import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from function.cel.values import Value
+    from function.cel.library.values import Value
 
 _WALKED = ("string", "bytes")
 _COMPARED = (

@@ -1,11 +1,11 @@
-"""Optionals: values that may be missing. `or` and `orValue` are lazy; see `function.cel.generate`."""
+"""Optionals: values that may be missing. `or` and `orValue` are lazy; see `function.cel.evaluator.calls`."""
 
 from __future__ import annotations
 
-from function.cel import cost
-from function.cel.declarations import function, method
+from function.cel.cost import charges as cost
 from function.cel.errors import EvaluationError, no_overload
-from function.cel.values import NONE, TIMESTAMP_MIN, Duration, Map, Optional, Timestamp, UInt, Value
+from function.cel.library.declarations import function, method
+from function.cel.library.values import NONE, TIMESTAMP_MIN, Duration, Map, Optional, Timestamp, UInt, Value
 
 _SIZED = (str, bytes, list, Map)
 _NUMERIC = (bool, int, UInt, float)

@@ -6,9 +6,9 @@ from functools import lru_cache
 
 import re2
 
-from function.cel import cost
-from function.cel.declarations import both, method
+from function.cel.cost import charges as cost
 from function.cel.errors import EvaluationError
+from function.cel.library.declarations import both, method
 
 _QUIET = re2.Options()
 _QUIET.log_errors = False
@@ -55,17 +55,17 @@ def find(text: str, pattern: str) -> str:
 
 def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
     """Return the first `limit` matches; all if it is negative."""
-    found: list[str] = []
+    matching: list[str] = []
     last_end = -1
     for match in compiled(pattern).finditer(text):
-        if len(found) == limit:
+        if len(matching) == limit:
             break
         begin, end = match.span()
         if begin == end == last_end:  # An empty match right after a match does not count.
             continue
-        found.append(str(match.group()))
+        matching.append(str(match.group()))
         last_end = end
-    return found
+    return matching
 
 
 DECLARATIONS = (

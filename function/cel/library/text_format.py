@@ -10,19 +10,19 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from function.cel.cost import JOINED, MET, excess, tenth, weight
-from function.cel.declarations import method
+from function.cel.cost.charges import JOINED, MET, excess, tenth, weight
 from function.cel.errors import EvaluationError
 from function.cel.library.conversions import to_string
+from function.cel.library.declarations import method
 from function.cel.library.quoting import quoted
+from function.cel.library.values import Duration, Map, Timestamp, TypeValue, UInt, Value, type_name
 from function.cel.syntax.nodes import ListLiteral, MapLiteral
-from function.cel.values import Duration, Map, Timestamp, TypeValue, UInt, Value, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from function.cel.syntax.nodes import Node
-    from function.cel.types import Type
+    from function.cel.syntax.types import Type
 
 _CLAUSE = re.compile(r"%(?:(%)|(?:(\.)([0-9]*))?(.)?)", re.DOTALL)
 _SUPERSCRIPT = str.maketrans(

@@ -1,15 +1,194 @@
-"""Timestamps and durations: their parts. No device publishes a time; the dialect has them all the same."""
+"""Timestamps and durations as text and as calendar fields, in whole nanoseconds since 1970."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+import re
+from decimal import Decimal
+from typing import TYPE_CHECKING, NamedTuple
 
-from function.cel.declarations import Overload, method
-from function.cel.times import Date, date_of, part_of, zone_offset
-from function.cel.values import NANO, Duration, Timestamp
+from function.cel.errors import EvaluationError
+from function.cel.library.declarations import Overload, method
+from function.cel.library.values import NANO, Duration, Timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+DAY = 86_400
+HOURS, SIXTY = 24, 60
+_UNITS = {
+    "ns": 1,
+    "us": 10**3,
+    "\u00b5s": 10**3,
+    "\u03bcs": 10**3,
+    "ms": 10**6,
+    "s": NANO,
+    "m": 60 * NANO,
+    "h": 3600 * NANO,
+}
+_AMOUNT = re.compile(r"([0-9]*+)(?:\.([0-9]*+))?+([^.0-9]++)")
+_TIMESTAMP = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)T(\d\d?):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
+)
+_OFFSET = re.compile(r"([+-]?\d{1,9}):([+-]?\d{1,9})", re.ASCII)
+_MOST = 2**63
+"""Nanoseconds of the longest duration, which only a negative one may have."""
+_LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+class Date(NamedTuple):
+    """A day and a time of day. Month and day count from 1, weekday (Sunday) and day of the year from 0."""
+
+    year: int
+    month: int
+    day: int
+    hour: int
+    minute: int
+    second: int
+    weekday: int
+    day_of_year: int
+
+
+def is_leap(year: int) -> bool:
+    """Whether the year has a 29th of February."""
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+
+
+def days_in(year: int, month: int) -> int:
+    """Return the number of days of a month."""
+    return _LENGTHS[month - 1] + (month == 2 and is_leap(year))  # noqa: PLR2004 - February
+
+
+def days_before(year: int) -> int:
+    """Return the days from 1970-01-01 to January 1st of a year."""
+    past = year - 1
+    return past * 365 + past // 4 - past // 100 + past // 400 - 719_162
+
+
+def date_of(nanos: int, offset: int = 0) -> Date:
+    """Return the calendar fields of a point in time, `offset` seconds east of UTC."""
+    days, second = divmod(nanos // NANO + offset, DAY)
+    year = 1970 + days * 400 // 146_097
+    while days_before(year) > days:
+        year -= 1
+    while days_before(year + 1) <= days:
+        year += 1
+    day_of_year = rest = days - days_before(year)
+    month = 1
+    while rest >= days_in(year, month):
+        rest -= days_in(year, month)
+        month += 1
+    hour, second = divmod(second, 3600)
+    return Date(year, month, rest + 1, hour, second // 60, second % 60, (days + 4) % 7, day_of_year)
+
+
+def parse_timestamp(text: str) -> Timestamp:
+    """Return the timestamp that an RFC 3339 text is. Raises EvaluationError."""
+    match = _TIMESTAMP.fullmatch(text)
+    if match is None:
+        raise EvaluationError(f"{text!r} is not an RFC 3339 timestamp")
+    year, month, day, hour, minute, second = map(int, match.groups()[:6])
+    if not 1 <= month <= len(_LENGTHS) or not 1 <= day <= days_in(year, month):
+        raise EvaluationError(f"{text!r} is not a day that exists")
+    if hour >= HOURS or minute >= SIXTY or second >= SIXTY:
+        raise EvaluationError(f"{text!r} is not a time that exists")
+    days = days_before(year) + sum(days_in(year, past) for past in range(1, month)) + day - 1
+    seconds = days * DAY + hour * 3600 + minute * 60 + second
+    offset = 0
+    if match[8]:
+        hours, minutes = int(match[9]), int(match[10])
+        if hours > HOURS or minutes > SIXTY:  # Go lets 24 hours and 60 minutes pass.
+            raise EvaluationError(f"{text!r} is not in a zone that exists")
+        offset = (hours * 3600 + minutes * 60) * (1 if match[8] == "+" else -1)
+    return Timestamp((seconds - offset) * NANO + int((match[7] or "")[:9].ljust(9, "0")), offset)
+
+
+def format_timestamp(time: Timestamp) -> str:
+    """Return the RFC 3339 text of a timestamp, in the zone it was written in."""
+    date = date_of(time.nanos, time.offset)
+    day = f"{date.year:04}-{date.month:02}-{date.day:02}"
+    clock = f"{date.hour:02}:{date.minute:02}:{date.second:02}{_fraction(time.nanos % NANO)}"
+    return f"{day}T{clock}{_zone(time.offset)}"
+
+
+def _zone(offset: int) -> str:
+    minutes = abs(offset) // 60
+    return f"{'-' if offset < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}" if offset else "Z"
+
+
+def _fraction(nanos: int) -> str:
+    return f".{nanos:09}".rstrip("0") if nanos else ""
+
+
+def parse_duration(text: str) -> Duration:
+    """Return the duration that a text such as 1h30m is, by the rules of Go. Raises EvaluationError."""
+    bare = text[1:] if text[:1] in ("+", "-") else text
+    nanos = 0 if bare == "0" else _nanos(bare)
+    negative = text[:1] == "-"
+    if nanos is None or nanos > _MOST - (not negative):
+        raise EvaluationError(f"{text[:80]!r} is not a duration")
+    return Duration(-nanos if negative else nanos)
+
+
+def _nanos(text: str) -> int | None:
+    """Return the sum of amounts with units; None if anything else is in the text, or too much."""
+    total = position = 0
+    if not text:
+        return None
+    while position < len(text):
+        match = _AMOUNT.match(text, position)
+        if match is None or not (match[1] or match[2]) or match[3] not in _UNITS:
+            return None
+        unit, whole = _UNITS[match[3]], match[1].lstrip("0")
+        if len(whole) > len(str(_MOST)) or int(whole or 0) > _MOST // unit:
+            return None
+        total += int(whole or 0) * unit + _fraction_of(match[2] or "", unit)
+        if total > _MOST:
+            return None
+        position = match.end()
+    return total
+
+
+def _fraction_of(fraction: str, unit: int) -> int:
+    """Return the nanoseconds of a fraction of a unit, as Go computes them with doubles."""
+    digits, scale = 0, 1.0
+    for digit in fraction:
+        if digits > (_MOST - 1) // 10 or digits * 10 + int(digit) > _MOST:
+            break
+        digits, scale = digits * 10 + int(digit), scale * 10
+    return int(float(digits) * (unit / scale))
+
+
+def format_duration(duration: Duration) -> str:
+    """Return a duration in seconds, such as 90.5s: the shortest text of the double that Go makes of it."""
+    return f"{plain_double(part_of(duration, NANO))}s"
+
+
+def part_of(duration: Duration, unit: int) -> float:
+    """Return how many of a unit a duration is, as the double that Go makes of it."""
+    whole, rest = divmod(abs(duration.nanos), unit)
+    return math.copysign(whole + rest / unit, duration.nanos or 1)
+
+
+def plain_double(number: float) -> str:
+    """Return the shortest text that reads back as the number, without an exponent."""
+    text = f"{Decimal(repr(number)):f}"
+    return text.removesuffix(".0")
+
+
+def zone_offset(zone: str) -> int:
+    """Return how many seconds a zone is east of UTC. Raises EvaluationError for names other than UTC.
+
+    A named zone needs a database of zones, which the core does not read; no device publishes a time.
+    """
+    if zone in ("", "UTC"):
+        return 0
+    match = _OFFSET.fullmatch(zone)
+    if match is None:
+        raise EvaluationError(f"unknown time zone {zone!r}: write an offset such as +02:00")
+    hours, minutes = int(match[1]), int(match[2])
+    return (hours * 60 + (-minutes if zone[0] == "-" else minutes)) * 60
+
 
 MILLI = 10**6
 

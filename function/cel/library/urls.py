@@ -9,11 +9,11 @@ import re
 from ipaddress import IPv6Address
 from typing import TYPE_CHECKING, NoReturn
 
-from function.cel import cost
-from function.cel.declarations import function, method
+from function.cel.cost import charges as cost
 from function.cel.errors import EvaluationError
+from function.cel.library.declarations import function, method
 from function.cel.library.quoting import quoted
-from function.cel.values import Map, Value
+from function.cel.library.values import Map, Value
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -298,12 +298,12 @@ def is_url(text: str) -> bool:
 
 def query(made: Url) -> Map:
     """Return the parameters of the query, each with its values; Go leaves out badly written ones."""
-    found: dict[str, list[str]] = {}
+    parameters: dict[str, list[str]] = {}
     for part in made.query.split("&"):
         name, _, value = part.replace("+", " ").partition("=")
         if part and ";" not in part and not _BAD_ESCAPE.search(part):
-            found.setdefault(_text(_unescaped(name)), []).append(_text(_unescaped(value)))
-    return Map({name: (name, values) for name, values in found.items()})
+            parameters.setdefault(_text(_unescaped(name)), []).append(_text(_unescaped(value)))
+    return Map({name: (name, values) for name, values in parameters.items()})
 
 
 DECLARATIONS = (

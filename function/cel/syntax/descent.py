@@ -37,7 +37,7 @@ def descend(rule: Rule[Wanted], root: Wanted) -> Any:
     return answer
 
 
-def each(items: Iterable[Wanted]) -> Generator[Wanted, Any, list[Any]]:
+def collect(items: Iterable[Wanted]) -> Generator[Wanted, Any, list[Any]]:
     """Ask for all items and return the answers, with `yield from`."""
     answers = []
     for item in items:

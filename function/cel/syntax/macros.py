@@ -10,27 +10,24 @@ from function.cel.syntax.nodes import Bind, Call, Loop, Name, OptionalMap, Selec
 if TYPE_CHECKING:
     from function.cel.syntax.nodes import Node
 
-ONE_NAME = {
-    ("all", 2): "all",
-    ("exists", 2): "exists",
-    ("exists_one", 2): "exists_one",
-    ("map", 2): "map",
-    ("map", 3): "map",
-    ("filter", 2): "filter",
-    ("sortBy", 2): "sortBy",
-}
-TWO_NAMES = {
-    ("all", 3): "all",
-    ("exists", 3): "exists",
-    ("exists_one", 3): "exists_one",
-    ("existsOne", 3): "exists_one",
-    ("transformList", 3): "transformList",
-    ("transformList", 4): "transformList",
-    ("transformMap", 3): "transformMap",
-    ("transformMap", 4): "transformMap",
-    ("transformMapEntry", 3): "transformMapEntry",
-    ("transformMapEntry", 4): "transformMapEntry",
-}
+ONE_NAME = frozenset(
+    {
+        ("all", 2),
+        ("exists", 2),
+        ("exists_one", 2),
+        ("map", 2),
+        ("map", 3),
+        ("filter", 2),
+        ("sortBy", 2),
+    }
+)
+TWO_NAMES = frozenset(
+    {
+        *((name, 3) for name in ("all", "exists", "exists_one", "existsOne")),
+        *((name, n) for name in ("transformList", "transformMap", "transformMapEntry") for n in (3, 4)),
+    }
+)
+"""Loops that bind one name and two: the macro and how many arguments it has."""
 OPTIONAL = {"optMap": False, "optFlatMap": True}
 READ = frozenset({"filter", "transformMap"})
 """Loops that read their first name themselves, whatever their steps say."""
@@ -48,9 +45,10 @@ def expand(call: Call) -> Node:
     form = (call.function, len(call.args))
     if form in ONE_NAME:
         names = (_variable(call.args[0], read=call.function in READ),)
-        return Loop(call.span, ONE_NAME[form], call.target, names, call.args[1:])
+        return Loop(call.span, call.function, call.target, names, call.args[1:])
     if form in TWO_NAMES:
-        return Loop(call.span, TWO_NAMES[form], call.target, _two_variables(call), call.args[2:])
+        kind = "exists_one" if call.function == "existsOne" else call.function
+        return Loop(call.span, kind, call.target, _two_variables(call), call.args[2:])
     if call.function in OPTIONAL and len(call.args) == OPTIONAL_ARGS:
         name = _variable(call.args[0], read=True)
         return OptionalMap(call.span, call.target, name, call.args[1], OPTIONAL[call.function])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from function.cel.types import Type
+    from function.cel.syntax.types import Type
 
 
 Class = TypeVar("Class", bound=type)

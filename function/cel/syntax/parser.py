@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from function.cel.errors import Mistake
 from function.cel.syntax import lexer, macros
 from function.cel.syntax.grammar import Reduction, Table, table
-from function.cel.syntax.lexer import END, Lexer, Token
+from function.cel.syntax.lexer import END, OPERANDS, Lexer, Token
 from function.cel.syntax.literals import literal
 from function.cel.syntax.nodes import (
     Call,
@@ -29,7 +29,7 @@ from function.cel.syntax.nodes import (
     children,
     dotted,
 )
-from function.cel.types import STRING
+from function.cel.syntax.types import STRING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,6 +93,16 @@ PASSING = frozenset(
     ]
 )
 OPENING, CLOSING = frozenset({"LPAR", "LSQB", "LBRACE"}), frozenset({"RPAR", "RSQB", "RBRACE"})
+SEPARATORS = frozenset({"AND", "OR", "QMARK", "COLON", "COMMA"})
+BINDING = (
+    frozenset({"DOT", "LSQB"}),
+    frozenset({"STAR", "SLASH", "PERCENT"}),
+    frozenset({"PLUS", "MINUS"}),
+    frozenset({"LT", "LE", "GT", "GE", "EQ", "NE", "IN"}),
+    SEPARATORS,
+)
+"""What follows an operand, from the tightest binding to the loosest. A chain of one nests on its left."""
+BINDING_OF = {kind: rank for rank, kinds in enumerate(BINDING) for kind in kinds}
 
 _settled: dict[tuple[int, int, str], int] = {}
 """The state that a chain of passing rules ends in: by the state below, the state and the next token."""
@@ -100,26 +110,40 @@ _settled: dict[tuple[int, int, str], int] = {}
 
 def parse(source: str, *, quoted_fields: bool = False) -> Node:
     """Return the tree of an expression; `quoted_fields` allows names in backticks. Raises Mistake."""
-    if len(source.encode(errors="surrogatepass")) > MAX_BYTES:
+    try:
+        size = len(source.encode())
+    except UnicodeEncodeError as error:
+        raise Mistake("Syntax error: half of a surrogate pair", error.start) from None
+    if size > MAX_BYTES:
         raise Mistake(f"the expression is longer than {MAX_BYTES} bytes", 0)
     tokens = Lexer(source).tokens()
     if len(tokens) <= MAX_NESTING:
         return _Parser(quoted_fields=quoted_fields).run(tokens)
-    _refuse_deep_brackets(tokens)
+    _refuse_deep_tokens(tokens)
     root = _Parser(quoted_fields=quoted_fields).run(tokens)
     _refuse_deep_nodes(root)
     return root
 
 
-def _refuse_deep_brackets(tokens: list[Token]) -> None:
-    depth = 0
+def _refuse_deep_tokens(tokens: list[Token]) -> None:
+    """Refuse deep brackets, and chains that nest on their left (`a.b[0]`, `1 + 1`), unparsed."""
+    around, links, before = [], [0] * len(BINDING), ""
     for token in tokens:
-        if token.kind in OPENING:
-            depth += 1
-            if depth >= MAX_NESTING:
+        kind = token.kind
+        if before in OPERANDS and kind in BINDING_OF:
+            rank = BINDING_OF[kind]
+            links[:rank] = [0] * rank
+            links[rank] += kind not in SEPARATORS
+            if links[rank] >= MAX_NESTING:
                 raise Mistake(TOO_DEEP, token.start)
-        elif token.kind in CLOSING:
-            depth -= 1
+        if kind in OPENING:
+            around.append(links)
+            links = [0] * len(BINDING)
+            if len(around) >= MAX_NESTING:
+                raise Mistake(TOO_DEEP, token.start)
+        elif kind in CLOSING and around:
+            links = around.pop()
+        before = kind
 
 
 def _refuse_deep_nodes(root: Node) -> None:
@@ -329,15 +353,15 @@ class _Parser:
 
 def _after_passing(made: Table, below: int, state: int, kind: str) -> int:
     """Return the state after all rules that only pass on, from `state` above `below`."""
-    known = _settled.get((below, state, kind))
-    if known is None:
-        known = state
+    settled = _settled.get((below, state, kind))
+    if settled is None:
+        settled = state
         action = made.actions[state].get(kind)
         while type(action) is Reduction and action.is_unit and action.rule in PASSING:
-            known = made.gotos[below][action.rule]
-            action = made.actions[known].get(kind)
-        _settled[below, state, kind] = known
-    return known
+            settled = made.gotos[below][action.rule]
+            action = made.actions[settled].get(kind)
+        _settled[below, state, kind] = settled
+    return settled
 
 
 def _node(value: Any) -> Node:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from function.cel.quantity import quantity
+from function.cel.library.quantity import quantity
 from function.cli.worlds.inputs import taken
 from function.cli.worlds.manifests import Manifest, Manifests
 from function.cli.worlds.world import request_for

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from function.cel import Reference, suggest
-from function.cel.suggest import distance
+from function.cel.checker.suggest import distance
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

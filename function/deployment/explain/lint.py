@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from function.cel.cost import LIMIT
+from function.cel.cost.charges import LIMIT
 from function.cel.errors import EvaluationError
-from function.cel.quantity import quantity
+from function.cel.library.quantity import quantity
 from function.deployment.explain.catalogue import Catalogue, nearest
 from function.deployment.explain.spelling import advice, with_unit
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from function.api import Device, ModelDeployment
     from function.api.requests import RequestReference
     from function.cel import Comparison, Selector
-    from function.cel.quantity import Quantity
+    from function.cel.library.quantity import Quantity
     from function.scheduler.scheduling_input import SchedulingInput
 
 SHOWN = 20

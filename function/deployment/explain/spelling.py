@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from function.cel import CompileError, compile_cluster, compile_device, compile_node
-from function.cel.library.quantities import is_quantity
+from function.cel.library.quantity import is_quantity
 from function.deployment.explain.catalogue import Catalogue, written
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
-from function.cel import CompileError, Outcome, Selector, bind_cluster, bind_device, bind_node, environment
-from function.cel.cost import LIMIT
+from function.cel import CompileError, Outcome, Selector, bind_cluster, bind_device, bind_node
+from function.cel.checker import environment
+from function.cel.cost.charges import LIMIT
 from function.cel.selector import compiled
 from tests.cel import devices
 from tests.fuzz.guided.drawn import Drawn

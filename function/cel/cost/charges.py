@@ -1,0 +1,226 @@
+"""What work costs, in the units of Kubernetes: about one for each step, a tenth of the length for each text.
+
+We charge what Kubernetes charges, or less, so that all it admits passes here, and we charge before the work
+is done. The exception is work that it does lazily or does not count: comparing, joining and searching what
+has more than 64 elements costs more here, loops that cost it nothing are counted, and so are absorbed errors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.cel.cost.frame import BUDGET, WORK
+from function.cel.errors import CostExceeded
+from function.cel.library.values import Map, Optional, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+LIMIT = 1_000_000
+"""Units that one evaluation may cost: Kubernetes' limit for device selectors."""
+STEPS = 500_000
+"""Steps of loops that one evaluation may take, also where Kubernetes charges nothing for one."""
+ERROR = 10
+"""Steps that an absorbed error stands for."""
+CREATE_LIST = 10
+CREATE_MAP = 30
+CREATE_MESSAGE = 40
+SHORT = 64
+"""Elements that cost nothing beyond what Kubernetes charges: more than an attribute has."""
+JOINED = 8
+"""Elements that one unit copies."""
+FOUND = 40
+"""Units for each match that a text may have."""
+MET = 4
+"""Units for each element that is compared with another, where Kubernetes charges less."""
+
+
+NESTING = frozenset({list, Map, Optional})
+
+
+def size(value: Value) -> int:
+    """Return the length of a text, list or map; 1 for anything else."""
+    kind = type(value)
+    if kind is str or kind is bytes or kind is list or kind is Map:
+        return len(value)
+    if kind is Optional and value.present:
+        return size(value.unread)
+    return 1
+
+
+def tenth(length: int) -> int:
+    """Return a tenth, rounded up: the cost of walking through a text."""
+    return -(-length // 10)
+
+
+def walk(_result: Value, text: Value, *_others: Value) -> int:
+    """Cost of walking through the first argument."""
+    return tenth(size(text))
+
+
+def walk_both(_result: Value, one: Value, two: Value) -> int:
+    """Cost of copying two texts."""
+    return tenth(size(one) + size(two))
+
+
+def excess(count: int, units: int = 1) -> int:
+    """Return what many elements cost that Kubernetes handles for nothing, or nearly."""
+    return (count - SHORT) * units if count > SHORT else 0
+
+
+def _within(value: Value) -> Iterable[Value]:
+    """Return the elements of a list, the values of a map."""
+    return value if type(value) is list else (entry for _, entry in value.entries.values())
+
+
+def weight(value: Value) -> int:
+    """Return how many elements lie in a value, however deep. Raises CostExceeded before it takes long."""
+    count, todo = 0, [value]
+    while todo:
+        inner = todo.pop()
+        if type(inner) is Optional:
+            todo.append(inner.unread)
+        elif type(inner) is list or type(inner) is Map:
+            count += 1 + len(inner)
+            if count * MET > LIMIT:
+                raise CostExceeded
+            todo += [one for one in _within(inner) if type(one) in NESTING]
+    return count - 1
+
+
+def compare(_result: Value, one: Value, two: Value) -> int:
+    """Cost of comparing: the shorter of the two, and for what holds much every element."""
+    units = tenth(min(size(one), size(two)))
+    if type(one) in NESTING and type(two) is type(one) and units:
+        return units + excess(weight(one), MET)
+    return units
+
+
+def search(_result: Value, value: Value, container: Value) -> int:
+    """Cost of `in`: every element of a list, one step in a map."""
+    if type(container) is not list:
+        return 1
+    if type(value) in NESTING:
+        return len(container) + excess(weight(container), MET)
+    return len(container) + (0 if type(value) is str else excess(len(container), MET))
+
+
+def held(_result: Value, value: Value, wanted: Value) -> int:
+    """Cost of `includes`: one, and what nests in a list."""
+    return 1 + (excess(weight(value), MET) if type(wanted) in NESTING else 0)
+
+
+def searched(_result: Value, value: Value, wanted: Value) -> int:
+    """Cost of `includes` from Kubernetes 1.37 on: every element of a list."""
+    return traverse(value) + (excess(weight(value), MET) if type(wanted) in NESTING else 0)
+
+
+def product(_result: Value, text: Value, part: Value) -> int:
+    """Cost of looking for a part in a text."""
+    return tenth(size(text)) * tenth(size(part))
+
+
+def regex(_result: Value, text: Value, pattern: Value, *_limit: Value) -> int:
+    """Cost of matching: the text times a quarter of the pattern."""
+    return tenth(1 + size(text)) * -(-size(pattern) // 4)
+
+
+def matches(_result: Value, text: Value, pattern: Value, *_limit: Value) -> int:
+    """Cost of finding all matches: as for one, and each that may be found in a long text."""
+    return regex(_result, text, pattern) + excess(len(text), FOUND)
+
+
+def join_lists(_result: Value, one: Value, two: Value) -> int:
+    """Cost of `list + list`."""
+    return 1 + excess(len(one) + len(two)) // JOINED if type(one) is list and type(two) is list else 1
+
+
+def absorbed(frame: list[Value]) -> None:
+    """Count an error that something absorbs: Kubernetes charges nothing, and here it is slow."""
+    frame[WORK] -= ERROR
+    if frame[WORK] < 0:
+        raise CostExceeded
+
+
+def spend(frame: list[Value], units: int) -> None:
+    """Charge an evaluation. Raises CostExceeded when it has nothing left."""
+    frame[BUDGET] -= units
+    if frame[BUDGET] < 0:
+        raise CostExceeded
+
+
+def allocate(result: Value, *_args: Value) -> int:
+    """Cost of making a list: its elements."""
+    return 1 + CREATE_LIST + len(result)
+
+
+def sorting(values: list[Value]) -> int:
+    """Cost of sorting, or of telling doubles: every element meets every other, twice."""
+    return 1 + CREATE_LIST + 2 * len(values) ** 2
+
+
+def pairwise(_result: Value, values: list[Value]) -> int:
+    """Cost of sorting, as the cost of a call."""
+    return sorting(values) if type(values) is list else 1
+
+
+def traverse(value: Value) -> int:
+    """Cost of walking through a value: a tenth of a text, rounded down, each element of a list."""
+    if type(value) is not list:
+        return len(value) // 10 if type(value) is str or type(value) is bytes else 1
+    total, todo, seen = 0, [value], 0
+    while todo:
+        inner = todo.pop()
+        seen += len(inner)
+        if seen > LIMIT:
+            raise CostExceeded
+        for one in inner:
+            if type(one) is list:
+                todo.append(one)
+            else:
+                total += len(one) // 10 if type(one) is str or type(one) is bytes else 1
+    return total
+
+
+def elements(_result: Value, values: Value, *others: Value) -> int:
+    """Cost of walking through a list or text."""
+    nested = bool(others) and type(others[0]) in NESTING
+    length = weight(values) * MET if nested else len(values)
+    return traverse(values) + excess(length) // (1 if type(values) is list else JOINED)
+
+
+def copy(_result: Value, text: str, *_others: Value) -> int:
+    """Cost of walking through a text and writing another."""
+    return tenth(2 * len(text))
+
+
+def joined(_result: Value, parts: list[Value], separator: str = "") -> int:
+    """Cost of joining: the result, twice, and the number of parts."""
+    length = sum(len(part) for part in parts if type(part) is str)
+    length += len(separator) * max(len(parts) - 1, 0)
+    return tenth(2 * length) + excess(len(parts))
+
+
+def unwrapped(_result: Value, values: list[Value]) -> int:
+    """Cost of unwrapping optionals."""
+    return 1 + excess(len(values))
+
+
+def dispatched(_result: Value, *values: Value) -> int:
+    """Cost of an operator whose overload only shows at run time: one, whatever the length."""
+    return 1 + excess(sum(map(size, values))) // JOINED
+
+
+def looked(_result: Value, value: Value, container: Value) -> int:
+    """Cost of `in` where the overload only shows at run time: one, until it is much."""
+    return 1 + excess(search(None, value, container))
+
+
+def flattened(result: Value, values: Value, levels: int = 1) -> int:
+    """Cost of flattening: the elements for each level, and what comes out of it if that is much more."""
+    before = size(values)
+    return 1 + CREATE_LIST + before * levels + excess(len(result) - before)
+
+
+AFTER = frozenset({allocate, flattened})
+"""Costs that only the result tells; every other is charged before the work is done."""

@@ -1,0 +1,160 @@
+"""What Kubernetes estimates that a selector may cost at most, before it has seen a device.
+
+The API server refuses a selector above the limit when a claim or class is written. The estimate follows
+cel-go's rules as far as they are known; it is advice for a lint and never refuses a selector by itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from function.cel.cost import estimate_calls as calls
+from function.cel.cost.charges import CREATE_LIST, CREATE_MAP, CREATE_MESSAGE
+from function.cel.cost.estimate_calls import MOST, UNKNOWN, Estimate
+from function.cel.syntax.descent import collect, descend
+from function.cel.syntax.nodes import (
+    Bind,
+    Call,
+    ListLiteral,
+    Literal,
+    Loop,
+    MapLiteral,
+    Message,
+    Name,
+    Node,
+    OptionalMap,
+    Select,
+    operands,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from function.cel.checker.check import Checked
+
+BOUNDED: dict[str, tuple[int, ...]] = {"driver": (63,), "attributes": (32, 32, 64), "capacity": (32, 32)}
+"""Most characters of a driver; most domains of a device, names of a domain, characters of a value."""
+SORTED_BY = 34
+"""What sorting by a key costs besides its loop and the sorting."""
+STEPS = {"all": 3, "exists": 4, "exists_one": 2, "transformMap": 3, "transformMapEntry": 2}
+"""What a step of a loop costs besides what stands in it; the others make a list."""
+MADE = {"transformMap": CREATE_MAP, "transformMapEntry": CREATE_MAP, "all": 0, "exists": 0, "exists_one": 1}
+
+
+class Wanted(NamedTuple):
+    """A node and the sizes of the names it sees."""
+
+    node: Node
+    names: dict[str, Estimate]
+
+
+def estimate(checked: Checked) -> int:
+    """Return the most units that Kubernetes expects the selector to cost; at most 2**64 - 1."""
+    estimator = _Estimator(checked)
+    estimated: Estimate = descend(estimator.rule, Wanted(checked.root, {}))
+    return min(estimated.cost, MOST)
+
+
+class _Estimator:
+    def __init__(self, checked: Checked) -> None:
+        self.types = checked.types
+        self.checked = checked
+
+    def rule(self, wanted: Wanted) -> Any:
+        return RULES[type(wanted.node)](self, wanted.node, wanted.names)
+
+    def sized(self, node: Node, cost: int, size: int = UNKNOWN, element: tuple[int, ...] = ()) -> Estimate:
+        scalar = self.types[node].name in calls.SCALARS
+        return Estimate(min(cost, MOST), 1 if scalar else min(size, MOST), element)
+
+    def marked(self, node: Node, one: Estimate) -> Estimate:
+        """Mark a list of texts, which costs more to walk through."""
+        kind = self.types[node]
+        texts = kind.name == "list" and kind.args[0].name in ("string", "bytes")
+        return one._replace(literal="texts") if texts else one
+
+    def literal(self, node: Literal, _names: dict[str, Estimate]) -> Estimate:
+        text = isinstance(node.value, str | bytes)
+        size = len(node.value) if text else UNKNOWN
+        return self.sized(node, 0, size)._replace(literal=node.value)
+
+    def name(self, node: Name, names: dict[str, Estimate]) -> Estimate:
+        variable = names.get(node.name)
+        return self.sized(node, 1, variable.size, variable.element) if variable else self.sized(node, 1)
+
+    def select(self, node: Select, names: dict[str, Estimate]) -> Generator[Wanted, Estimate, Estimate]:
+        if node in self.checked.type_values:
+            return self.sized(node, 1)
+        operand = yield Wanted(node.operand, names)
+        if node.test:
+            return self.sized(node, operand.cost)
+        kind = self.types[node.operand]
+        step = int(kind.name == "map" or "." in kind.name)
+        if kind == self.checked.environment.type:
+            size, *levels = BOUNDED.get(node.field, (UNKNOWN,))
+            return self.sized(node, operand.cost + step, size, tuple(levels))
+        return self.sized(node, operand.cost + step, *calls.inside(operand))
+
+    def call(self, node: Call, names: dict[str, Estimate]) -> Generator[Wanted, Estimate, Estimate]:
+        nodes = node.args if node in self.checked.global_calls else operands(node)
+        given = yield from collect(Wanted(arg, names) for arg in nodes)
+        kinds = [self.types[arg].name for arg in nodes]
+        given = [self.marked(arg, one) for arg, one in zip(nodes, given, strict=True)]
+        cost, size, element = calls.call(node.function, kinds, given)
+        return self.sized(node, cost, size, element)
+
+    def items(self, node: ListLiteral, names: dict[str, Estimate]) -> Generator[Wanted, Estimate, Estimate]:
+        given = yield from collect(Wanted(item.value, names) for item in node.items)
+        items = max((one.size for one in given), default=0)
+        made = self.sized(node, CREATE_LIST + sum(one.cost for one in given), len(given))
+        return made._replace(items=items)
+
+    def entries(self, node: MapLiteral, names: dict[str, Estimate]) -> Generator[Wanted, Estimate, Estimate]:
+        both = [part for entry in node.entries for part in (entry.key, entry.value)]
+        given = yield from collect(Wanted(part, names) for part in both)
+        items = max((one.size for one in given), default=0)
+        made = self.sized(node, CREATE_MAP + sum(one.cost for one in given), len(node.entries))
+        return made._replace(items=items)
+
+    def message(self, node: Message, names: dict[str, Estimate]) -> Generator[Wanted, Estimate, Estimate]:
+        given = yield from collect(Wanted(value, names) for _, value, _ in node.fields)
+        return self.sized(node, CREATE_MESSAGE + sum(one.cost for one in given))
+
+    def bind(self, node: Bind, names: dict[str, Estimate]) -> Generator[Wanted, Estimate, Estimate]:
+        value = yield Wanted(node.value, names)
+        body = yield Wanted(node.body, {**names, node.name: value})
+        return self.sized(node, CREATE_LIST + value.cost + body.cost, body.size, body.element)
+
+    def optional_map(
+        self, node: OptionalMap, names: dict[str, Estimate]
+    ) -> Generator[Wanted, Estimate, Estimate]:
+        given = yield Wanted(node.optional, names)
+        body = yield Wanted(node.body, {**names, node.name: Estimate(0, *calls.inside(given))})
+        bound = CREATE_LIST + given.cost + 1 + body.cost + (0 if node.flat else 1)
+        return self.sized(node, given.cost + 1 + max(bound, 1))
+
+    def loop(self, node: Loop, names: dict[str, Estimate]) -> Generator[Wanted, Estimate, Estimate]:
+        over = yield Wanted(node.range, names)
+        size, below = calls.inside(over) if over.element else (over.items, ())
+        inner = {**names, **dict.fromkeys(node.names, Estimate(0, size, below))}
+        steps = yield from collect(Wanted(step, inner) for step in node.steps)
+        each_step = STEPS.get(node.kind, 2 + CREATE_LIST) + sum(step.cost for step in steps)
+        each_step += node.kind == "filter"
+        total = over.cost + MADE.get(node.kind, CREATE_LIST) + 1 + over.size * each_step
+        if node.kind == "sortBy":
+            total += SORTED_BY - CREATE_LIST - 1 + 2 * over.size**2
+        return self.sized(node, total, over.size)
+
+
+RULES: dict[type, Callable[[_Estimator, Any, dict[str, Estimate]], Any]] = {
+    Literal: _Estimator.literal,
+    Name: _Estimator.name,
+    Select: _Estimator.select,
+    Call: _Estimator.call,
+    ListLiteral: _Estimator.items,
+    MapLiteral: _Estimator.entries,
+    Message: _Estimator.message,
+    Bind: _Estimator.bind,
+    OptionalMap: _Estimator.optional_map,
+    Loop: _Estimator.loop,
+}

@@ -1,0 +1,306 @@
+"""Calls: logic that absorbs errors, the lazy ones, and everything that computes its arguments first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.cel.cost.charges import AFTER, absorbed, dispatched, looked, spend
+from function.cel.cost.frame import BUDGET
+from function.cel.errors import EvaluationError, Mistake, no_overload
+from function.cel.evaluator.code import Code, CodeSteps, Frame, Run, is_path, relative
+from function.cel.evaluator.dispatch import admission, direct
+from function.cel.evaluator.folding import PATTERNS, folded
+from function.cel.evaluator.passing import passing, qualified
+from function.cel.evaluator.paths import path_code
+from function.cel.library import operators
+from function.cel.library.relations import KEYS, equal, optional_element
+from function.cel.library.values import Optional, Value, type_name
+from function.cel.syntax.descent import collect
+from function.cel.syntax.nodes import Call, Name, Node, Select, operands, written
+from function.cel.syntax.types import BOOL, DYN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from function.cel.evaluator.generator import Generator
+    from function.cel.library.declarations import Cost, Overload
+    from function.cel.syntax.types import Type
+
+DECIDING = frozenset({"_==_", "_!=_", "@in"})
+"""Operators that say true or false of anything."""
+LAZY = frozenset({"or", "orValue"})
+INDEXES = frozenset({"_[_]", "_[?_]"})
+COMPILED_PATTERN = 1000
+"""Units for compiling a regular expression that is computed."""
+UNSURE: dict[str, Cost] = {"@in": looked, "_[_]": 1, "_[?_]": 1}
+"""What operators cost whose overload only shows at run time, where the length does not tell."""
+OPERATORS = operators.GENERIC.keys()
+"""Functions whose overloads all run the same: they tell the types apart themselves."""
+
+
+def call_code(generator: Generator, node: Call) -> CodeSteps:
+    """Return the code of a call."""
+    if node.function in ("_&&_", "_||_"):
+        return _logic(node)
+    if node.function == "_?_:_":
+        return _choice(generator, node)
+    if node.function == "_?._":
+        return _optional_select(generator, node)
+    if node.function == "_[_]":
+        fused = path_code(generator.checked, node)
+        if fused is not None:
+            return _fused(node, fused, generator.checked.types[node])
+    if node.function in LAZY and node.target is not None:
+        return _alternative(generator, node)
+    return _eager(generator, node)
+
+
+def _fused(node: Call, run: Run, certain: Type) -> CodeSteps:
+    """Charge for each step of a path that is read in one."""
+    operand = yield node.args[0]
+    return Code(run, operand.cost + 1, certain=certain)
+
+
+def _logic(node: Call) -> CodeSteps:
+    """Build `&&` or `||`: the first decisive term wins, an error loses against it wherever it stands."""
+    first, *rest = yield from collect(node.args)
+    decisive = node.function == "_||_"
+    terms = [(first.run, 0), *((code.run, code.cost) for code in rest)]
+    return Code(lambda frame: decided(frame, terms, decisive), first.cost, certain=BOOL)
+
+
+def decided(frame: Frame, terms: Iterable[tuple[Run, int]], decisive: bool) -> bool:  # noqa: FBT001 - it is the value
+    """Return what terms decide together, each with the units it costs: the decisive one if any is.
+
+    An error loses against a decisive term and wins against all others.
+    """
+    error: EvaluationError | None = None
+    for term, units in terms:
+        frame[BUDGET] -= units
+        try:
+            value = term(frame)
+        except EvaluationError as raised:
+            absorbed(frame)
+            error = error or raised
+            continue
+        if value is decisive:
+            return bool(decisive)
+        if type(value) is not bool:
+            error = error or no_overload(f"{type_name(value)} is not a bool")
+    if error is not None:
+        raise error
+    return not decisive
+
+
+def _choice(generator: Generator, node: Call) -> CodeSteps:
+    condition, one, other = yield from collect(node.args)
+    test = condition.run
+    yes, no = (
+        code.run if is_path(branch) else passing(code.run, generator.checked, branch)
+        for code, branch in zip((one, other), node.args[1:], strict=True)
+    )
+    yes_cost, no_cost = _branch_cost(one, node.args[1]), _branch_cost(other, node.args[2])
+
+    def run(frame: Frame) -> Value:
+        value = test(frame)
+        if value is True:
+            frame[BUDGET] -= yes_cost
+            return yes(frame)
+        if value is False:
+            frame[BUDGET] -= no_cost
+            return no(frame)
+        raise no_overload(f"{type_name(value)} is not a bool")
+
+    return Code(run, condition.cost)
+
+
+def _branch_cost(code: Code, node: Node) -> int:
+    """Return the cost of a branch: Kubernetes does not charge for the name that begins a path there."""
+    path = isinstance(node, Name | Select) or (isinstance(node, Call) and node.function == "_[_]")
+    return max(code.cost - 1, 0) if path else code.cost
+
+
+def _optional_select(generator: Generator, node: Call) -> CodeSteps:
+    operand, field = node.args
+    code = yield operand
+    run, name = qualified(generator.checked, operand, code.run), written(field)
+
+    def select(frame: Frame) -> Value:
+        optional = optional_element(run(frame), name)
+        if optional.present:
+            frame[BUDGET] -= 1
+        return optional
+
+    return Code(select, code.cost + relative(operand))
+
+
+def _alternative(generator: Generator, node: Call) -> CodeSteps:
+    """Build `or` and `orValue`: the alternative runs only if the optional is empty."""
+    strict = generator.checked.dialect.alternatives_need_optionals
+    optional, alternative = yield from collect(operands(node))
+    first, second, units = optional.run, alternative.run, alternative.cost
+    whole = node.function == "or"
+
+    def run(frame: Frame) -> Value:
+        value = first(frame)
+        if type(value) is not Optional:
+            if strict:
+                raise no_overload(f"{type_name(value)}.{node.function}")
+            return value
+        if value.present:
+            return value if whole else value.value
+        frame[BUDGET] -= units
+        return second(frame)
+
+    return Code(run, optional.cost)
+
+
+def _eager(generator: Generator, node: Call) -> CodeSteps:
+    nodes = node.args if node in generator.checked.global_calls else operands(node)
+    codes = yield from collect(nodes)
+    overloads = generator.checked.overloads[node]
+    settled = folded(generator, node, overloads, codes)
+    if settled is not None:
+        return settled
+    units = sum(code.cost for code in codes)
+    if node.function in PATTERNS and len(codes) > 1 and not codes[1].is_constant:
+        units += COMPILED_PATTERN
+    if node.function in INDEXES:
+        _check_index(node, codes[1])
+        units += relative(nodes[0]) - isinstance(nodes[1], Name | Select)
+    if node.function == "_==_" and isinstance(codes[1].constant, str):
+        return Code(_equals_text(codes[0].run, codes[1].constant), units, certain=BOOL)
+    kinds = [code.certain for code in codes]
+    certain = _result(node.function, overloads, kinds)
+    runs = [code.run for code in codes]
+    if node.function in INDEXES:
+        runs[0] = qualified(generator.checked, nodes[0], runs[0])
+    one = direct(overloads, kinds)
+    if one is None and node.function in OPERATORS:
+        return _operator(node.function, overloads, runs, units)._replace(certain=certain)
+    if one is None:
+        return Code(_dispatched(node.function, overloads, runs), units, certain=certain)
+    run = generator.owning(one)
+    if isinstance(one.cost, int):
+        if len(codes) == 2 and codes[1].is_constant:  # noqa: PLR2004 - such as x > 0
+            run = _with_constant(run, runs[0], codes[1].constant)
+        else:
+            run = _applied(run, runs)
+        return Code(run, units + one.cost, certain=certain)
+    return Code(_metered(run, one.cost, runs), units, certain=certain)
+
+
+def _operator(name: str, overloads: tuple[Overload, ...], runs: list[Run], units: int) -> Code:
+    """Build an operator on values whose types only show at run time."""
+    run, cost = (
+        operators.GENERIC[name],
+        overloads[0].cost if len(overloads) == 1 else UNSURE.get(name, dispatched),
+    )
+    if isinstance(cost, int):
+        return Code(_applied(run, runs), units + cost)
+    return Code(_metered(run, cost, runs), units)
+
+
+def _result(name: str, overloads: tuple[Overload, ...], kinds: list[Type]) -> Type:
+    """Return what is certain of the type of a call's result."""
+    result = overloads[0].result
+    if overloads[0].generic or any(overload.result != result for overload in overloads[1:]):
+        return BOOL if name in DECIDING else DYN
+    if name in OPERATORS and result != BOOL and kinds.count(result) != len(kinds):
+        return DYN
+    return result
+
+
+def _check_index(node: Call, index: Code) -> None:
+    """Refuse a constant that can be neither a key nor a position. Raises Mistake."""
+    if index.is_constant and type(index.constant) not in KEYS:
+        raise Mistake(f"invalid qualifier type: {type_name(index.constant)}", node.args[1].span.at)
+
+
+def _equals_text(run: Run, text: str) -> Run:
+    """Build `x == "literal"`, the commonest test of all."""
+    length = len(text)
+
+    def compare(frame: Frame) -> Value:
+        value = run(frame)
+        if type(value) is str:
+            frame[BUDGET] -= -(-min(len(value), length) // 10)
+            return value == text
+        frame[BUDGET] -= 1
+        return equal(value, text)
+
+    return compare
+
+
+def _with_constant(call: Callable[..., Value], one: Run, value: Value) -> Run:
+    return lambda frame: call(one(frame), value)
+
+
+def _applied(call: Callable[..., Value], runs: list[Run]) -> Run:
+    """Return what computes the arguments and calls."""
+    if len(runs) == 1:
+        (only,) = runs
+        return lambda frame: call(only(frame))
+    if len(runs) == 2:  # noqa: PLR2004 - the common numbers of arguments are written out, for speed
+        one, two = runs
+        return lambda frame: call(one(frame), two(frame))
+
+    def run(frame: Frame) -> Value:
+        values = []
+        for part in runs:
+            values.append(part(frame))  # noqa: PERF401 - a comprehension would be one more frame
+        return call(*values)
+
+    return run
+
+
+def _metered(call: Callable[..., Value], units: Callable[..., int], runs: list[Run]) -> Run:
+    """Return what computes the arguments, charges and calls."""
+    charged = _charged(call, units)
+
+    def run(frame: Frame) -> Value:
+        values = []
+        for part in runs:
+            values.append(part(frame))  # noqa: PERF401 - a comprehension would be one more frame
+        return charged(frame, values)
+
+    return run
+
+
+def _charged(call: Callable[..., Value], units: Cost) -> Callable[[Frame, list[Value]], Value]:
+    """Return what charges for a call and then makes it; after it where only the result tells the cost."""
+
+    def fixed(frame: Frame, values: list[Value]) -> Value:
+        spend(frame, int(units))  # type: ignore[arg-type]
+        return call(*values)
+
+    def before(frame: Frame, values: list[Value]) -> Value:
+        spend(frame, units(None, *values))  # type: ignore[operator]
+        return call(*values)
+
+    def after(frame: Frame, values: list[Value]) -> Value:
+        result = call(*values)
+        spend(frame, units(result, *values))  # type: ignore[operator]
+        return result
+
+    if isinstance(units, int):
+        return fixed
+    return after if units in AFTER else before
+
+
+def _dispatched(name: str, overloads: tuple[Overload, ...], runs: list[Run]) -> Run:
+    """Return what computes the arguments and then finds the overload for what they turned out to be."""
+    choices = [
+        (admission(one.parameters if one.guarded else ()), _charged(one.run, one.cost)) for one in overloads
+    ]
+
+    def run(frame: Frame) -> Value:
+        values = []
+        for part in runs:
+            values.append(part(frame))  # noqa: PERF401 - a comprehension would be one more frame
+        for admits, charged in choices:
+            if admits(values):
+                return charged(frame, values)
+        raise no_overload(f"{name}({', '.join(map(type_name, values))})")
+
+    return run

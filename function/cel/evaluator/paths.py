@@ -1,0 +1,44 @@
+"""Reading the variable: `device.attributes["gpu.nvidia.com"].architecture` is one look-up, not four."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.cel.checker.paths import literal_path
+from function.cel.cost.frame import SUBJECT
+from function.cel.errors import EvaluationError
+from function.cel.library.values import Map, Optional, Value
+
+if TYPE_CHECKING:
+    from function.cel.checker.check import Checked
+    from function.cel.evaluator.code import Frame, Run
+    from function.cel.syntax.nodes import Node
+
+_MISSING = object()
+
+
+def path_code(checked: Checked, node: Node) -> Run | None:
+    """Return what reads a single value of the variable in one step, or None if it is no such path."""
+    path = literal_path(checked, node)
+    if not path or len(path) != checked.environment.fields[path[0]].depth + 1:
+        return None
+
+    def run(frame: Frame) -> Value:
+        value = frame[SUBJECT].values.get(path, _MISSING)
+        if value is _MISSING:
+            raise frame[SUBJECT].lacks(path)
+        return value
+
+    return run
+
+
+def present(operand: Value, field: str) -> bool:
+    """Return `has(operand.field)`."""
+    kind = type(operand)
+    if kind is Map:
+        return operand.find(field) is not None
+    if kind is Optional:
+        return bool(operand.present) and present(operand.value, field)
+    if kind is list:
+        raise EvaluationError("unsupported index type 'string' in list")
+    return False

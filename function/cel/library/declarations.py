@@ -1,0 +1,116 @@
+"""How a library declares its functions: a signature in words, what runs, what it costs, since when it exists.
+
+`method("charAt", "string, int -> string", char_at)` declares `receiver.charAt(index)`. A single capital
+letter is a type parameter. A cost is a number of units, or a function of (result, arguments...) that
+returns it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
+
+from function.cel.syntax import types
+from function.cel.syntax.types import Type, has_parameter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from function.cel.library.values import Value
+
+Cost: TypeAlias = "int | Callable[..., int]"
+
+ALWAYS = "1.31"
+"""The oldest Kubernetes release that the table of versions reaches back to."""
+
+_ABBREVIATIONS = {
+    "Quantity": types.QUANTITY,
+    "Semver": types.SEMVER,
+    "IP": types.IP,
+    "CIDR": types.CIDR,
+    "URL": types.URL,
+    "Format": types.FORMAT,
+}
+_SYMBOL = re.compile(r"\s*([A-Za-z][\w.]*|[<>,]|->)")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Overload:
+    """One signature of one function."""
+
+    name: str
+    member: bool
+    parameters: tuple[Type, ...]
+    result: Type
+    run: Callable[..., Value]
+    cost: Cost
+    since: str
+    generic: bool
+    guarded: bool = True
+    """Whether cel-go looks at the values' types before it runs it; else it does so itself."""
+
+
+def function(
+    name: str, signature: str, run: Callable[..., Value], *, cost: Cost = 1, since: str = ALWAYS
+) -> Overload:
+    """Declare `name(arguments)`."""
+    return _overload(name, signature, run, cost, since, member=False)
+
+
+def method(
+    name: str,
+    signature: str,
+    run: Callable[..., Value],
+    *,
+    cost: Cost = 1,
+    since: str = ALWAYS,
+    guarded: bool = True,
+) -> Overload:
+    """Declare `receiver.name(arguments)`; the receiver is the first of the signature."""
+    return replace(_overload(name, signature, run, cost, since, member=True), guarded=guarded)
+
+
+def both(
+    name: str, signature: str, run: Callable[..., Value], *, cost: Cost = 1, guarded: bool = True
+) -> tuple[Overload, Overload]:
+    """Declare a function that can be called in either style."""
+    declared = method(name, signature, run, cost=cost, guarded=guarded)
+    return replace(declared, member=False), declared
+
+
+def _overload(
+    name: str, signature: str, run: Callable[..., Value], cost: Cost, since: str, *, member: bool
+) -> Overload:
+    *parameters, result = parse_signature(signature)
+    generic = any(map(has_parameter, (*parameters, result)))
+    return Overload(name, member, tuple(parameters), result, run, cost, since, generic)
+
+
+@lru_cache(maxsize=1024)
+def parse_signature(signature: str) -> tuple[Type, ...]:
+    """Return the types of the parameters and, last, of the result."""
+    parameters, _, result = signature.partition("->")
+    return (*_types(parameters), *_types(result))
+
+
+def _types(text: str) -> list[Type]:
+    stack: list[list[Type]] = [[]]
+    names: list[str] = []
+    for symbol in _SYMBOL.findall(text):
+        if symbol == "<":
+            names.append(stack[-1].pop().name)
+            stack.append([])
+        elif symbol == ">":
+            arguments = tuple(stack.pop())
+            stack[-1].append(Type(names.pop(), arguments))
+        elif symbol != ",":
+            stack[-1].append(_named(symbol))
+    return stack[0]
+
+
+def _named(symbol: str) -> Type:
+    if len(symbol) == 1 and symbol.isupper():
+        return Type(f"'{symbol}")
+    return _ABBREVIATIONS.get(symbol, Type(symbol))

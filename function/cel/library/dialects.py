@@ -1,0 +1,75 @@
+"""What differs between the Kubernetes releases whose selectors we read: one table.
+
+A selector means what the API server of the workload cluster takes it for, and its allocator. 1.36 and 1.37
+agree on every selector that was found in public; the rows are what was found between them by comparing with
+their own code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from function.cel.library import conversions, declared, includes, lists, quantity, strings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.cel.library.declarations import Overload
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dialect:
+    """The selectors of one Kubernetes release."""
+
+    release: str
+    functions: Mapping[str, tuple[Overload, ...]]
+    quoted_fields: bool
+    """Whether a field may be written in backticks: device.attributes["d"].`a-b`."""
+    rooted_names_are_global: bool
+    """Whether `.x` is never a name that a macro bound."""
+    wrapper_results: bool
+    """Whether the whole selector may be a google.protobuf.BoolValue."""
+    optionals_keep_values: bool
+    """Whether an optional keeps what it holds on its way through a name or a branch of `? :`."""
+    alternatives_need_optionals: bool
+    """Whether `or` and `orValue` of what is no optional are an error; before, they are that thing."""
+
+    def without(self, function: str) -> Dialect:
+        """Return this dialect where a function is not declared."""
+        functions = {name: overloads for name, overloads in self.functions.items() if name != function}
+        return replace(self, functions=functions)
+
+
+_CHANGED = (
+    *strings.LATER,
+    *lists.POSITIONS,  # Behind those of texts: the first that fits binds a type that nothing else binds.
+    *lists.LATER,  # lists.range of a negative number is an error.
+    *conversions.LATER,  # There is no duration of an int.
+    *quantity.LATER,  # add and sub leave the receiver alone.
+    *includes.LATER,  # includes is charged for each element.
+)
+"""The functions that 1.37 declares otherwise, each with all its overloads."""
+
+DIALECTS: Mapping[str, Dialect] = {
+    "1.36": Dialect(
+        "1.36",
+        declared(),
+        quoted_fields=False,
+        rooted_names_are_global=False,
+        wrapper_results=False,
+        optionals_keep_values=False,
+        alternatives_need_optionals=False,
+    ),
+    "1.37": Dialect(
+        "1.37",
+        declared(_CHANGED),
+        quoted_fields=True,
+        rooted_names_are_global=True,
+        wrapper_results=True,
+        optionals_keep_values=True,
+        alternatives_need_optionals=True,
+    ),
+}
+DEFAULT = "1.36"
+"""The release that selectors are read for where nobody says which."""

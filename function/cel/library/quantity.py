@@ -1,0 +1,283 @@
+"""Kubernetes quantities, exactly: what parses, how it rounds, and which of its two forms a number is in.
+
+A quantity is in the int64 form (a 64-bit number times a power of ten) or in the decimal form (any number).
+Which one shows: only the int64 form converts to an integer, and comparing an int64 receiver with a decimal
+operand turns the receiver decimal for the rest of the evaluation.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from function.cel.cost import charges as cost
+from function.cel.errors import EvaluationError, no_overload
+from function.cel.library.declarations import Overload, function, method
+from function.cel.library.values import INT64_MAX, INT64_MIN, Value, is_int64
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+DECIMAL = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+NANO = -9
+"""The smallest power of ten a quantity keeps; what is below rounds away from zero."""
+MAX_EXPONENT = 5000
+"""Kubernetes accepts more and then computes for minutes; we refuse."""
+MAX_LENGTH = 4000
+"""In characters: Python refuses to read much longer numbers."""
+MAX_POWER = 18
+MAX_POWER_OF_TEN, MIN_POWER_OF_TEN = 308, -323
+"""Of a float."""
+DIGITS = 18
+"""Digits that surely fit in the int64 form."""
+
+_FORM = re.compile(
+    r"(?P<sign>[+-]?)(?P<zeros>0*)(?P<whole>[0-9]*)(?P<point>\.(?P<fraction>[0-9]*))?"
+    r"(?P<suffix>[eEinumkKMGTP]*(?P<tail>[-+]?[0-9]*))",
+    re.ASCII,
+)
+_EXPONENT = re.compile(r"[eE]([-+]?[0-9]+)", re.ASCII)
+
+
+class Quantity:
+    """`number` times ten to `exponent`. `small` is the int64 form, `computed` a result of add or sub.
+
+    A quantity that is not `owned` belongs to a device or a program and never changes; an owned one belongs to
+    one evaluation. The decimal number sits in `cell`, because Kubernetes shares it between sum and receiver.
+    """
+
+    TYPE_NAME = "kubernetes.Quantity"
+    __slots__ = ("cell", "computed", "owned", "small")
+
+    def __init__(self, cell: list[int], *, small: bool, computed: bool = False, owned: bool = False) -> None:
+        self.cell = cell
+        self.small = small
+        self.computed = computed
+        self.owned = owned
+
+    def own(self) -> Quantity:
+        """Return a copy for one evaluation."""
+        return Quantity([*self.cell], small=self.small, computed=self.computed, owned=True)
+
+    def sign(self) -> int:
+        """Return -1, 0 or 1."""
+        return (self.cell[0] > 0) - (self.cell[0] < 0)
+
+    def order(self, other: Quantity) -> int:
+        """Return -1, 0 or 1 as this is less than, equal to or more than the other."""
+        (one, power), (two, other_power) = self.cell, other.cell
+        if power != other_power:
+            lowest = min(power, other_power)
+            one *= 10 ** (power - lowest)
+            two *= 10 ** (other_power - lowest)
+        return (one > two) - (one < two)
+
+    def compare(self, other: Quantity) -> int:
+        """Compare as `compareTo` does, with its effect on the receiver's form."""
+        if self.owned and self.small and not other.small:
+            self.small = False
+        return self.order(other)
+
+    def same(self, other: Value) -> bool:
+        """Whether the values are equal, whatever their forms. A computed right side has no equality."""
+        if other.computed:
+            raise no_overload()
+        return self.order(other) == 0
+
+    def lookup_key(self) -> Hashable:
+        """Return what finds it in a map: nothing, for Go knows it by its address, new with each call."""
+        return object()
+
+    def integer(self) -> int | None:
+        """Return the value if the int64 form holds it as an integer."""
+        number, power = self.cell
+        if not self.small or power < 0:
+            return None
+        if number == 0 or power == 0:
+            return number
+        if power > MAX_POWER or number == INT64_MIN:
+            return None
+        scaled: int = number * 10**power
+        if not is_int64(scaled):
+            return None
+        return scaled
+
+    def real(self) -> float:
+        """Return the nearest float, as Kubernetes approximates it."""
+        number, power = self.cell
+        try:
+            base = float(number)
+        except OverflowError:
+            base = float("inf") if number > 0 else float("-inf")
+        return base * _power_of_ten(power) if power else base
+
+    def plus(self, other: Quantity, sign: int, *, shares: bool) -> Quantity:
+        """Return this plus `sign` times the other.
+
+        Up to Kubernetes 1.36 the sum `shares` the receiver's decimal digits, a fault of it: adding
+        to a quantity changes it.
+        """
+        if self.small and other.small:
+            total = _small_sum(self.cell, other.cell, sign)
+            if total is not None:
+                return Quantity(total, small=True, computed=True, owned=True)
+        (one, power), (two, other_power) = self.cell, other.cell
+        lowest = min(power, other_power)
+        total = [one * 10 ** (power - lowest) + sign * two * 10 ** (other_power - lowest), lowest]
+        if shares and self.owned and not self.small:
+            self.cell[:] = total
+            total = self.cell
+        return Quantity(total, small=False, computed=True, owned=True)
+
+
+def _power_of_ten(power: int) -> float:
+    """Return the power of ten as Go multiplies it from two tables, which is not always the nearest float."""
+    high, low = divmod(abs(power), 32)
+    if power >= 0:
+        return float(f"1e{high * 32}") * float(f"1e{low}") if power <= MAX_POWER_OF_TEN else float("inf")
+    return float(f"1e-{high * 32}") / float(f"1e{low}") if power >= MIN_POWER_OF_TEN else 0.0
+
+
+def _small_sum(one: list[int], two: list[int], sign: int) -> list[int] | None:
+    """Add in the int64 form; None when it overflows."""
+    (left, power), (right, other_power) = one, two
+    right = right if sign > 0 or right == INT64_MIN else -right
+    if right == 0:
+        return [left, power]
+    if left == 0:
+        return [right, other_power]
+    lowest = min(power, other_power)
+    left *= 10 ** (power - lowest)
+    right *= 10 ** (other_power - lowest)
+    fits = is_int64(left) and is_int64(right) and is_int64(left + right)
+    return [left + right, lowest] if fits else None
+
+
+def whole(number: int) -> Quantity:
+    """Return the quantity of an integer."""
+    return Quantity([number, 0], small=True)
+
+
+@lru_cache(maxsize=4096)
+def quantity(text: str) -> Quantity:
+    """Return the quantity that a text is. Raises EvaluationError, in Kubernetes' words where it has them."""
+    match = _FORM.fullmatch(text)
+    if match is None or not text or len(text) > MAX_LENGTH:
+        raise EvaluationError(f"not a quantity: {text!r}")
+    sign = -1 if match["sign"] == "-" else 1
+    if not (match["whole"] or match["point"] or match["suffix"]):
+        return whole(0)
+    power, shift = _scale(match["suffix"], text)
+    digits, fraction = match["whole"] or "0", match["fraction"] or ""
+    small = _int64_form(digits, fraction, power, shift)
+    if small is not None:
+        return Quantity([sign * small[0], small[1]], small=True)
+    if not (match["zeros"] or match["whole"] or fraction):
+        raise EvaluationError(f"unable to parse the number of the quantity {text!r}")
+    number, exponent = _to_nano(int(digits + fraction) << shift, power - len(fraction))
+    if shift and number > INT64_MAX * 10**-exponent:
+        number, exponent = INT64_MAX, 0
+    return Quantity([sign * number, exponent], small=False)
+
+
+def _scale(suffix: str, text: str) -> tuple[int, int]:
+    """Return the power of ten and the power of two that a suffix means."""
+    if suffix in DECIMAL:
+        return DECIMAL[suffix], 0
+    if suffix in BINARY:
+        return 0, BINARY[suffix]
+    match = _EXPONENT.fullmatch(suffix)
+    if match is None or len(match[1]) > MAX_POWER + 2 or not is_int64(int(match[1])):
+        raise EvaluationError(f"unable to parse the suffix of the quantity {text!r}")
+    exponent = _int32(int(match[1]))
+    if exponent > MAX_EXPONENT:
+        raise EvaluationError(f"the exponent of the quantity {text!r} is beyond {MAX_EXPONENT}")
+    return exponent, 0
+
+
+def _int64_form(digits: str, fraction: str, power: int, shift: int) -> tuple[int, int] | None:
+    """Return (number, exponent) if Kubernetes keeps this number in the int64 form."""
+    if shift:
+        room = DIGITS - 3 - len(digits) - shift * 3 // 10 - 1 if not fraction else -1
+    else:
+        room = DIGITS - len(digits) - len(fraction)
+    exponent = _int32(power - len(fraction))
+    if room < 0 or exponent < NANO:
+        return None
+    number = int(digits + fraction) << shift
+    return (number, exponent) if is_int64(number) else None
+
+
+def _to_nano(number: int, exponent: int) -> tuple[int, int]:
+    """Bring a decimal to nanos, rounding away from zero; zero keeps its exponent."""
+    if number == 0:
+        return 0, exponent
+    if exponent >= NANO:
+        return number * 10 ** (exponent - NANO), NANO
+    drop = NANO - exponent
+    if drop > number.bit_length():  # Surely less than one nano.
+        return 1, NANO
+    return -(-number // 10**drop), NANO
+
+
+def _int32(number: int) -> int:
+    """Wrap around as Go's conversion to int32 does."""
+    return (number + 2**31) % 2**32 - 2**31
+
+
+def is_quantity(text: str) -> bool:
+    """Whether a text parses as a quantity."""
+    try:
+        quantity(text)
+    except EvaluationError:
+        return False
+    return True
+
+
+def as_integer(value: Quantity) -> int:
+    """Return the integer that the int64 form holds."""
+    number = value.integer()
+    if number is None:
+        raise EvaluationError("cannot convert value to integer")
+    return number
+
+
+def _operand(value: Quantity | int) -> Quantity:
+    return value if isinstance(value, Quantity) else whole(value)
+
+
+def _sums(*, shares: bool) -> tuple[Overload, ...]:
+    """Declare add and sub; `shares` as in `Quantity.plus`."""
+
+    def declare(name: str, sign: int, kind: str) -> Overload:
+        return method(
+            name,
+            f"Quantity, {kind} -> Quantity",
+            lambda one, two: one.plus(_operand(two), sign, shares=shares),
+        )
+
+    return tuple(
+        declare(name, sign, kind) for name, sign in (("add", 1), ("sub", -1)) for kind in ("Quantity", "int")
+    )
+
+
+LATER = _sums(shares=False)
+"""What Kubernetes 1.37 has in place of add and sub: the receiver does not change."""
+
+DECLARATIONS = (
+    function("quantity", "string -> Quantity", quantity, cost=cost.walk),
+    function("isQuantity", "string -> bool", is_quantity, cost=cost.walk),
+    function("sign", "Quantity -> int", Quantity.sign),
+    method("compareTo", "Quantity, Quantity -> int", Quantity.compare),
+    method("isGreaterThan", "Quantity, Quantity -> bool", lambda one, two: one.compare(two) > 0),
+    method("isLessThan", "Quantity, Quantity -> bool", lambda one, two: one.compare(two) < 0),
+    method("asInteger", "Quantity -> int", as_integer),
+    method("isInteger", "Quantity -> bool", lambda value: value.integer() is not None),
+    method("asApproximateFloat", "Quantity -> double", Quantity.real),
+    *_sums(shares=True),
+)
+
+FORM_MATTERS = frozenset({"asInteger", "isInteger", "asApproximateFloat", "add", "sub"})
+"""Functions that can tell the forms of a quantity apart, or change it."""

@@ -1,0 +1,199 @@
+"""The values an expression computes with, where Python's own do not fit.
+
+bool, int (int64), float (double), str, bytes, None and list are themselves. Everything here is immutable once
+built, except what one evaluation owns.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from function.cel.errors import Aborted, EvaluationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Value: TypeAlias = Any
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+UINT64_MAX = 2**64 - 1
+NANO = 10**9
+TIMESTAMP_MIN, TIMESTAMP_MAX = -62_135_596_800 * NANO, 253_402_300_800 * NANO - 1
+"""From year 1 to the end of year 9999, in nanoseconds since 1970."""
+
+
+def is_int64(number: int) -> bool:
+    """Whether the number fits in 64 bits with a sign."""
+    return INT64_MIN <= number <= INT64_MAX
+
+
+def is_uint64(number: int) -> bool:
+    """Whether the number fits in 64 bits without a sign."""
+    return 0 <= number <= UINT64_MAX
+
+
+class UInt(int):
+    """An unsigned 64-bit integer; only its type tells it from an int."""
+
+    __slots__ = ()
+
+
+class Duration:
+    """A span of time in nanoseconds."""
+
+    __slots__ = ("nanos",)
+
+    def __init__(self, nanos: int) -> None:
+        if not is_int64(nanos):
+            raise EvaluationError("integer overflow")
+        self.nanos = nanos
+
+
+class Timestamp:
+    """A point in time in nanoseconds since 1970, and how many seconds east of UTC it was written."""
+
+    __slots__ = ("nanos", "offset")
+
+    def __init__(self, nanos: int, offset: int = 0) -> None:
+        if not TIMESTAMP_MIN <= nanos <= TIMESTAMP_MAX:
+            raise EvaluationError("timestamp overflow")
+        self.nanos = nanos
+        self.offset = offset
+
+
+class TypeValue:
+    """What `type(x)` returns."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class Optional:
+    """A value that may be missing. One that `fails` is there and is an error to whoever reads it."""
+
+    __slots__ = ("_value", "fails", "present")
+
+    def __init__(self, value: Value = None, *, present: bool = True, fails: str = "") -> None:
+        self.present = present
+        self.fails = fails
+        self._value = value
+
+    @property
+    def unread(self) -> Value:
+        """The value for whoever only measures it; None if it is an error."""
+        return self._value
+
+    @property
+    def value(self) -> Value:
+        """The value. Raises EvaluationError if it is an error."""
+        if self.fails:
+            raise EvaluationError(self.fails)
+        return self._value
+
+
+NONE = Optional(present=False)
+
+
+class Map:
+    """A map: normalised key to (key, value). `default` stands for every key that is not there.
+
+    One `of_texts` was made by Go from a map of strings: no other key is ever found in it.
+    """
+
+    __slots__ = ("default", "entries", "of_texts")
+
+    def __init__(
+        self, entries: dict[Value, tuple[Value, Value]], default: Value = None, *, of_texts: bool = False
+    ) -> None:
+        self.entries = entries
+        self.default = default
+        self.of_texts = of_texts
+
+    @classmethod
+    def of(cls, pairs: Mapping[str, Value], default: Value = None) -> Map:
+        """Return the map of string keys to values."""
+        return cls({key: (key, value) for key, value in pairs.items()}, default, of_texts=True)
+
+    def held(self, key: Value) -> tuple[Value, Value] | None:
+        """Return the entry of `key`, or None. Raises Aborted for a key that cannot be looked up."""
+        if type(key) is str:
+            return self.entries.get(key)
+        if self.of_texts or not self.entries:
+            return None
+        entry = self.entries.get(normal_key(key))
+        if entry is None and type(key) in (int, UInt, float):
+            return self._held_number(key)
+        return entry
+
+    def _held_number(self, key: Value) -> tuple[Value, Value] | None:
+        """Look a number up as an int and as a uint, where nothing is lost by it."""
+        if type(key) is float and not key.is_integer():
+            return None
+        number = int(key)
+        entry = self.entries.get(number) if is_int64(number) and type(key) is not int else None
+        if entry is None and is_uint64(number) and type(key) is not UInt:
+            entry = self.entries.get((UInt, number))
+        return entry
+
+    def find(self, key: Value) -> tuple[Value, Value] | None:
+        """Return the entry of `key`, or None; the default counts as an entry."""
+        entry = self.held(key)
+        return (key, self.default) if entry is None and self.default is not None else entry
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+
+_COUNTED = frozenset({type(None), list, Map, Optional})
+_UNHASHABLE = frozenset({"bytes", "kubernetes.Semver", "kubernetes.NamedFormat"})
+"""Values that Go cannot use as a key of a map: it fails when it tries."""
+
+
+def normal_key(key: Value) -> Value:  # noqa: PLR0911 - one for each kind of key
+    """Return what Go compares when it looks a key up. Raises Aborted for what it cannot look up.
+
+    1, 1u and 1.0 are three keys, NaN is never found again, and what Go knows by its address only is itself.
+    """
+    kind = type(key)
+    if kind is str or kind is int:
+        return key
+    if kind is bool:
+        return (bool, key)
+    if kind is UInt:
+        return (UInt, int(key))
+    if kind is float:
+        return (float, key) if key == key else object()  # noqa: PLR0124 - NaN is what differs from itself
+    if kind is Duration:
+        return (Duration, key.nanos)
+    if kind is Timestamp:
+        return (Timestamp, key.nanos, key.offset)
+    if kind is TypeValue:
+        return (TypeValue, key.name)
+    name = type_name(key)
+    if name in _UNHASHABLE:
+        raise Aborted(f"a {name} cannot be looked up")
+    return (kind, id(key)) if kind in _COUNTED else key.lookup_key()
+
+
+TYPE_NAMES: dict[type, str] = {
+    bool: "bool",
+    int: "int",
+    UInt: "uint",
+    float: "double",
+    str: "string",
+    bytes: "bytes",
+    type(None): "null_type",
+    list: "list",
+    Map: "map",
+    Optional: "optional_type",
+    Duration: "google.protobuf.Duration",
+    Timestamp: "google.protobuf.Timestamp",
+    TypeValue: "type",
+}
+
+
+def type_name(value: Value) -> str:
+    """Return the name of a value's type, for `type()` and for messages."""
+    return TYPE_NAMES.get(type(value)) or str(value.TYPE_NAME)
