@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.live import fleet, install
-from tests.live.plane import condition, is_true, name_of, until
+from tests.live.plane import condition, is_true, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +22,7 @@ pytestmark = pytest.mark.live
 
 NAMESPACE = "function"
 MODEL = fleet.small_deployment("model", "function", 1, NAMESPACE)
+LATE = fleet.small_deployment("late", "function", 1, NAMESPACE)
 NEXT = fleet.small_deployment("next", "function", 1, NAMESPACE)
 TIMED_OUT = 200.0
 """Seconds until a call of two minutes has failed, and perhaps one before it."""
@@ -38,25 +39,30 @@ def test_a_deployment_serves(living: ControlPlane) -> None:
 
 
 def test_a_stopped_function_removes_nothing(living: ControlPlane, day: Day) -> None:
-    before = {each["metadata"]["uid"] for each in fleet.replicas(living, MODEL)}
+    """A new deployment waits: what a call says of one that was edited meanwhile is dropped."""
+    before = uids(living)
     install.stop(living)
-    scale = ("scale", "modeldeployment", name_of(MODEL), "-n", NAMESPACE)
     with day.step(
-        "the only copy of the function stops, kubectl scale", "a call timed out, nothing is removed"
+        "the only copy of the function stops, create a deployment", "Synced=False, nothing removed"
     ):
-        living.kubectl(*scale, "--replicas=2")
+        living.apply(LATE)
         # A call that was just being sent may fail at once; the next one waits for a connection.
-        until(lambda: "DeadlineExceeded" in synced(living).get("message", ""), "Synced=False", TIMED_OUT)
+        until(lambda: "DeadlineExceeded" in synced(living).get("message", ""), "a call timed out", TIMED_OUT)
     assert synced(living)["status"] == "False"
-    assert {each["metadata"]["uid"] for each in fleet.replicas(living, MODEL)} == before
-    with day.step("it is back", "Synced=True, scaled"):
+    assert uids(living) == before
+    with day.step("it is back", "Synced=True, placed"):
         install.start(living)
-        fleet.until_placed(living, MODEL, 2, RECONNECTED)
+        fleet.until_placed(living, LATE, 1, RECONNECTED)
         until(lambda: synced(living).get("status") == "True", "Synced=True", RECONNECTED)
+    assert uids(living) == before
+
+
+def uids(plane: ControlPlane) -> set[str]:
+    return {each["metadata"]["uid"] for each in fleet.replicas(plane, MODEL)}
 
 
 def synced(plane: ControlPlane) -> Plain:
-    return condition(fleet.current(plane, MODEL), "Synced")
+    return condition(fleet.current(plane, LATE), "Synced")
 
 
 SECOND = "127.0.0.2"
