@@ -308,6 +308,7 @@ def prepare(living: plane.ControlPlane, settings: Plain | None) -> None:
         install.push_packages(living, Path(folder))
     install.install(living)
     install.start(living)
+    install.take_the_platforms_part(living)
     fleet.create_namespace(living, NAMESPACE)
     if settings is not None:
         change_input(living, settings)

@@ -64,5 +64,6 @@ def living(
     for line in install.commands("install.md", "kubectl wait"):
         if " function/" not in line:  # One that is installed by hand has another name.
             bare_plane.shell(line)
+    install.take_the_platforms_part(bare_plane)
     bare_plane.script("down.sh", "rbac")  # It has granted what the packages need, and listens everywhere.
     return bare_plane

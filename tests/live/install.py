@@ -83,6 +83,12 @@ def start(plane: ControlPlane, *flags: str) -> None:
         until(lambda kind=kind, name=name: is_true(plane.get(kind, name), "Healthy"), f"{kind} Healthy")
 
 
+def take_the_platforms_part(plane: ControlPlane) -> None:
+    """Take away the Compositions that need real clusters, as docs/install.md says: the tests play the platform."""
+    lines = [*commands("install.md", "crossplane.io/paused"), *commands("install.md", "delete composition")]
+    plane.shell("\n".join(lines))
+
+
 def stop(plane: ControlPlane) -> None:
     """Tell the function to stop, as the kubelet would, and wait until it has."""
     process = Path("/proc", (plane.state / "pids" / "function").read_text().strip())
