@@ -84,7 +84,7 @@ def start(plane: ControlPlane, *flags: str) -> None:
 
 
 def take_the_platforms_part(plane: ControlPlane) -> None:
-    """Take away the Compositions that need real clusters, as docs/install.md says: the tests play the platform."""
+    """Take away the Compositions that need real clusters, as install.md says: tests play the platform."""
     lines = [*commands("install.md", "crossplane.io/paused"), *commands("install.md", "delete composition")]
     plane.shell("\n".join(lines))
 
