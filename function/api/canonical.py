@@ -19,7 +19,7 @@ def canonical(cluster: InferenceCluster) -> str:
     taints = sorted(str(taint) for taint in cluster.spec.taints)
     told = [
         *(cluster.name, sorted(cluster.labels.items()), cluster.deleting, cluster.ready, cluster.gateway),
-        *(taints, cluster.attributes, declared, [_pool(each) for each in cluster.pools]),
+        *(taints, cluster.attributes, declared, [_pool(pool) for pool in cluster.pools]),
     ]
     return json.dumps(told, sort_keys=True, separators=(",", ":"))
 
@@ -30,7 +30,7 @@ def canonical_pool(pool: Pool) -> str:
 
 
 def _pool(pool: Pool) -> list[Any]:
-    published = None if pool.devices is None else [_device(each) for each in pool.devices]
+    published = None if pool.devices is None else [_device(device) for device in pool.devices]
     told = [pool.name, pool.nodes, pool.class_name, pool.attributes, pool.accounting, pool.fabrics, published]
     return [*told, pool.cel_version] if pool.cel_version else told
 

@@ -67,8 +67,8 @@ def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
     """The models an annotation speaks of: of an optional field, of a list."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
-    for each in get_args(annotation):
-        yield from _models_in(each)
+    for arg in get_args(annotation):
+        yield from _models_in(arg)
 
 
 def _known(plain: object) -> object:

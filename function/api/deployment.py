@@ -148,7 +148,7 @@ class ReplicaSpec(Model):
     @model_validator(mode="after")
     def _unique(self) -> ReplicaSpec:
         _unique_engines(self.engines)
-        names = [each.name for each in self.alternatives]
+        names = [alternative.name for alternative in self.alternatives]
         if len(set(names)) < len(names):
             raise ValueError(f'alternatives: the name "{max(names, key=names.count)}" is used twice')
         return self
@@ -258,5 +258,8 @@ class ModelDeployment(Model):
     def shapes(self) -> tuple[Shape, ...]:
         """The shapes a replica may take, best first."""
         primary = Shape(name="", engines=self.template.engines)
-        others = (Shape(name=each.name, engines=each.engines) for each in self.template.alternatives)
+        others = (
+            Shape(name=alternative.name, engines=alternative.engines)
+            for alternative in self.template.alternatives
+        )
         return (primary, *others)

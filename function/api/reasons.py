@@ -132,7 +132,7 @@ class Rejection(NamedTuple):
     def at(self, *, alternative: str = "", pool: str = "", engine: str = "", member: str = "") -> Rejection:
         """The same rejection, and those below it, with the place where it happened filled in."""
         below = self.parts and tuple(
-            [each.at(alternative=alternative, pool=pool, engine=engine, member=member) for each in self.parts]
+            [part.at(alternative=alternative, pool=pool, engine=engine, member=member) for part in self.parts]
         )
         return Rejection(  # What `_replace` does, in half the time.
             self.reason,

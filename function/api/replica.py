@@ -163,7 +163,7 @@ def _engine(read: Reader, plain: Mapping[str, Any]) -> StampedEngine:
     return StampedEngine(
         name=read.given(plain, "name"),
         copies=read.number(plain, "copies"),
-        members=tuple(_member(read, each) for each in read.listed(plain, "members")),
+        members=tuple(_member(read, item) for item in read.listed(plain, "members")),
     )
 
 
@@ -229,7 +229,7 @@ def parse(document: Document) -> ModelReplica:
     read = Reader()
     metadata, spec = read.map(plain, "metadata"), read.map(plain, "spec")
     labels = read.map(metadata, "labels")
-    engines = tuple(_engine(read, each) for each in read.listed(spec, "engines"))
+    engines = tuple(_engine(read, item) for item in read.listed(spec, "engines"))
     index = read.text(labels, INDEX_LABEL)
     return ModelReplica(
         name=read.text(metadata, "name"),

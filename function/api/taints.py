@@ -51,5 +51,5 @@ class Toleration(Model):
 
 def untolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> tuple[Taint, ...]:
     """The taints that no toleration covers, in a fixed order."""
-    left = [taint for taint in taints if not any(each.tolerates(taint) for each in tolerations)]
+    left = [taint for taint in taints if not any(toleration.tolerates(taint) for toleration in tolerations)]
     return tuple(sorted(left, key=str))

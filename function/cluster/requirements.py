@@ -31,8 +31,8 @@ def declared(request: Request) -> tuple[Requirement, ...]:
     labels = ((CLUSTER_LABEL, name),)
     replicas = (Requirement(REPLICAS, API_VERSION, "ModelReplica", match_labels=labels),) if name else ()
     classes = tuple(
-        Requirement(class_requirement(each), API_VERSION, "InferenceClass", match_name=each)
-        for each in class_names(request)
+        Requirement(class_requirement(name), API_VERSION, "InferenceClass", match_name=name)
+        for name in class_names(request)
     )
     return (*classes, *replicas, *members(request))
 

@@ -81,7 +81,7 @@ def read_snapshot(request: Request, reuse: Reuse) -> Snapshot:
     return Snapshot(
         cluster=cluster,
         config=config,
-        classes={each: _class(request, each) for each in class_names(request)},
+        classes={name: _class(request, name) for name in class_names(request)},
         replicas=_replicas(request, reuse),
         observed={
             key: reuse.parsed(request.observed[key], read_object)

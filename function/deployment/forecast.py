@@ -84,7 +84,9 @@ class Forecast:
     @property
     def scheduled(self) -> Condition | None:
         """The condition that says what became of the replicas."""
-        return next((each for each in self.response.conditions if each.type == SCHEDULED), None)
+        return next(
+            (condition for condition in self.response.conditions if condition.type == SCHEDULED), None
+        )
 
     @property
     def wanted(self) -> int:

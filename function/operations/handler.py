@@ -51,7 +51,7 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     news = {each: token for each, token in tokens.items() if token != each.requested}
     return Response(
         requirements=requirements,
-        desired={f"{each.namespace}/{each.name}": _request(each, token) for each, token in news.items()},
+        desired={f"{new.namespace}/{new.name}": _request(new, token) for new, token in news.items()},
         results=_results(news),
         settled=True,
         counts={"deployments": len(state.deployments), "deployments_asked": len(news)},

@@ -94,10 +94,14 @@ class State:
     def concerned(self) -> tuple[Deployment, ...]:
         """Those with a replica on the changed cluster or on one that does not exist, and the short ones."""
         return tuple(
-            each
-            for each in self.deployments
-            if not each.deleting
-            and (each.short or self.changed in each.clusters or each.clusters - self.clusters.keys())
+            deployment
+            for deployment in self.deployments
+            if not deployment.deleting
+            and (
+                deployment.short
+                or self.changed in deployment.clusters
+                or deployment.clusters - self.clusters.keys()
+            )
         )
 
 
@@ -106,8 +110,8 @@ def read_state(request: Request, reuse: Reuse) -> State:
     clusters = _clusters(request, reuse)
     replicas = [reuse.parsed(document, _replica) for document in request.required[REPLICAS]]
     on: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for each in replicas:
-        on[each.namespace, each.deployment].add(each.cluster)
+    for replica in replicas:
+        on[replica.namespace, replica.deployment].add(replica.cluster)
     found = (reuse.parsed(document, _deployment) for document in request.required[DEPLOYMENTS])
     deployments = [
         replace(each, clusters=frozenset(on[each.namespace, each.name])) for each in found if each.uid
@@ -115,7 +119,7 @@ def read_state(request: Request, reuse: Reuse) -> State:
     return State(
         changed=next((text_at(each, "metadata", "name") for each in request.required[WATCHED]), ""),
         clusters=clusters,
-        replicas=tuple(sorted(f"{each.namespace}/{each.name} {each.uid}" for each in replicas)),
+        replicas=tuple(sorted(f"{replica.namespace}/{replica.name} {replica.uid}" for replica in replicas)),
         deployments=tuple(sorted(deployments, key=lambda each: (each.namespace, each.name))),
     )
 
@@ -136,8 +140,8 @@ def _deployment(document: Document) -> Deployment:
     wanted, total = _object(plain.get("spec")).get("replicas"), _object(status.get("replicas")).get("total")
     conditions = status.get("conditions")
     scheduled = any(
-        _object(each).get("type") == "ReplicasScheduled" and _object(each).get("status") == "True"
-        for each in (conditions if isinstance(conditions, list) else ())
+        _object(condition).get("type") == "ReplicasScheduled" and _object(condition).get("status") == "True"
+        for condition in (conditions if isinstance(conditions, list) else ())
     )
     return Deployment(
         namespace=_text(metadata, "namespace"),

@@ -52,8 +52,8 @@ def _template(snapshot: Snapshot, engine: str, member: WorkloadMember) -> ClaimT
     generations = dict(_generations(snapshot.observed, engine, role))
     key, name = names.claim_key(engine, role), names.claim_name(replica, engine, role)
     same = [
-        each
-        for each, observed in generations.items()
+        generation
+        for generation, observed in generations.items()
         if observed.manifest.get("spec") == spec and _is_usable(observed, snapshot.remote_namespace)
     ]
     if same:

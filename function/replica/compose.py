@@ -66,18 +66,18 @@ def _composed(request: Request, snapshot: Snapshot) -> Composition:
     claims = claim_templates(snapshot)
     workloads = engine_workloads(snapshot, claims)
     states = {
-        each.engine.name: engine_state(
-            each.engine.name, each.engine.copies, each.key, each.manifest, snapshot.observed
+        workload.engine.name: engine_state(
+            workload.engine.name, workload.engine.copies, workload.key, workload.manifest, snapshot.observed
         )
-        for each in workloads
+        for workload in workloads
     }
     wanted = _routing(snapshot)
     if _is_switching(snapshot):
         # The new routing comes first: until it is observed, no pod changes its role and none is dropped.
         kept = [key for key in snapshot.observed if key not in wanted]
     else:
-        wanted |= {each.key: each.resource for each in claims.values()}
-        wanted |= {each.key: each.resource for each in workloads}
+        wanted |= {claim.key: claim.resource for claim in claims.values()}
+        wanted |= {workload.key: workload.resource for workload in workloads}
         wanted |= _extras(snapshot, workloads)
         if snapshot.config.diagnose == "Pods":
             wanted |= dict(collections(snapshot, workloads, states))
@@ -101,9 +101,9 @@ def _desired(
     as_wanted = {key: Desired(resource) for key, resource in wanted.items()}
     desired = steadfast(as_wanted, observed, keep) | {key: keep(key) for key in kept}
     ready_engines = {state.name for state in states if state.ready}
-    for key, each in desired.items():
-        each.ready = _is_ready(key, observed, ready_engines)
-    number_kept = sum(1 for key, each in desired.items() if as_wanted.get(key) is not each)
+    for key, composed in desired.items():
+        composed.ready = _is_ready(key, observed, ready_engines)
+    number_kept = sum(1 for key, composed in desired.items() if as_wanted.get(key) is not composed)
     return Composition(dict(sorted(desired.items())), states, number_kept)
 
 

@@ -68,7 +68,7 @@ def _accepted(snapshot: Snapshot | Doubt, states: tuple[EngineState, ...]) -> Co
     if all_of(states, "created"):
         return Condition(ACCEPTED, status=True, reason="Accepted")
     waiting = [
-        f"{each.name}{f' ({each.fault})' if each.fault else ''}" for each in states if not each.created
+        f"{state.name}{f' ({state.fault})' if state.fault else ''}" for state in states if not state.created
     ]
     text = f"Not on {snapshot.replica.spec.cluster_name} yet: {_listed(waiting)}"
     return Condition(ACCEPTED, status=False, reason="Deploying", message=one_line(text))
@@ -81,7 +81,7 @@ def _ready(
         if not all_of(states, "created"):
             text = "Waiting for the workloads to be created"
             return Condition(READY, status=False, reason="WaitingForModel", message=text)
-        text = pending or f"Not serving yet: {_listed([each.name for each in states if not each.ready])}"
+        text = pending or f"Not serving yet: {_listed([state.name for state in states if not state.ready])}"
         reason = "Unschedulable" if pending else "ModelStarting"
         return Condition(READY, status=False, reason=reason, message=one_line(text))
     if not picker_works(observed):
@@ -110,11 +110,13 @@ def _updated(states: tuple[EngineState, ...]) -> Condition:
     """ModelUpdated is no part of Ready: pods of before serve on while new ones come."""
     if all_of(states, "rolled_out"):
         return Condition(UPDATED, status=True, reason="UpToDate")
-    stalled = next((each for each in states if each.stalled), None)
+    stalled = next((state for state in states if state.stalled), None)
     if stalled is not None:
         text = one_line(f"{stalled.name}: {stalled.stalled}")
         return Condition(UPDATED, status=False, reason="RolloutStalled", message=text)
-    counts = [f"{each.name} {each.updated} of {each.copies} copies" for each in states if not each.rolled_out]
+    counts = [
+        f"{state.name} {state.updated} of {state.copies} copies" for state in states if not state.rolled_out
+    ]
     text = _listed(counts) or "No workload is composed yet"
     return Condition(UPDATED, status=False, reason="Updating", message=one_line(text))
 

@@ -63,7 +63,7 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
         unready=_reads_ready(composition) and not _holds(told, READY),
         conditions=told,
         results=results(snapshot, told, composite),
-        settled=all(each.status for each in told) and not _changes(composition),
+        settled=all(condition.status for condition in told) and not _changes(composition),
         ttl=_ttl(request, snapshot),
         counts={"objects": len(composition.desired), "objects_kept": composition.kept},
     )
@@ -90,7 +90,7 @@ def _ttl(request: Request, snapshot: Snapshot | Doubt) -> tuple[float | None, fl
 
 def _reads_ready(composition: Composition) -> bool:
     """Whether Crossplane would call the replica Ready: all that is desired is, or there is nothing."""
-    return all(each.ready for each in composition.desired.values())
+    return all(composed.ready for composed in composition.desired.values())
 
 
 def _changes(composition: Composition) -> bool:
@@ -99,4 +99,4 @@ def _changes(composition: Composition) -> bool:
 
 
 def _holds(told: tuple[Condition, ...], kind: str) -> bool:
-    return any(each.type == kind and each.status for each in told)
+    return any(condition.type == kind and condition.status for condition in told)

@@ -163,7 +163,11 @@ def _placement(snapshot: Snapshot, member: WorkloadMember, before: ObservedObjec
     selector = pool.node_selector if pool is not None and pool.node_selector else {}
     tolerations = [
         dict(_GPU_TOLERATION),
-        *((each for each in pool.tolerations if each != _GPU_TOLERATION) if pool is not None else ()),
+        *(
+            (toleration for toleration in pool.tolerations if toleration != _GPU_TOLERATION)
+            if pool is not None
+            else ()
+        ),
     ]
     return {
         "nodeSelector": dict(selector or {POOL_LABEL: member.node_pool_name}),

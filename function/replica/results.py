@@ -31,7 +31,7 @@ def results(
 def _composing(
     snapshot: Snapshot | Doubt, told: tuple[Condition, ...], before: Mapping[str, tuple[str, str]]
 ) -> Iterator[Result]:
-    deploying = any(each.type == ACCEPTED and each.reason == "Deploying" for each in told)
+    deploying = any(condition.type == ACCEPTED and condition.reason == "Deploying" for condition in told)
     if isinstance(snapshot, Doubt) or not deploying or before.get(ACCEPTED, ("", ""))[1] == "Deploying":
         return
     replica = snapshot.replica
@@ -57,7 +57,7 @@ def _before(composite: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     """Return status and reason of the composite's conditions by type."""
     listed = mapping(composite.get("status")).get("conditions")
     return {
-        str(each.get("type")): (str(each.get("status")), str(each.get("reason")))
-        for each in (listed if isinstance(listed, list) else ())
-        if isinstance(each, dict)
+        str(item.get("type")): (str(item.get("status")), str(item.get("reason")))
+        for item in (listed if isinstance(listed, list) else ())
+        if isinstance(item, dict)
     }

@@ -36,8 +36,8 @@ def status(
     if snapshot.config.status != "Engines":
         return {}
     engines = [
-        {"name": each.name, "copies": each.copies, "available": each.available, "updated": each.updated}
-        for each in states
+        {"name": state.name, "copies": state.copies, "available": state.available, "updated": state.updated}
+        for state in states
     ]
     if all_of(states, "rolled_out"):
         return {"engines": engines, "servingDigest": _digest(request, snapshot)}

@@ -40,7 +40,7 @@ def _stays(key: str, snapshot: Snapshot, wanted: Collection[str], states: Mappin
     if read.what == names.CLAIM:
         return state is not None and not (state.rolled_out and _is_alone(read.of, snapshot))
     if read.what == names.SECRET:
-        return not all(each.rolled_out for each in states.values())
+        return not all(state.rolled_out for state in states.values())
     if read.what in names.ROUTING:
         return not _routes(snapshot, wanted)
     return False
@@ -75,5 +75,5 @@ def _holds_others(key: str, snapshot: Snapshot, others: Collection[str]) -> bool
     if base_of(key) != names.NAMESPACE:
         return False
     name = snapshot.observed[key].identity.name
-    held = (snapshot.observed[each] for each in others if each in snapshot.observed)
-    return any(each.identity.namespace == name for each in held)
+    held = (snapshot.observed[other] for other in others if other in snapshot.observed)
+    return any(kept.identity.namespace == name for kept in held)

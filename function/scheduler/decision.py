@@ -137,4 +137,4 @@ class Decision:
     @property
     def held(self) -> tuple[Kept, ...]:
         """Mismatched replicas for whose replacement there is no place."""
-        return tuple(each for each in self.kept if each.mismatch)
+        return tuple(kept for kept in self.kept if kept.mismatch)

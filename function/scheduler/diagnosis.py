@@ -41,9 +41,9 @@ def below_gates(
     fit: ClusterFit, cluster: InferenceCluster, ledger: Ledger, free: Capacities, outcome: Reason
 ) -> Rejection:
     """The verdict on a cluster where the search found nothing, with everything below it."""
-    engines = tuple(found for each in fit.engines if (found := _engine(each, cluster, ledger, free)))
+    engines = tuple(found for engine in fit.engines if (found := _engine(engine, cluster, ledger, free)))
     if not engines or (outcome.level is Level.REPLICA and fit.possible):
-        names = " + ".join(each.engine.name for each in fit.engines)
+        names = " + ".join(engine.engine.name for engine in fit.engines)
         together = outcome if outcome.level is Level.REPLICA else Reason.JointCapacity
         return Rejection(together, detail=names, parts=engines)
     headline = min(engines, key=lambda each: each.reason.depth)
@@ -54,17 +54,17 @@ def on_pools(
     fit: ClusterFit, cluster: InferenceCluster, ledger: Ledger, free: Capacities
 ) -> Iterator[OnPools]:
     """Every engine on every pool, in the order of engines and pools: what the verdict rests on."""
-    for each in fit.engines:
-        alone = {option.pools[0]: option for option in each.options if len(set(option.pools)) == 1}
-        barred = dict(each.rejections)
+    for engine in fit.engines:
+        alone = {option.pools[0]: option for option in engine.options if len(set(option.pools)) == 1}
+        barred = dict(engine.rejections)
         for at, pool in enumerate(cluster.pools):
             if at in alone:
                 short = _short(alone[at], cluster, ledger, free)
                 nodes = alone[at].nodes
-                yield OnPools(each.engine.name, (pool.name,), nodes, short)
+                yield OnPools(engine.engine.name, (pool.name,), nodes, short)
             elif at in barred:
-                found = barred[at].at(pool=pool.name, engine=each.engine.name)
-                yield OnPools(each.engine.name, (pool.name,), None, found)
+                found = barred[at].at(pool=pool.name, engine=engine.engine.name)
+                yield OnPools(engine.engine.name, (pool.name,), None, found)
 
 
 def _engine(each: EngineFit, cluster: InferenceCluster, ledger: Ledger, free: Capacities) -> Rejection | None:

@@ -24,7 +24,7 @@ class Indices:
         self._fleet = fleet
         self._given: set[str] = set()
         self._lowest: dict[str, int] = {}
-        self._everybodys = {each.name for each in _replicas(fleet)}
+        self._everybodys = {replica.name for replica in _replicas(fleet)}
 
     def take(self, cluster: str) -> tuple[Identity, str]:
         """Take the lowest free index on a cluster, and its object name; neither is ever given back."""
@@ -45,8 +45,8 @@ class Indices:
             return False
         namespace = self._deployment.namespace
         return any(own.replica.name == name for own in self._fleet.own_replicas) or any(
-            each.name == name and (each.namespace == namespace or each.cluster == cluster)
-            for each in _replicas(self._fleet)
+            replica.name == name and (replica.namespace == namespace or replica.cluster == cluster)
+            for replica in _replicas(self._fleet)
         )
 
 

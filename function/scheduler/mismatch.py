@@ -77,7 +77,7 @@ def _on_pool(inputs: SchedulingInput, matcher: Matcher, pair: Pair, pool: Pool) 
     """Compare one member with its pinned pool's published devices."""
     _, member, stamped = pair
     barred = matcher.node_verdict(member, pool)
-    if barred is None and {each.name for each in stamped.requests} <= {
+    if barred is None and {request.name for request in stamped.requests} <= {
         request.name for request in member.requests
     }:
         if pool.devices is None:
@@ -134,7 +134,9 @@ def _pools(
 def _larger(engine: Engine, stamped: StampedEngine) -> StampedEngine:
     """A stamped engine with the pods and copies it has now, where they are more."""
     by_role = {str(member.role): member.pods for member in engine.members}
-    members = tuple(replace(each, pods=max(each.pods, by_role[each.role])) for each in stamped.members)
+    members = tuple(
+        replace(member, pods=max(member.pods, by_role[member.role])) for member in stamped.members
+    )
     return replace(stamped, copies=max(stamped.copies, engine.copies), members=members)
 
 
@@ -187,7 +189,7 @@ def _consistent(pairs: list[Pair]) -> bool:
     """Whether what is stamped is what is wanted, as far as that can be told without the pool."""
     for _, member, stamped in pairs:
         counts = {request.name: {sub.count for sub in request.ranked} for request in member.requests}
-        if any(each.count not in counts.get(each.name, ()) for each in stamped.requests):
+        if any(request.count not in counts.get(request.name, ()) for request in stamped.requests):
             return False
     return True
 
@@ -224,10 +226,10 @@ def examine(
     """
     matcher.budget.turn(own.cluster)
     findings = list(_examine(inputs, matcher, own, cluster))
-    mismatch = next((each for each in findings if each.mismatch), None)
+    mismatch = next((finding for finding in findings if finding.mismatch), None)
     if mismatch is not None:
         return Kept(own, mismatch=mismatch.mismatch, detail=mismatch.detail)
-    doubt = "; ".join(dict.fromkeys(each.detail for each in findings))
+    doubt = "; ".join(dict.fromkeys(finding.detail for finding in findings))
     shape = _shape(inputs, own)
     assert shape is not None  # noqa: S101 - an unknown shape is a mismatch, returned above
     pairs = list(_pairs(shape.engines, own.replica.engines))
@@ -235,7 +237,7 @@ def examine(
     more_nodes = [pool for pool, demand in growth.items() if demand.nodes]
     unpublished = any(cluster is None or pool not in cluster.by_name for pool in more_nodes)
     if doubt and (unpublished or not _consistent(pairs) or own.replica.cache != inputs.deployment.cache):
-        until = tuple(dict.fromkeys(each.until for each in findings if each.until))
+        until = tuple(dict.fromkeys(finding.until for finding in findings if finding.until))
         return Kept(own, doubt=doubt, withheld_until=until)
     short = _short(ledger, own.cluster, growth)
     if short:

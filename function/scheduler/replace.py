@@ -69,14 +69,14 @@ def replace(
         if victim is None:
             break
         waiting.remove(victim)
-        if not may_leave(inputs, (each.own for each in staying), victim.own):
+        if not may_leave(inputs, (stays.own for stays in staying), victim.own):
             waits.add(victim.own.key)
             continue
         found = _replace(placer, victim)
         if found is not None:
             done.append(found)
             staying.remove(victim)
-    return done, tuple(_marked(each) if each.own.key in waits else each for each in staying)
+    return done, tuple(_marked(stays) if stays.own.key in waits else stays for stays in staying)
 
 
 def _marked(kept: Kept) -> Kept:

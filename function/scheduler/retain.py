@@ -81,7 +81,7 @@ def retain(
     leaving = {own.key: _leaves(inputs, own) or yields.get(own.key) for own in inputs.fleet.own_replicas}
     drains = {key: each for key, each in leaving.items() if each and each.cause is Cause.Drained}
     staying = [own for own in inputs.fleet.own_replicas if leaving[own.key] is None or own.key in drains]
-    now = leaving_now(inputs, staying, [each.own for each in drains.values()])
+    now = leaving_now(inputs, staying, [drain.own for drain in drains.values()])
     kept: list[Kept] = []
     dropped: list[Dropped] = []
     for own in inputs.fleet.own_replicas:

@@ -38,7 +38,7 @@ def next_victim(
 ) -> Kept | None:
     """The replica that leaves first of those that can: of all that are kept, or of some among them."""
     staying = list(kept)
-    counts = ReplicaCounts(each.own.cluster for each in staying)
+    counts = ReplicaCounts(stays.own.cluster for stays in staying)
     open_to = staying if among is None else among
 
     def order(each: Kept) -> tuple[object, ...]:

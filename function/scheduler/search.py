@@ -172,14 +172,14 @@ def search(
 
     With `tightest`, pools that are left with the fewest free nodes come first (bin packing).
     """
-    options = [each.options for each in fit.engines]
+    options = [engine.options for engine in fit.engines]
     try:
         found = _preferred(options, free, budget, tightest=tightest)
     except OutOfSteps:
         return Reason.SearchBudgetExceeded
     if found is not None:
         return tuple(found)
-    if any(each.cut_short for each in fit.engines):
+    if any(engine.cut_short for engine in fit.engines):
         return Reason.SearchBudgetExceeded
-    alone = all(any(_take(option, free) is not None for option in each.options) for each in fit.engines)
+    alone = all(any(_take(option, free) is not None for option in engine.options) for engine in fit.engines)
     return Reason.JointCapacity if alone else Reason.InsufficientNodes

@@ -121,7 +121,9 @@ def _observed(inputs: Inputs, replica: Plain) -> dict[str, PlainDocument]:
 def _cluster(inputs: Inputs, replica: Plain) -> tuple[list[Plain], str]:
     """Return the replica's cluster, and what had to be assumed of it."""
     name = mapping(replica.get("spec")).get("clusterName")
-    found = [each for each in inputs.world.clusters if mapping(each.get("metadata")).get("name") == name]
+    found = [
+        cluster for cluster in inputs.world.clusters if mapping(cluster.get("metadata")).get("name") == name
+    ]
     if not found or mapping(mapping(found[0].get("status")).get("providerConfigRef")).get("name"):
         return found, ""
     status = {**mapping(found[0].get("status")), "providerConfigRef": {"name": name}}

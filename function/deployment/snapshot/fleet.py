@@ -155,7 +155,7 @@ def read_fleet(
     some pool charges devices, for which their requests are needed too.
     """
     clusters, unreadable, nameless = _clusters(request, reuse)
-    thorough = thorough or any(each.counts_devices for each in clusters.values())
+    thorough = thorough or any(cluster.counts_devices for cluster in clusters.values())
     parse = replica_api.parse if thorough else replica_api.parse_charge
     observed, endpoints = _observed(request, reuse)
     identities = {own.identity for own in observed if own.identity}

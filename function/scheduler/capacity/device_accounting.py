@@ -146,7 +146,7 @@ def stamped_gangs(engines: Iterable[StampedEngine]) -> dict[str, Gangs]:
 
 def kinds_of(pool: Pool) -> tuple[Kind, ...]:
     """The kinds of devices that claims can bind on a node of the pool."""
-    bindable = (each for each in pool.devices or () if each.claimable and each.count)
+    bindable = (device for device in pool.devices or () if device.claimable and device.count)
     return tuple(Kind(each.device_class_name, each.count) for each in bindable)
 
 

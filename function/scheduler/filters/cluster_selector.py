@@ -35,9 +35,9 @@ class ClusterSelectorFilter:
         for key, value in sorted(self._selector.match_labels.items()):
             if labels.get(key) != value:
                 return _mismatch(f"{key}={value}", labels, key)
-        for each in self._selector.match_expressions:
-            if not each.matches(labels):
-                return _mismatch(_written(each), labels, each.key)
+        for expression in self._selector.match_expressions:
+            if not expression.matches(labels):
+                return _mismatch(_written(expression), labels, expression.key)
         return self._reject_by_cel(cluster)
 
     def _reject_by_cel(self, cluster: InferenceCluster) -> Rejection | None:

@@ -76,8 +76,8 @@ class TopologySpreadFilter:
 
     def reject(self, cluster: InferenceCluster, counts: ReplicaCounts) -> Rejection | None:
         """Reject a cluster in no domain, or in one that would be too far ahead."""
-        for each in self._constraints:
-            skew, stated = each.skew(cluster, counts), each.constraint
+        for constraint in self._constraints:
+            skew, stated = constraint.skew(cluster, counts), constraint.constraint
             if skew is None:
                 return Rejection(Reason.TopologySpread, detail=f"has no label {stated.topology_key}")
             if skew > stated.max_skew:

@@ -88,7 +88,7 @@ def _options(
     evaluations: Evaluations, request: DeviceRequest, devices: Sequence[Device], allowed: Allowed | None
 ) -> list[Option]:
     return [
-        Option(rank, sub.count, entry, tuple(each.cel for each in sub.selectors))
+        Option(rank, sub.count, entry, tuple(selector.cel for selector in sub.selectors))
         for rank, sub in enumerate(request.ranked)
         for entry, device in enumerate(devices)
         if sub.count <= device.count
@@ -146,7 +146,7 @@ class _Assignment:
         self, chosen: list[Option], free: tuple[int, ...], values: tuple[object, ...], seen: set[object]
     ) -> Iterator[list[Option]]:
         at = len(chosen)
-        state = (at, free, values, tuple(self._claim(each) for each in chosen))
+        state = (at, free, values, tuple(self._claim(choice) for choice in chosen))
         if state in seen:
             return
         seen.add(state)
@@ -230,10 +230,10 @@ def _why_not_together(
     devices: Sequence[Device], options: list[list[Option]], member: Member, budget: Budget
 ) -> Rejection:
     """Each request fits alone, not together: for want of devices, or because of a constraint."""
-    together = "+".join(each.name for each in member.requests)
+    together = "+".join(request.name for request in member.requests)
     unconstrained = _Assignment(devices, options, Constraints(()), budget).first(claiming=False)
     if unconstrained is None:
-        counts = ", ".join(f"{each.name} takes {each.ranked[0].count}" for each in member.requests)
+        counts = ", ".join(f"{request.name} takes {request.ranked[0].count}" for request in member.requests)
         return Rejection(Reason.DeviceContention, request=together, detail=counts)
     stated = member.node_selector.constraints if member.node_selector else ()
     detail = f"no common {', '.join(each.match_attribute for each in stated)}"

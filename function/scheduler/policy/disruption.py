@@ -22,7 +22,7 @@ def may_leave(inputs: SchedulingInput, staying: Iterable[OwnReplica], leaving: O
     stated = inputs.policy.disruption
     if stated is None or stated.max_unavailable is None:
         return True
-    ready = sum(1 for each in staying if each is not leaving and each.replica.ready is True)
+    ready = sum(1 for own in staying if own is not leaving and own.replica.ready is True)
     return inputs.deployment.wanted - ready <= stated.max_unavailable
 
 

@@ -47,5 +47,5 @@ SCORES = (
 
 def scores(inputs: SchedulingInput) -> tuple[Score, ...]:
     """Build the scores that apply, the weightiest first."""
-    built = (each.of(inputs) for each in SCORES)
+    built = (score.of(inputs) for score in SCORES)
     return tuple(each for each in built if each is not None)

@@ -33,7 +33,7 @@ class SoftSpread:
 
     def value(self, candidate: Candidate, counts: ReplicaCounts) -> tuple[int, ...]:
         """How far each constraint's skew would exceed its maxSkew."""
-        skews = (each.skew(candidate.cluster, counts) for each in self._constraints)
+        skews = (constraint.skew(candidate.cluster, counts) for constraint in self._constraints)
         return tuple(
             FAR if skew is None else max(0, skew - each.constraint.max_skew)
             for skew, each in zip(skews, self._constraints, strict=True)
