@@ -69,7 +69,10 @@ class Intake:
         self._loop = asyncio.get_running_loop()
         await self._reserve()
         try:
-            content = await asyncio.wait_for(context.read(), self._seconds)
+            # Not `wait_for`: in Python 3.11 it returns what has just arrived instead of being cancelled, and
+            # the message of a call that is over would be worked on, and held until then.
+            async with asyncio.timeout(self._seconds):
+                content = await context.read()
         except TimeoutError:
             self._give_back(self._largest)
             text = f"the message did not arrive within {self._seconds:g} seconds"

@@ -118,6 +118,27 @@ async def test_a_message_that_does_not_arrive_gives_its_room_up() -> None:
 
 
 @ran
+async def test_a_call_that_ends_as_its_message_arrives_is_over_and_holds_nothing() -> None:
+    """The one turn of the loop in which the message is there and nobody has taken it yet."""
+    for turns in range(6):
+        intake, call = Intake(20, 10), Context()
+        receiving = asyncio.create_task(intake.receive(call))
+        await settled()
+        call.sent.put_nowait(b"12345")
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        received = receiving.done()
+        receiving.cancel()
+        (result,) = await asyncio.gather(receiving, return_exceptions=True)
+        if received:
+            result.release()
+            await settled()
+        else:
+            assert isinstance(result, asyncio.CancelledError), f"cancelled after {turns} turns: {result}"
+        assert intake.held == 0
+
+
+@ran
 async def test_the_end_of_a_stream_holds_nothing() -> None:
     intake, call = Intake(10, 10), Context()
     call.sent.put_nowait(END)
