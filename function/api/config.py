@@ -97,6 +97,8 @@ class SchedulerConfig(_Strict):
     ttl: Ttl = Ttl()
     cel_version: CelVersion = "1.36"
     """The Kubernetes release whose reading of selectors applies where a cluster does not say its own."""
+    scale_selector: Literal["None", "Status"] = "None"
+    """Whether `status.replicas.selector` is written: the label selector that the scale subresource serves."""
 
     @property
     def coordinates(self) -> bool:

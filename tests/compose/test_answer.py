@@ -336,3 +336,29 @@ def test_what_is_new_is_told_with_its_places(replicas: int, names: str, text: st
         for _, each in sorted(answer.replicas.items(), key=lambda item: item[0][::-1])
     ]
     assert answer.events == (("NORMAL", "ReplicasPlaced", text.format(*made)),)
+
+
+@pytest.mark.parametrize(
+    ("given", "selector", "reason"),
+    [
+        ({}, None, "Modelplane's XRD closes status.replicas: nothing is written unless asked for"),
+        ({"scaleSelector": "Status"}, "modelplane.ai/deployment=chat", "an HPA refuses a target without it"),
+    ],
+)
+def test_the_selector_of_the_scale_subresource_is_opt_in(
+    given: Plain, selector: str | None, reason: str
+) -> None:
+    config = {"apiVersion": "fleet-scheduler.fn.modelplane.ai/v1alpha1", "kind": "SchedulerConfig"}
+    deployment = build.deployment("chat", 2)
+    for fleet in (clusters(a=4), [], None):
+        stated = run(World(deployment, fleet, [], input=config | given)).status["replicas"]
+        assert stated.get("selector") == selector, reason
+
+
+def test_the_selector_selects_every_replica_and_no_other() -> None:
+    config = {"apiVersion": "fleet-scheduler.fn.modelplane.ai/v1alpha1", "kind": "SchedulerConfig"}
+    answer = run(
+        World(build.deployment("chat", 2), clusters(a=4), [], input=config | {"scaleSelector": "Status"})
+    )
+    key, _, value = answer.status["replicas"]["selector"].partition("=")
+    assert [each["metadata"]["labels"][key] for each in answer.replicas.values()] == [value, value]

@@ -14,6 +14,7 @@ import ssl
 import subprocess
 import tempfile
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,7 +24,7 @@ import yaml
 from example.caller import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 Plain = dict[str, Any]
 T = TypeVar("T")
@@ -44,6 +45,7 @@ GROUPS = {
     "CompositeResourceDefinition": "apiextensions.crossplane.io/v2",
     "Operation": "ops.crossplane.io/v1alpha1",
     "WatchOperation": "ops.crossplane.io/v1alpha1",
+    "HorizontalPodAutoscaler": "autoscaling/v2",
     "Namespace": "v1",
 }
 PORT = 26443
@@ -175,6 +177,21 @@ class ControlPlane:
                 if not again:
                     raise
         raise AssertionError("not reached")
+
+
+@contextmanager
+def controller(plane: ControlPlane, name: str) -> Iterator[None]:
+    """Run one more controller of Kubernetes, beside those that the control plane starts."""
+    program = plane.state / "bin" / "kube-controller-manager"
+    words = [program, f"--controllers={name}", "--kubeconfig", plane.state / "admin.kubeconfig"]
+    words += ["--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port=26559"]
+    words += ["--cert-dir", plane.state / "pki", "--use-service-account-credentials=false"]
+    log = (plane.state / "logs" / f"{name}.log").open("wb")
+    with log, subprocess.Popen(words, stdout=log, stderr=log) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
 
 
 def run(words: list[str], stdin: str | None = None, environment: Mapping[str, str] | None = None) -> str:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from example import caller
 from tests.live import fleet, install
-from tests.live.plane import Refused, is_true, name_of, path, until
+from tests.live.plane import Refused, controller, is_true, name_of, path, until
 from tests.schema.bad import BAD, GOOD
 
 if TYPE_CHECKING:
@@ -112,6 +113,35 @@ def test_scale_up_and_down(living: ControlPlane, day: Day) -> None:
         living.kubectl(*scale, "--replicas=1")
         left = fleet.until_placed(living, model, 1)
     assert uids(left) < uids(more)
+
+
+def test_an_autoscaler_is_served(living: ControlPlane, day: Day) -> None:
+    """Kubernetes' own HPA controller gets past the selector, and stops only at the metric nobody serves."""
+    model = serving(living, "autoscaled")
+    scale = living.request("GET", f"{path('ModelDeployment', name_of(model), NAMESPACE)}/scale")
+    assert scale is not None
+    assert scale["spec"]["replicas"] == scale["status"]["replicas"] == 2
+    assert scale["status"]["selector"] == fleet.labels_of(model)
+    assert len(living.list("ModelReplica", NAMESPACE, scale["status"]["selector"])) == 2
+    autoscaler = next(iter(caller.objects(caller.HERE / "autoscale" / "hpa.yaml")))
+    autoscaler["metadata"] = {"name": name_of(model), "namespace": NAMESPACE}
+    autoscaler["spec"]["scaleTargetRef"]["name"] = name_of(model)
+    with (
+        controller(living, "horizontal-pod-autoscaler-controller"),
+        day.step("an HPA on a deployment", "AbleToScale; it asks for its metric"),
+    ):
+        living.apply(autoscaler)
+        said = until(lambda: autoscaling(living, name_of(model)), "the HPA controller's verdict", 120)
+    assert said["AbleToScale"] == ("True", "SucceededGetScale")
+    assert said["ScalingActive"] == ("False", "FailedGetExternalMetric"), "not InvalidSelector"
+
+
+def autoscaling(living: ControlPlane, name: str) -> dict[str, tuple[str, str]]:
+    """The conditions of an HPA: status and reason by type; empty while its metric was not asked for."""
+    found = living.get("HorizontalPodAutoscaler", name, NAMESPACE)
+    conditions = ((found or {}).get("status") or {}).get("conditions") or []
+    said = {each["type"]: (each["status"], each["reason"]) for each in conditions}
+    return said if "ScalingActive" in said else {}
 
 
 def test_an_image_is_edited(living: ControlPlane, day: Day) -> None:

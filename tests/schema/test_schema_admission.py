@@ -59,7 +59,11 @@ def test_there_is_one_definition_for_each_kind() -> None:
 
 def test_a_deployment_can_be_scaled() -> None:
     scale = definition("ModelDeployment")["spec"]["versions"][0]["subresources"]["scale"]
-    assert scale == {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas.total"}
+    assert scale == {
+        "specReplicasPath": ".spec.replicas",
+        "statusReplicasPath": ".status.replicas.total",
+        "labelSelectorPath": ".status.replicas.selector",
+    }
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: str(path.relative_to(ROOT)))

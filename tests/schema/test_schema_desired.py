@@ -23,6 +23,7 @@ INPUT: Plain = {
     "kind": "SchedulerConfig",
     "explain": "Status",
     "overcommit": "Yield",
+    "scaleSelector": "Status",
 }
 EXAMPLES = {folder.name: caller.objects(folder / "xr.yaml")[0] for folder in caller.deployments()}
 FROM_DOCS = {

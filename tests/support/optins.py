@@ -145,6 +145,8 @@ def _with_input(draw: Source, made: World) -> World:
         given["searchBudget"] = draw.choice((5, 200))
     if draw.odds(0.1):
         given["defaults"] = {"placement": {"strategy": "BinPack", "maxReplicasPerCluster": 3}}
+    if draw.odds(0.1):
+        given["scaleSelector"] = "Status"
     if draw.odds(0.04):
         given["searchBudgett"] = 7
     more = {}

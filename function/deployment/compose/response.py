@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.api.names import endpoint_key, replica_key
+from function.api.replica import DEPLOYMENT_LABEL
 from function.boundary import Condition, Desired, Requirement, Resolution, Response
 from function.deployment.compose.conditions import SCHEDULED, conditions, observed_condition
 from function.deployment.compose.endpoints import endpoints
@@ -48,6 +49,19 @@ def _routable(decision: Decision, resources: Mapping[str, Desired]) -> frozenset
     return frozenset(own.key for own in ready if own.identity and endpoint_key(own.identity) in resources)
 
 
+def _replicas_status(decision: Decision, ready: int) -> dict[str, Plain]:
+    """What `status.replicas` says: numbers, and on request the selector that the scale subresource serves.
+
+    Every HPA, and KEDA through it, refuses a target whose scale has no selector, before it reads a metric. It
+    must select the replicas of this deployment and of no other: two HPAs that select the same pods stop both.
+    """
+    inputs = decision.inputs
+    stated: dict[str, Plain] = {"total": decision.total, "ready": ready}
+    if inputs.config.scale_selector == "Status":
+        stated["selector"] = f"{DEPLOYMENT_LABEL}={inputs.deployment.name}"
+    return stated
+
+
 def _counts(decision: Decision) -> dict[str, int]:
     fleet, work = decision.inputs.fleet, decision.inputs.evaluations.outcomes
     return {
@@ -83,7 +97,7 @@ def compose(
     ttl, waiting = inputs.config.ttl, waits_for_fleet(decision, stated) or circuit_open(composite)
     pending = ttl.pending if ttl.waiting is None or not waiting else ttl.waiting
     counts = _counts(decision)  # Of the decision: the report looks at more.
-    status: dict[str, Plain] = {"replicas": {"total": decision.total, "ready": len(routable)}}
+    status: dict[str, Plain] = {"replicas": _replicas_status(decision, len(routable))}
     if inputs.config.explain == "Status":
         made, at_rest = (
             report(decision, _summary(stated)),
