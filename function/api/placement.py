@@ -55,6 +55,7 @@ class PlacementPolicy(Model):
     preferences: tuple[Preference, ...] | None = None
     disruption: Disruption | None = None
     alternative_policy: Literal["PreferFirst", "ClusterFirst"] | None = None
+    cache: Literal["Footprint", "Prefer", "Require"] | None = None
 
     def over(self, defaults: PlacementPolicy) -> PlacementPolicy:
         """Fill what this policy leaves out from the defaults."""

@@ -39,6 +39,7 @@ class Reason(Enum):
     ClusterSelectorMismatch = "cluster selector mismatch", Level.CLUSTER, Nature.DEFINITE
     ClusterSelectorError = "cluster selector error", Level.CLUSTER, Nature.DOUBT
     OutsideCacheFootprint = "outside the cache's footprint", Level.CLUSTER, Nature.DEFINITE
+    CacheNotReady = "cache not ready", Level.CLUSTER, Nature.TRANSIENT
     UntoleratedTaint = "untolerated taint", Level.CLUSTER, Nature.DEFINITE
     ClusterNotReady = "cluster not ready", Level.CLUSTER, Nature.TRANSIENT
     NoGatewayAddress = "no gateway address", Level.CLUSTER, Nature.TRANSIENT

@@ -177,6 +177,7 @@ MODEL_CACHE: Mapping[str, Allowed] = {
     **_TYPE,
     "metadata": _METADATA,
     "spec": {"clusterSelector": {"matchLabels": subtree}},
+    "status": {"clusters": fields("name", "phase")},
 }
 
 _CEL = fields("cel")
@@ -196,7 +197,7 @@ _ENGINE: Mapping[str, Allowed] = {
     },
 }
 _PLACEMENT: Mapping[str, Allowed] = {
-    **fields("strategy", "tieBreak", "maxReplicasPerCluster", "alternativePolicy"),
+    **fields("strategy", "tieBreak", "maxReplicasPerCluster", "alternativePolicy", "cache"),
     "topologySpread": fields("topologyKey", "maxSkew", "minDomains", "whenUnsatisfiable"),
     "preferences": {**fields("weight", "cel"), "matchLabels": subtree},
     "disruption": fields("maxUnavailable"),
@@ -265,7 +266,7 @@ SCHEDULER_CONFIG: Mapping[str, Allowed] = {
     **strict(
         {
             **_TYPE,
-            **fields("explain", "overcommit", "coordination", "searchBudget", "celVersion"),
+            **fields("explain", "overcommit", "coordination", "searchBudget", "celVersion", "scaleSelector"),
             "defaults": {"placement": _PLACEMENT},
             "ttl": fields("waiting", "pending", "settled"),
         }

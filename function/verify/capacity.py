@@ -75,7 +75,10 @@ def _simple(decided: Decided) -> bool:
     """Whether nothing but room decides: no policy that may leave a replica out, none replaced."""
     policy = decided.deployment.spec.placement
     limited = policy is not None and (
-        policy.topology_spread or policy.max_replicas_per_cluster or policy.disruption
+        policy.topology_spread
+        or policy.max_replicas_per_cluster
+        or policy.disruption
+        or policy.cache == "Require"
     )
     return not limited and not (decided.new and decided.lost)
 

@@ -9,7 +9,7 @@ from function.cel import DIALECTS, CompileError, bind_cluster, compile_cluster, 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from function.api import InferenceCluster, ModelDeployment, Taint
+    from function.api import InferenceCluster, ModelCache, ModelDeployment, Taint
     from function.verify.state import State
 
 
@@ -66,6 +66,21 @@ def closed(state: State, deployment: ModelDeployment, cluster: InferenceCluster)
         footprint = cache.spec.cluster_selector.match_labels if cache else None
         if footprint is None or any(cluster.labels.get(key) != value for key, value in footprint.items()):
             yield f"ModelCache {deployment.cache} is not staged there"
+        policy = deployment.spec.placement
+        if policy and policy.cache == "Require" and not (cache and _hydrated(cache, cluster.name)):
+            yield f"ModelCache {deployment.cache} is not Ready there"
+
+
+def _hydrated(cache: ModelCache, cluster: str) -> bool:
+    """Whether the cache's status says Ready for the cluster, and nothing else."""
+    status = cache.status if isinstance(cache.status, dict) else {}
+    listed = status.get("clusters") if isinstance(status.get("clusters"), list) else []
+    said = [
+        entry.get("phase")
+        for entry in listed or []
+        if isinstance(entry, dict) and entry.get("name") == cluster
+    ]
+    return said == ["Ready"]
 
 
 def compiles(deployment: ModelDeployment) -> bool:

@@ -36,6 +36,11 @@ BY_REASON = {
         "stage the ModelCache weights without region=eu too (here)",
         1,
     ),
+    "CacheNotReady": (
+        "PreferCache",
+        "set placement.cache to Prefer: replicas then start where the cache is not Ready yet",
+        1,
+    ),
     "NoGatewayAddress": ("ClusterGateway", "once cluster here has a gateway address", 1),
     "ClusterNotReady": ("ClusterReady", "once cluster here is Ready", 1),
     "ClusterSelectorMismatch": ("SelectLabel", "select tier=dev instead of prod (here)", 1),

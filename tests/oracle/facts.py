@@ -105,6 +105,17 @@ class Facts:
         return dict(self.deployment["spec"]["template"]["spec"])
 
     @property
+    def placement(self) -> Plain:
+        """The deployment's policy."""
+        return dict(self.deployment["spec"].get("placement", {}))
+
+    @property
+    def phases(self) -> dict[str, str]:
+        """The phase of the referenced cache by cluster, as far as it says one."""
+        listed = (self.cache or {}).get("status", {}).get("clusters", [])
+        return {each["name"]: each["phase"] for each in listed}
+
+    @property
     def cache_name(self) -> str:
         """The model cache asked for, "" for none."""
         return str(self.inner.get("modelCacheRef", {}).get("name", ""))

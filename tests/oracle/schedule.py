@@ -303,7 +303,8 @@ class Scheduler:
     def place(self, staying: list[Replica]) -> New | None:
         """Return the next replica to place, None if it fits nowhere."""
         hosts = Counter(each.cluster for each in (*staying, *self.plan.new))
-        for cluster in sorted(self.clusters.values(), key=lambda each: (hosts[each.name], each.name)):
+        order = sorted(self.clusters.values(), key=lambda each: (hosts[each.name], each.name))
+        for cluster in sorted(order, key=lambda each: self.distance(each.name)):
             if self.open(cluster):
                 found = self.search(cluster)
                 if found is not None:
@@ -319,7 +320,19 @@ class Scheduler:
             and not self.untolerated(cluster, "NoSchedule", "NoExecute")
             and cluster.ready
             and bool(cluster.gateway)
+            and (self.cache_policy != "Require" or self.facts.phases.get(cluster.name) == "Ready")
         )
+
+    @property
+    def cache_policy(self) -> str:
+        """How the phases of the cache count, "" where they do not."""
+        return str(self.facts.placement.get("cache", "")) if self.facts.cache_name else ""
+
+    def distance(self, cluster: str) -> int:
+        """Return how far the cache is from serving on a cluster, where that is preferred."""
+        order = ["Ready", "Hydrating", "Pending", "?", "Failed"]
+        phase = self.facts.phases.get(cluster, "?")
+        return order.index(phase if phase in order else "?") if self.cache_policy == "Prefer" else 0
 
     def search(self, cluster: Cluster) -> New | None:
         """Return the first complete assignment in declaration order that has the nodes."""

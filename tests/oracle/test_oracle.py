@@ -12,10 +12,12 @@ import pytest
 
 from tests.oracle.minimise import minimise
 from tests.oracle.verdict import differences
-from tests.support import generate, scale
+from tests.support import changes, generate, scale
 from tests.support.drive import run
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.support.world import World
 
 
@@ -24,9 +26,10 @@ def disagrees(world: World) -> bool:
 
 
 @pytest.mark.parametrize("number", range(scale.BATCHES))
-def test_the_function_decides_what_the_rules_say(number: int) -> None:
+@pytest.mark.parametrize("worlds", [generate.world, changes.world], ids=["plain", "changes"])
+def test_the_function_decides_what_the_rules_say(worlds: Callable[[int], World], number: int) -> None:
     for seed in scale.batch(number, quick=800):
-        world = generate.world(seed)
+        world = worlds(seed)
         if disagrees(world):
             small = minimise(world, disagrees)
             told = "\n".join(differences(small, run(small)))

@@ -32,6 +32,11 @@ def _footprint(world: World, cluster: Plain) -> None:
         cluster["metadata"]["labels"] |= each["spec"].get("clusterSelector", {}).get("matchLabels", {})
 
 
+def _hydrated(world: World, cluster: Plain) -> None:
+    for each in world.cache or ():
+        each["status"] = {"clusters": [{"name": cluster["metadata"]["name"], "phase": "Ready"}]}
+
+
 def _nodes(world: World, cluster: Plain) -> None:
     for each in cluster["status"]["gpuPools"]:
         each["nodes"] = 1000
@@ -70,6 +75,7 @@ REMEDIES: dict[str, Callable[[World, Plain], Any]] = {
     "ClusterDeleting": lambda _, cluster: cluster["metadata"].pop("deletionTimestamp"),
     "ClusterSelectorMismatch": _labels,
     "OutsideCacheFootprint": _footprint,
+    "CacheNotReady": _hydrated,
     "UntoleratedTaint": lambda _, cluster: cluster["spec"].pop("taints"),
     "ClusterNotReady": _ready,
     "NoGatewayAddress": lambda _, cluster: cluster["status"].update(gateway={"address": "203.0.113.1"}),

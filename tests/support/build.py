@@ -207,11 +207,17 @@ def deployment(
 
 
 def cache(
-    name: str = "weights", match: Mapping[str, str] | None = None, *, namespace: str = NAMESPACE
+    name: str = "weights",
+    match: Mapping[str, str] | None = None,
+    *,
+    namespace: str = NAMESPACE,
+    phases: Mapping[str, str] | None = None,
 ) -> Plain:
-    """Return a ModelCache."""
+    """Return a ModelCache; `phases`: its phase by cluster."""
     spec = {} if match is None else {"clusterSelector": {"matchLabels": dict(match)}}
-    return {
+    listed = [{"name": cluster, "phase": phase} for cluster, phase in (phases or {}).items()]
+    status = {"status": {"clusters": listed}} if phases is not None else {}
+    return status | {
         "apiVersion": API,
         "kind": "ModelCache",
         "metadata": {"name": name, "namespace": namespace, "uid": uid(namespace, name)},

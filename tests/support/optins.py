@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.support import build
-from tests.support.parts import Source, engine, members_of, requests_of
+from tests.support.parts import CLUSTERS, Source, engine, members_of, requests_of
 
 if TYPE_CHECKING:
     from tests.support.world import World
@@ -19,6 +19,7 @@ Plain = dict[str, Any]
 INPUT: Plain = {"apiVersion": "fleet-scheduler.fn.modelplane.ai/v1alpha1", "kind": "SchedulerConfig"}
 ROOT = "resource.kubernetes.io/pcieRoot"
 NET = "example.com/net"
+PHASES = ("Ready", "Ready", "Hydrating", "Pending", "Failed", "Thawing")
 
 
 def opted(draw: Source, made: World) -> World:
@@ -33,7 +34,19 @@ def opted(draw: Source, made: World) -> World:
     for each in (*made.observed.values(), *(made.replicas or ())):
         if each["kind"] == "ModelReplica" and draw.odds(0.1):
             each["metadata"]["annotations"] = {"modelplane.ai/was-ready": "true"}
-    return _with_input(draw, made)
+    made = _with_input(draw, made)
+    staged(draw, made)
+    if draw.odds(0.3):
+        chosen = draw.choice(("Prefer", "Require", "Footprint"))
+        made.deployment["spec"].setdefault("placement", {})["cache"] = chosen
+    return made
+
+
+def staged(draw: Source, made: World) -> None:
+    """Say of the caches how far they are on some clusters."""
+    for each in made.cache or ():
+        names = [name for name in CLUSTERS if draw.odds(0.7)]
+        each["status"] = {"clusters": [{"name": name, "phase": draw.choice(PHASES)} for name in names]}
 
 
 def _cluster(draw: Source, made: Plain) -> None:
@@ -145,8 +158,6 @@ def _with_input(draw: Source, made: World) -> World:
         given["searchBudget"] = draw.choice((5, 200))
     if draw.odds(0.1):
         given["defaults"] = {"placement": {"strategy": "BinPack", "maxReplicasPerCluster": 3}}
-    if draw.odds(0.1):
-        given["scaleSelector"] = "Status"
     if draw.odds(0.04):
         given["searchBudgett"] = 7
     more = {}

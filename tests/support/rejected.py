@@ -92,6 +92,12 @@ def outside_cache() -> Case:
     return Case(world, "1 outside the cache's footprint")
 
 
+def cache_not_ready() -> Case:
+    made = placing(wants(build.request(), cache="weights"), cache="Require")
+    world = one(made, cache=[build.cache(phases={"here": "Hydrating"})])
+    return Case(world, "1 cache not ready (cache weights is Hydrating")
+
+
 def taint() -> Case:
     tainted = here(taints=[build.taint("maintenance", value="soon")])
     return Case(one(wants(build.request()), tainted), "1 untolerated taint {maintenance: NoSchedule}")
@@ -230,6 +236,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "ClusterSelectorMismatch": selector_mismatch,
     "ClusterSelectorError": selector_error,
     "OutsideCacheFootprint": outside_cache,
+    "CacheNotReady": cache_not_ready,
     "UntoleratedTaint": taint,
     "ClusterNotReady": not_ready,
     "NoGatewayAddress": no_gateway,

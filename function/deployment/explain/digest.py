@@ -39,13 +39,22 @@ def input_digest(inputs: SchedulingInput) -> str:
             _text(inputs.config.model_dump(mode="json", by_alias=True, exclude={"metadata"})),
             inputs.config_fault,
             f"{fleet.clusters_resolution} {fleet.replicas_resolution} {fleet.cache_resolution}",
-            _text([fleet.cache.metadata.name, fleet.cache.footprint]) if fleet.cache else "",
+            _cache(inputs),
             *(fleet.clusters[name].canonical for name in sorted(fleet.clusters)),
             *(f"{cluster.name}: {cluster.fault}" for _, cluster in sorted(fleet.unreadable.items())),
             *sorted(_charge(replica) for replica in fleet.other_replicas),
             *(f"{own.key} {own.terminating} {_replica(own.replica)}" for own in fleet.own_replicas),
         )
     )
+
+
+def _cache(inputs: SchedulingInput) -> str:
+    """What is read of the referenced cache: its phases only where the policy looks at them."""
+    cache = inputs.fleet.cache
+    if cache is None:
+        return ""
+    looked_at = inputs.policy.cache in ("Prefer", "Require")
+    return _text([cache.metadata.name, cache.footprint, *([cache.phases] if looked_at else ())])
 
 
 def _text(plain: Any) -> str:

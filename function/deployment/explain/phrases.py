@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.api.cache import Readiness
+
 if TYPE_CHECKING:
     from function.api.reasons import Rejection
     from function.scheduler.decision import Dropped, Kept, Placed
@@ -71,6 +73,6 @@ def dropped_phrase(dropped: Dropped) -> str:
 def _value(value: object) -> str:
     if isinstance(value, bytes):
         return value.hex()[:8]
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and not isinstance(value, Readiness):
         return ", ".join(map(str, value))
     return str(abs(value)) if isinstance(value, int) else str(value)

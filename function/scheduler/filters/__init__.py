@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from function.scheduler.filters.cache_footprint import CacheFootprint
+from function.scheduler.filters.cache_ready import CacheReady
 from function.scheduler.filters.cluster_selector import ClusterSelectorFilter
 from function.scheduler.filters.cluster_state import HAS_GATEWAY, NOT_DELETING, PUBLISHES_POOLS, READY
 from function.scheduler.filters.max_per_cluster import MaxReplicasPerCluster
@@ -46,6 +47,7 @@ STANDING = (
     NOT_DELETING,
     ClusterSelectorFilter,
     CacheFootprint,
+    CacheReady,
     Taints,
     READY,
     HAS_GATEWAY,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from function.scheduler.scores.cache_readiness import CacheReadiness
 from function.scheduler.scores.name import Name
 from function.scheduler.scores.preferences import PreferencesScore
 from function.scheduler.scores.ranks import Ranks
@@ -36,6 +37,7 @@ SCORES = (
     Ranks,
     PreferencesScore,
     SoftSpread,
+    CacheReadiness,
     LeastFreeLeft,
     MostReplicas,
     FewestReplicas,

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 from function.deployment.explain.change import Cost
 from function.deployment.explain.relax import Rewrite
 from function.deployment.explain.remedies.capacity import holders, nodes
-from function.deployment.explain.remedies.clusters import caches, gateways, labels, readiness, taints
+from function.deployment.explain.remedies.clusters import (
+    caches,
+    gateways,
+    hydration,
+    labels,
+    readiness,
+    taints,
+)
 from function.deployment.explain.remedies.context import ProposalContext
 from function.deployment.explain.remedies.limits import limits
 from function.deployment.explain.remedies.requests import counts, rewritten, selectors
@@ -28,6 +35,7 @@ PROPOSERS: tuple[Callable[[ProposalContext], Iterator[Change]], ...] = (
     selectors,
     labels,
     caches,
+    hydration,
     limits,
     taints,
     holders,

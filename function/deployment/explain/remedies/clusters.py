@@ -137,6 +137,18 @@ def _widened(cache: ModelCache, key: str, clusters: list[str]) -> Change:
     return Change("WidenCache", Cost.ALTERNATIVE, text, apply, facts, group=f"cache {key}")
 
 
+def hydration(context: ProposalContext) -> Iterator[Change]:
+    """Start where the weights are still on their way, instead of waiting until they are there."""
+    if context.headed(Reason.CacheNotReady):
+
+        def edit(plain: Plain) -> None:
+            plain["spec"].setdefault("placement", {})["cache"] = "Prefer"
+
+        text = "set placement.cache to Prefer: replicas then start where the cache is not Ready yet"
+        facts = {"cache": "Prefer"}
+        yield Change("PreferCache", Cost.ALTERNATIVE, text, lambda inputs: edited(inputs, edit), facts)
+
+
 def _widest(kept_out: Mapping[K, list[str]], key: Callable[[K], Any]) -> list[tuple[K, list[str]]]:
     """What keeps most clusters out, with those clusters; ties by its own order."""
     ordered = sorted(kept_out.items(), key=lambda item: (-len(item[1]), key(item[0])))
