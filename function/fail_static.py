@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.boundary import Condition, Desired
 from function.objects import KIND as OBJECT_KIND
-from function.objects import identity_of
+from function.objects import identity_of, mapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -80,10 +80,6 @@ def everything_observed(
     }
 
 
-def _mapping(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def as_observed(
     document: Document, *, kind: str, namespace: str, api_version: str = "modelplane.ai/v1alpha1"
 ) -> dict[str, Any]:
@@ -97,11 +93,11 @@ def as_observed(
         plain = document.plain()
     except ValueError:
         plain = {}
-    metadata = _again(_mapping(plain.get("metadata")), namespace)
+    metadata = _again(mapping(plain.get("metadata")), namespace)
     if isinstance(plain.get("kind"), str) and plain["kind"] != kind:
         kept = {key: value for key, value in plain.items() if key not in ("metadata", "status")}
         return {**kept, "metadata": metadata}
-    spec = {key: value for key, value in _mapping(plain.get("spec")).items() if key != _MANAGED_SPEC}
+    spec = {key: value for key, value in mapping(plain.get("spec")).items() if key != _MANAGED_SPEC}
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
 
 
@@ -111,7 +107,7 @@ def _again(metadata: dict[str, Any], namespace: str) -> dict[str, Any]:
     again: dict[str, Any] = {"namespace": stated} if stated else {}
     if isinstance(metadata.get("name"), str):
         again["name"] = metadata["name"]
-    labelled = _mapping(metadata.get("labels")).items()
+    labelled = mapping(metadata.get("labels")).items()
     kept = {key: value for key, value in labelled if not key.startswith(_MANAGED_PREFIX)}
     if kept:
         again["labels"] = kept
@@ -162,11 +158,11 @@ def steadfast(
 
 def _moves(observed: ObservedObject, wanted: Mapping[str, Plain]) -> bool:
     """Whether a desired resource is another remote object than the observed one."""
-    spec = _mapping(wanted.get("spec"))
+    spec = mapping(wanted.get("spec"))
     if wanted.get("kind") != observed.kind:
         return True
     if observed.kind == OBJECT_KIND:
-        manifest = _mapping(_mapping(spec.get("forProvider")).get("manifest"))
+        manifest = mapping(mapping(spec.get("forProvider")).get("manifest"))
         if identity_of(manifest) != observed.identity:
             return True
-    return bool(_mapping(spec.get("providerConfigRef")).get("name") != observed.provider_config)
+    return bool(mapping(spec.get("providerConfigRef")).get("name") != observed.provider_config)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from function.api import lenient
 from function.boundary import Unreadable
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ COLLECTION = "ObservedObjectCollection"
 MEMBERSHIP_LABEL = "kubernetes.crossplane.io/owned-by-collection"
 """The label that the provider puts on the Objects of a collection; its value is the collection's name."""
 PROVIDER_CONFIG_KIND = "ClusterProviderConfig"
+
+mapping = lenient.mapping
 
 AVAILABLE = (
     "has(object.status.conditions) && object.status.conditions.exists("
@@ -221,11 +224,6 @@ def covers(remote: Plain, wanted: Plain) -> bool:
         held_items = remote if isinstance(remote, list) else []
         return len(held_items) == len(wanted) and all(map(covers, held_items, wanted))
     return bool(remote == wanted)
-
-
-def mapping(value: object) -> dict[str, Any]:
-    """Return a map, empty for what is none."""
-    return value if isinstance(value, dict) else {}
 
 
 def _text(value: object) -> str:

@@ -17,6 +17,11 @@ _CONTAINERS = frozenset({"expected a map", "expected a list", "expected a list o
 ROLES = ("Standalone", "Leader", "Worker")
 
 
+def mapping(value: object) -> dict[str, Any]:
+    """Return a map, empty for what is none."""
+    return value if isinstance(value, dict) else {}
+
+
 class Reader:
     """Reads fields of plain values and notes the first that was not what it should be."""
 

@@ -45,6 +45,12 @@ class Disruption(Model):
     max_unavailable: Count | None = None
 
 
+class Rollout(Model):
+    """How many replicas may be out of service at a time because of an edit of the template."""
+
+    max_unavailable: Count = 1
+
+
 class PlacementPolicy(Model):
     """How the set of replicas is spread. Every field left out takes the function's default."""
 
@@ -54,6 +60,7 @@ class PlacementPolicy(Model):
     max_replicas_per_cluster: Count | None = None
     preferences: tuple[Preference, ...] | None = None
     disruption: Disruption | None = None
+    rollout: Rollout | None = None
     alternative_policy: Literal["PreferFirst", "ClusterFirst"] | None = None
     cache: Literal["Footprint", "Prefer", "Require"] | None = None
 

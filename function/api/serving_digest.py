@@ -9,6 +9,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from function.boundary import Shape
+
+SERVING: Shape = {
+    "metadata": {"generation": None},
+    "spec": None,
+    "status": {
+        "servingDigest": None,
+        "conditions": {"type": None, "status": None, "observedGeneration": None},
+    },
+}
+"""What it takes to tell whether the pods of a ModelReplica run what its spec says."""
 DIGEST_LENGTH = 16
 """Hex digits."""
 

@@ -1,6 +1,6 @@
 """Handle a ModelDeployment: one request in, one response out. This file is the table of contents.
 
-requirements -> snapshot -> schedule (retain, scale down, fill, replace) -> explain -> compose
+requirements -> snapshot -> schedule (retain, scale down, fill, replace, roll) -> explain -> compose
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.api import Malformed, ModelDeployment, SchedulerConfig
 from function.boundary import Cost, NoReuse
-from function.deployment.compose.conditions import CACHE_RESOLVED, CAPACITY, READY, SCHEDULED, tells_capacity
+from function.deployment.compose.conditions import CACHE_RESOLVED, READY, SCHEDULED, optional
 from function.deployment.compose.remembered import REMEMBERED
 from function.deployment.compose.response import compose
 from function.deployment.compose.size import room_for
@@ -80,15 +80,13 @@ def answer(request: Request, *, reuse: Reuse = NO_REUSE) -> Answer:
     peers = read_peers(request, deployment, fleet, reuse) if is_coordinated else Peers()
     inputs = scheduling_input(deployment, fleet, config, fault, peers)
     decision = schedule(inputs, room=room_for(deployment, fleet))
-    tells = tells_capacity(request)
-    return Answer(compose(decision, composite, requirements, tells_capacity=tells), decision)
+    return Answer(compose(decision, composite, requirements, optional(request)), decision)
 
 
 def condition_types(request: Request) -> tuple[str, ...]:
     """Return the conditions that every answer to this request carries, in their order."""
     cache, _ = referenced_cache(request)
-    capacity = (CAPACITY,) if tells_capacity(request) else ()
-    return (*((CACHE_RESOLVED,) if cache else ()), SCHEDULED, READY, *capacity)
+    return (*((CACHE_RESOLVED,) if cache else ()), SCHEDULED, READY, *optional(request))
 
 
 def _config(request: Request) -> tuple[SchedulerConfig, str]:

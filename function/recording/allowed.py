@@ -201,6 +201,7 @@ _PLACEMENT: Mapping[str, Allowed] = {
     "topologySpread": fields("topologyKey", "maxSkew", "minDomains", "whenUnsatisfiable"),
     "preferences": {**fields("weight", "cel"), "matchLabels": subtree},
     "disruption": fields("maxUnavailable"),
+    "rollout": fields("maxUnavailable"),
 }
 
 _REPORT: Mapping[str, Allowed] = {

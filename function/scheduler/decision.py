@@ -44,6 +44,13 @@ class Cause(Enum):
     Yielded = "yielded its place in an overcommitted pool"
 
 
+class Update(Enum):
+    """What becomes of an outdated replica in a staged rollout."""
+
+    Now = "updated to the current template"
+    Waits = "waits for its turn in the rollout"
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
     """A replica that stays."""
@@ -62,6 +69,8 @@ class Kept:
     detail: str = ""
     waits: str = ""
     """What it would leave for now, were it not for the disruption budget: a drain, a replacement."""
+    update: Update | None = None
+    """Set when its template is outdated and there is a staged rollout; one that waits keeps its template."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from function.scheduler.capacity.device_accounting import Demand
 from function.scheduler.decision import Cause, Dropped, Kept, Placed
-from function.scheduler.policy.disruption import may_leave
+from function.scheduler.policy.disruption import may_leave, replacement_budget
 from function.scheduler.scale_down import next_victim
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def replace(
         if victim is None:
             break
         waiting.remove(victim)
-        if not may_leave(inputs, (stays.own for stays in staying), victim.own):
+        if not may_leave(inputs, (stays.own for stays in staying), victim.own, replacement_budget(inputs)):
             waits.add(victim.own.key)
             continue
         found = _replace(placer, victim)

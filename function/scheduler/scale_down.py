@@ -44,7 +44,7 @@ def next_victim(
     def order(each: Kept) -> tuple[object, ...]:
         own = each.own
         index = own.identity.index if own.identity else -1
-        unready = own.replica.ready is not True
+        unready = not inputs.serving(own)
         sick = _sick(inputs, own.cluster)
         return (each.mismatch is not None, sick, unready, counts[own.cluster], index, own.cluster)
 

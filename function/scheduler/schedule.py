@@ -1,4 +1,4 @@
-"""One pass: retain, scale down, fill, replace, in this order. The whole placement, every time."""
+"""One pass: retain, scale down, fill, replace, roll, in this order. The whole placement, every time."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from function.scheduler.indices import Indices
 from function.scheduler.matching.matcher import Matcher
 from function.scheduler.placer import Placer
 from function.scheduler.policy.coordination import Queue, reserve
+from function.scheduler.policy.rollout import roll
 from function.scheduler.replace import replace
 from function.scheduler.retain import retain
 from function.scheduler.scale_down import scale_down
@@ -94,7 +95,7 @@ def run_pass(
     dropped = [*retained.dropped, *scaled]
     idle = len(kept) >= inputs.deployment.wanted and not any(replica.mismatch for replica in kept)
     if not may_place(inputs) or (idle and not survey):
-        return Decision(inputs, ledger, kept, (), tuple(dropped), matched=matcher.matched)
+        return Decision(inputs, ledger, roll(inputs, kept), (), tuple(dropped), matched=matcher.matched)
     ledger.count_for(ReplicaCounts(replica.own.cluster for replica in kept))
     placer = Placer(inputs, matcher, ledger, Indices(inputs.deployment, inputs.fleet))
     shortfall = max(0, inputs.deployment.wanted - len(kept))
@@ -110,7 +111,7 @@ def run_pass(
     return Decision(
         inputs,
         ledger,
-        kept,
+        roll(inputs, kept),
         tuple(placed),
         tuple(dropped),
         full=full,

@@ -10,12 +10,14 @@ from function.scheduler.cache import HeldPrograms
 from function.scheduler.fleet import Peers
 from function.scheduler.matching.evaluations import Evaluations
 from function.scheduler.matching.selectors import Selectors, check_selectors
+from function.scheduler.policy.serving import Serving
 
 if TYPE_CHECKING:
     from function.api import ModelDeployment, SchedulerConfig
     from function.scheduler.fleet import Fleet
 
 NO_PEERS = Peers()
+NO_ROLLOUT = Serving(by_template=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ class SchedulingInput:
     """What is wrong with the function's input; then the defaults apply and nothing new is placed."""
     peers: Peers = NO_PEERS
     """The deployments that place before this one, where placing is coordinated."""
+    serving: Serving = NO_ROLLOUT
+    """Which of the own replicas count as in service."""
 
 
 def scheduling_input(
@@ -47,4 +51,7 @@ def scheduling_input(
     selectors = check_selectors(deployment, policy.preferences or (), config.cel_version)
     deployment.cache_of(HeldPrograms).programs = selectors.programs
     evaluations = Evaluations(config.cel_version)
-    return SchedulingInput(deployment, policy, selectors, config, fleet, evaluations, config_fault, peers)
+    serving = Serving(by_template=policy.rollout is not None)
+    return SchedulingInput(
+        deployment, policy, selectors, config, fleet, evaluations, config_fault, peers, serving
+    )

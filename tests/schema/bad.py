@@ -288,6 +288,7 @@ BAD = [
     _deployment(
         "spec.placement", {"disruption": {"maxUnavailable": 0}}, "minimum", "nothing could ever be drained"
     ),
+    _deployment("spec.placement", {"rollout": {"maxUnavailable": 0}}, "minimum", "nothing could be updated"),
     bad("ModelReplica", "spec.clusterName", DELETE, "'clusterName' is a required", "a replica has a place"),
     bad(
         "ModelReplica",

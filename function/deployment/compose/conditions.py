@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.api.lenient import mapping
 from function.api.text import joined, one_line
 from function.boundary import Condition, Resolution, Unreadable
 from function.deployment.compose.degraded import degraded_clusters, degraded_text
 from function.deployment.compose.notes import listed_pools, noted
+from function.deployment.compose.updated import UPDATED, replicas_updated
 from function.deployment.explain.message import around, placed_of
 from function.deployment.explain.spelling import advice
 from function.deployment.requirements import CACHE, CLUSTERS, REPLICAS, coordinated
@@ -212,6 +214,30 @@ def tells_capacity(request: Request) -> bool:
     return observed_condition(composite, CAPACITY) is not None
 
 
+def tells_rollout(request: Request) -> bool:
+    """Whether ReplicasUpdated is returned: where a rollout is staged, and ever after as `tells_capacity`."""
+    defaults = mapping(mapping((request.input or {}).get("defaults")).get("placement"))
+    try:
+        composite = request.composite.project(
+            {"spec": {"placement": {"rollout": None}}, "status": {"conditions": {"type": None}}}
+        )
+    except Unreadable:
+        return False
+    stated = mapping(mapping(composite.get("spec")).get("placement"))
+    return (
+        stated.get("rollout", defaults.get("rollout")) is not None
+        or observed_condition(composite, UPDATED) is not None
+    )
+
+
+def optional(request: Request) -> tuple[str, ...]:
+    """The conditions that are returned because somebody asked for them, in their order."""
+    return (
+        *((UPDATED,) if tells_rollout(request) else ()),
+        *((CAPACITY,) if tells_capacity(request) else ()),
+    )
+
+
 def observed_condition(composite: Mapping[str, Plain], kind: str) -> Mapping[str, Plain] | None:
     """A condition as the composite has it now; None when it has none of that type."""
     status = composite.get("status")
@@ -223,14 +249,18 @@ def observed_condition(composite: Mapping[str, Plain], kind: str) -> Mapping[str
 
 
 def conditions(
-    decision: Decision, routable: Collection[str], *, tells_capacity: bool
+    decision: Decision, routable: Collection[str], asked: Collection[str]
 ) -> tuple[Condition, ...]:
-    """All conditions, in their order. What is not returned would keep its last value and lie."""
+    """All conditions, in their order. What is not returned would keep its last value and lie.
+
+    `asked` are the optional ones that are returned.
+    """
     fleet = decision.inputs.fleet
     stated = (
         cache_resolved(decision.inputs.deployment.cache, fleet.cache_resolution, fleet.cache_fault),
         scheduled(decision),
         ready(decision, routable),
-        capacity_respected(decision) if tells_capacity else None,
+        replicas_updated(decision) if UPDATED in asked else None,
+        capacity_respected(decision) if CAPACITY in asked else None,
     )
     return tuple(condition for condition in stated if condition is not None)

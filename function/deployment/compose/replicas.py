@@ -10,41 +10,25 @@ from function.boundary import Desired, Unreadable
 from function.deployment.compose.objects import composed, labels
 from function.deployment.compose.remembered import MadeOf, remembered
 from function.fail_static import as_observed
+from function.scheduler.decision import Update
+from function.scheduler.stamp import (
+    RUNNING,
+    STAMPED,
+    engine_spec,
+    member_spec,
+    paused_spec,
+    replica_spec,
+    updated_spec,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from function.api import Engine, Member, ModelDeployment
-    from function.boundary import Shape
     from function.scheduler.candidate import Candidate
     from function.scheduler.decision import Kept, Placed
     from function.scheduler.matching.devices import Match
     from function.scheduler.matching.engine_options import EngineOption
 
 KIND = "ModelReplica"
-
-
-def _member(
-    member: Member, pool: str, requests: list[dict[str, Any]], constraints: list[dict[str, Any]]
-) -> dict[str, Any]:
-    """One member: only the fields that are set, and never an empty list."""
-    emitted: dict[str, Any] = {"role": member.role, "nodePoolName": pool}
-    if requests:
-        emitted["deviceRequests"] = requests
-    if constraints:
-        emitted["deviceConstraints"] = constraints
-    if member.worker is not None and member.worker.nodes is not None:
-        emitted["worker"] = {"nodes": member.worker.nodes}
-    if member.template is not None:
-        emitted["template"] = member.template
-    return emitted
-
-
-def _engine(engine: Engine, members: list[dict[str, Any]]) -> dict[str, Any]:
-    emitted: dict[str, Any] = {"name": engine.name, "copies": engine.copies, "members": members}
-    if engine.phase is not None:
-        emitted["phase"] = engine.phase
-    return emitted
 
 
 def _requests(match: Match) -> list[dict[str, Any]]:
@@ -73,15 +57,6 @@ def _constraints(member: Member, match: Match) -> list[dict[str, Any]]:
     return emitted
 
 
-def _spec(deployment: ModelDeployment, cluster: str, engines: list[dict[str, Any]]) -> dict[str, Any]:
-    spec: dict[str, Any] = {"clusterName": cluster, "engines": engines}
-    if deployment.cache:
-        spec["modelCacheRef"] = {"name": deployment.cache}
-    if deployment.template.serving is not None:
-        spec["serving"] = deployment.template.serving
-    return spec
-
-
 Members = dict[tuple[int, int, str], dict[str, Any]]
 """Members emitted for new replicas, by member, match and pool: most of the replicas of an answer share them,
 and what is shared is written once. For one answer: the first two are identities."""
@@ -95,9 +70,9 @@ def _placed_engine(
         match, pool = option.matches[at], candidate.pool(option, at)
         key = (id(member), id(match), pool)
         if key not in emitted:
-            emitted[key] = _member(member, pool, _requests(match), _constraints(member, match))
+            emitted[key] = member_spec(member, pool, _requests(match), _constraints(member, match))
         members.append(emitted[key])
-    return _engine(engine, members)
+    return engine_spec(engine, members)
 
 
 def placed_replica(deployment: ModelDeployment, placed: Placed, emitted: Members) -> Desired:
@@ -113,52 +88,20 @@ def _placed(deployment: ModelDeployment, placed: Placed, emitted: Members) -> De
     candidate = placed.candidate
     engines = [_placed_engine(candidate, engine, option, emitted) for engine, option in candidate.engines]
     labelled = labels(deployment, placed.identity, candidate.shape.name)
-    spec = _spec(deployment, placed.identity.cluster, engines)
+    spec = replica_spec(deployment, placed.identity.cluster, engines)
     return Desired(composed(KIND, placed.name, deployment.namespace, labelled, spec))
-
-
-def _updated_engine(engine: Engine, observed: Mapping[str, Any]) -> dict[str, Any]:
-    """An engine as wanted now, on the pools and with the requests it was stamped with."""
-    by_role = {str(member.role): member for member in engine.members}
-    members = [
-        _member(
-            by_role[stamped.get("role") or "Standalone"],
-            stamped["nodePoolName"],
-            stamped.get("deviceRequests") or [],
-            stamped.get("deviceConstraints") or [],
-        )
-        for stamped in observed["members"]
-    ]
-    return _engine(engine, members)
-
-
-_STAMPED: Shape = {
-    "spec": {
-        "engines": {
-            "name": None,
-            "members": {
-                "role": None,
-                "nodePoolName": None,
-                "deviceRequests": None,
-                "deviceConstraints": None,
-            },
-        }
-    }
-}
-"""What an updated replica keeps of what was stamped on it; the templates come from the deployment."""
 
 
 def _updated(deployment: ModelDeployment, kept: Kept) -> dict[str, Any]:
     own, shape = kept.own, kept.shape
     assert own.identity is not None  # noqa: S101 - only a replica with an identity is updated
     assert shape is not None  # noqa: S101 - see kept_replica
-    by_name = {engine.name: engine for engine in shape.engines}
-    observed = own.document.project(_STAMPED)["spec"]["engines"]
-    engines = [_updated_engine(by_name[engine["name"]], engine) for engine in observed]
+    at_once = kept.update is not Update.Waits
+    observed = own.document.project(STAMPED if at_once else RUNNING)["spec"]
+    made = updated_spec if at_once else paused_spec
+    spec = made(deployment, own.cluster, shape, observed)
     labelled = labels(deployment, own.identity, shape.name)
-    return composed(
-        KIND, own.replica.name, deployment.namespace, labelled, _spec(deployment, own.cluster, engines)
-    )
+    return composed(KIND, own.replica.name, deployment.namespace, labelled, spec)
 
 
 def _resource(deployment: ModelDeployment, kept: Kept) -> dict[str, Any] | None:
@@ -177,12 +120,13 @@ def _resource(deployment: ModelDeployment, kept: Kept) -> dict[str, Any] | None:
 def kept_replica(deployment: ModelDeployment, kept: Kept, *, remember: bool = False) -> Desired | None:
     """A replica that stays, see `_kept`; as it was made for an earlier answer where nothing has changed."""
     own = kept.own
-    made_of = MadeOf((own.replica, kept.shape), (own.observed, remember))
+    waits = kept.update is Update.Waits
+    made_of = MadeOf((own.replica, kept.shape), (own.observed, remember, waits))
     return remembered(deployment, own.key, made_of, lambda: _kept(deployment, kept, remember=remember))
 
 
 def _kept(deployment: ModelDeployment, kept: Kept, *, remember: bool) -> Desired | None:
-    """A replica that stays: updated in place, or exactly as observed.
+    """A replica that stays: updated in place, exactly as observed, or with the template it is observed with.
 
     None for one that is only listed and of which some part cannot be read: there is nothing to write again,
     and Crossplane, which has not observed it, does not delete it.

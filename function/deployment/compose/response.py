@@ -16,7 +16,7 @@ from function.deployment.explain.report import report
 from function.deployment.explain.steady import steady
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from function.boundary import Plain
     from function.scheduler.decision import Decision
@@ -83,15 +83,14 @@ def compose(
     decision: Decision,
     composite: Mapping[str, Plain],
     requirements: tuple[Requirement, ...],
-    *,
-    tells_capacity: bool,
+    asked: Collection[str],
 ) -> Response:
-    """Put the answer together from a decision."""
+    """Put the answer together from a decision. `asked` are the optional conditions that are returned."""
     inputs = decision.inputs
     deployment = inputs.deployment
     resources = desired(decision)
     routable = _routable(decision, resources)
-    stated = conditions(decision, routable, tells_capacity=tells_capacity)
+    stated = conditions(decision, routable, asked)
     invalid = bool(inputs.selectors.invalid or inputs.config_fault)
     invalid = invalid or not (inputs.fleet.inputs_delivered and inputs.peers.resolved)
     ttl, waiting = inputs.config.ttl, waits_for_fleet(decision, stated) or circuit_open(composite)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from function.api.text import counted, listed, one_line
 from function.boundary import Result
 from function.deployment.compose.conditions import PROBLEMS, SCHEDULED, observed_condition
-from function.scheduler.decision import Cause
+from function.scheduler.decision import Cause, Update
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -45,6 +45,16 @@ def _placed(decision: Decision) -> Iterator[Result]:
         yield Result("NORMAL", "ReplicasPlaced", one_line(text))
 
 
+def _updated(decision: Decision) -> Iterator[Result]:
+    """One event for the replicas that a staged rollout updates now."""
+    names = [
+        f"{kept.own.cluster}/{kept.own.replica.name}" for kept in decision.kept if kept.update is Update.Now
+    ]
+    if names:
+        text = f"Updating {counted(len(names), 'replica')} to the current template: {listed(names, SHOWN)}"
+        yield Result("NORMAL", "ReplicasUpdating", one_line(text))
+
+
 def results(
     decision: Decision, conditions: tuple[Condition, ...], composite: Mapping[str, Plain]
 ) -> tuple[Result, ...]:
@@ -54,6 +64,7 @@ def results(
     before = observed_condition(composite, SCHEDULED) or {}
     if events or _changed(scheduled, composite) or (before.get("message") or "") != scheduled.message:
         events.extend(_placed(decision))
+    events.extend(_updated(decision))
     events.extend(
         Result("WARNING", condition.reason, condition.message)
         for condition in conditions

@@ -9,12 +9,14 @@ from function.api.text import one_line
 from function.boundary import Condition, Response, Result, text_at
 from function.deployment.compose import endpoints, replicas
 from function.deployment.compose.conditions import (
+    CAPACITY,
     READY,
     SCHEDULED,
     cache_resolved,
-    tells_capacity,
+    optional,
     unresolved_capacity,
 )
+from function.deployment.compose.updated import UPDATED, unresolved_rollout
 from function.deployment.requirements import referenced_cache
 from function.deployment.snapshot.fleet import read_cache
 from function.fail_static import everything_observed
@@ -33,11 +35,13 @@ def unreadable(request: Request, requirements: tuple[Requirement, ...], fault: s
     state, _, cache_fault = read_cache(request, cache, namespace)
     text = one_line(f"The ModelDeployment cannot be read: {fault}")
     reason = "InvalidInput" if fatal else "InputsUnresolved"
+    asked = optional(request)
     conditions = (
         cache_resolved(cache, state, cache_fault),
         Condition(SCHEDULED, status=False, reason=reason, message=text),
         Condition(READY, status=False, reason="ModelStarting", message=text),
-        unresolved_capacity("the ModelDeployment cannot be read") if tells_capacity(request) else None,
+        unresolved_rollout("the ModelDeployment cannot be read") if UPDATED in asked else None,
+        unresolved_capacity("the ModelDeployment cannot be read") if CAPACITY in asked else None,
     )
     return Response(
         requirements=requirements,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.api.cache import Readiness
+from function.scheduler.decision import Update
 
 if TYPE_CHECKING:
     from function.api.reasons import Rejection
@@ -62,7 +63,11 @@ def kept_phrase(kept: Kept) -> str:
     if kept.mismatch:
         particular = f" ({kept.detail})" if kept.detail else ""
         return f"no place for its replacement: {kept.mismatch.value}{particular}"
-    return f"kept in doubt: {kept.doubt}" if kept.doubt else "a running replica is never moved"
+    if kept.doubt:
+        return f"kept in doubt: {kept.doubt}"
+    if kept.update is Update.Waits:
+        return f"{kept.update.value}, within placement.rollout.maxUnavailable"
+    return kept.update.value if kept.update else "a running replica is never moved"
 
 
 def dropped_phrase(dropped: Dropped) -> str:

@@ -2,6 +2,9 @@
 
 There is no surge: a draining or mismatched replica is given up only if, afterwards, wanted minus (kept and
 Ready) is at most maxUnavailable. It does not hold back the loss of a cluster that is gone, nor scale down.
+
+Replacing a mismatched replica is paced by `placement.rollout` where disruption says nothing: an edit of the
+engines' shape is an edit of the template.
 """
 
 from __future__ import annotations
@@ -17,13 +20,26 @@ if TYPE_CHECKING:
     from function.scheduler.scheduling_input import SchedulingInput
 
 
-def may_leave(inputs: SchedulingInput, staying: Iterable[OwnReplica], leaving: OwnReplica) -> bool:
-    """Whether a replica may be given up now, seen who stays besides it."""
+def drain_budget(inputs: SchedulingInput) -> int | None:
+    """How many may be out of service because of drains; None for no limit."""
     stated = inputs.policy.disruption
-    if stated is None or stated.max_unavailable is None:
+    return stated.max_unavailable if stated else None
+
+
+def replacement_budget(inputs: SchedulingInput) -> int | None:
+    """How many may be out of service because of replacements; None for no limit."""
+    stated, rollout = drain_budget(inputs), inputs.policy.rollout
+    return rollout.max_unavailable if stated is None and rollout else stated
+
+
+def may_leave(
+    inputs: SchedulingInput, staying: Iterable[OwnReplica], leaving: OwnReplica, budget: int | None
+) -> bool:
+    """Whether a replica may be given up now, seen who stays besides it."""
+    if budget is None:
         return True
-    ready = sum(1 for own in staying if own is not leaving and own.replica.ready is True)
-    return inputs.deployment.wanted - ready <= stated.max_unavailable
+    serving = sum(1 for own in staying if own is not leaving and inputs.serving(own))
+    return inputs.deployment.wanted - serving <= budget
 
 
 def leaving_now(
@@ -37,14 +53,14 @@ def leaving_now(
     left, waiting, gone = list(staying), list(draining), set()
     while waiting:
         counts = Counter(own.cluster for own in left)
-        first = max(waiting, key=partial(_order, counts=counts))
+        first = max(waiting, key=partial(_order, inputs, counts=counts))
         waiting.remove(first)
-        if may_leave(inputs, left, first):
+        if may_leave(inputs, left, first, drain_budget(inputs)):
             left.remove(first)
             gone.add(first.key)
     return gone
 
 
-def _order(own: OwnReplica, counts: Counter[str]) -> tuple[object, ...]:
+def _order(inputs: SchedulingInput, own: OwnReplica, counts: Counter[str]) -> tuple[object, ...]:
     index = own.identity.index if own.identity else -1
-    return (own.replica.ready is not True, counts[own.cluster], index, own.cluster)
+    return (not inputs.serving(own), counts[own.cluster], index, own.cluster)

@@ -1,0 +1,69 @@
+"""placement.rollout: an edit of the template goes replica by replica.
+
+A kept replica is *outdated* if what it would be updated to has another template than it is observed with.
+
+1. Outdated replicas that are not in service are updated at once: there is nothing to lose.
+2. Of the others one is updated, in the order of scale down, as long as afterwards wanted minus those in
+   service is at most maxUnavailable. The order is that in which they would be scaled down were there no
+   others, so it is the same in whichever pass their turn comes. Those that are about to leave come last.
+3. All others keep the template they are observed with.
+
+So a template that does not start stops at the first replica, and taking the edit back makes that one outdated
+and the others up to date. The state of a rollout is what is observed; indices decide the order, not time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from function.boundary import Unreadable
+from function.scheduler.decision import Kept, Update
+from function.scheduler.scale_down import next_victim
+from function.scheduler.stamp import RUNNING, same_template, updated_spec
+
+if TYPE_CHECKING:
+    from function.scheduler.scheduling_input import SchedulingInput
+
+
+def roll(inputs: SchedulingInput, kept: tuple[Kept, ...]) -> tuple[Kept, ...]:
+    """Say of every outdated replica whether it is updated in this pass. Without a rollout all of them are."""
+    if inputs.policy.rollout is None:
+        return kept
+    outdated = {each.own.key for each in kept if is_outdated(inputs, each)}
+    now = {each.own.key for each in kept if each.own.key in outdated and not inputs.serving(each.own)}
+    now |= _next(inputs, kept, [each for each in kept if each.own.key in outdated - now])
+    return tuple(
+        dataclasses.replace(each, update=Update.Now if each.own.key in now else Update.Waits)
+        if each.own.key in outdated
+        else each
+        for each in kept
+    )
+
+
+def is_outdated(inputs: SchedulingInput, kept: Kept) -> bool:
+    """Whether an update would change the template of a replica. One that is not updated is not outdated."""
+    own = kept.own
+    if kept.shape is None:
+        return False
+    try:
+        observed = own.document.project(RUNNING)["spec"]
+    except Unreadable:
+        return False
+    return not same_template(updated_spec(inputs.deployment, own.cluster, kept.shape, observed), observed)
+
+
+def _next(inputs: SchedulingInput, kept: tuple[Kept, ...], waiting: list[Kept]) -> set[str]:
+    """The keys of those outdated replicas in service that the budget lets be updated now."""
+    assert inputs.policy.rollout is not None  # noqa: S101 - see roll
+    serving = sum(inputs.serving(each.own) for each in kept)
+    now: set[str] = set()
+    while waiting and inputs.deployment.wanted - (serving - 1) <= inputs.policy.rollout.max_unavailable:
+        lasting = [each for each in waiting if not each.waits]
+        following = next_victim(inputs, waiting, among=lasting or waiting)
+        if following is None:
+            break
+        waiting.remove(following)
+        now.add(following.own.key)
+        serving -= 1
+    return now

@@ -1,0 +1,69 @@
+"""Which replicas are in service: what every budget counts.
+
+A replica is in service when it is Ready. That is not enough after an edit of the template: a replica is still
+Ready while its old pods serve, or until its controller has looked at it. So where a rollout is staged
+
+- its `status.servingDigest`, if it is published, must be that of its own spec (its pods run what it says);
+- its Ready, if both say of which generation they are, must be of the generation it has.
+
+Neither is there on a platform that does not publish it; then Ready counts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from function.api.lenient import mapping
+from function.api.serving_digest import SERVING, serving_digest
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from function.api.ownership import OwnReplica
+
+
+class Serving:
+    """Says of own replicas whether they are in service, and remembers it for one pass."""
+
+    def __init__(self, *, by_template: bool) -> None:
+        """Take whether a replica must be seen to run the template it has: where a rollout is staged."""
+        self._by_template = by_template
+        self._known: dict[str, bool] = {}
+
+    def __call__(self, own: OwnReplica) -> bool:
+        """Whether a replica is in service."""
+        return own.replica.ready is True and self.runs_its_template(own)
+
+    def runs_its_template(self, own: OwnReplica) -> bool:
+        """Whether nothing is observed that says that its pods run something else than its spec says."""
+        if not self._by_template:
+            return True
+        if own.key not in self._known:
+            self._known[own.key] = _runs_its_template(own)
+        return self._known[own.key]
+
+
+def _runs_its_template(own: OwnReplica) -> bool:
+    try:
+        plain = own.document.project(SERVING)
+    except ValueError:
+        return True
+    status = mapping(plain.get("status"))
+    digest = status.get("servingDigest")
+    if isinstance(digest, str) and digest and digest != serving_digest(mapping(plain.get("spec"))):
+        return False
+    generation = mapping(plain.get("metadata")).get("generation")
+    return not _is_older(_ready_of(status), generation)
+
+
+def _ready_of(status: dict[str, Any]) -> object:
+    """The generation that the condition Ready is about; None where it does not say."""
+    listed = status.get("conditions")
+    for condition in listed if isinstance(listed, list) else ():
+        if isinstance(condition, dict) and condition.get("type") == "Ready":
+            return condition.get("observedGeneration")
+    return None
+
+
+def _is_older(observed: object, generation: object) -> bool:
+    return isinstance(observed, int) and isinstance(generation, int) and 0 < observed < generation

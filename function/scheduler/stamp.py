@@ -1,0 +1,141 @@
+"""The spec of a replica: what is stamped on it when it is placed, and what an edit makes of it in place.
+
+An update keeps what was stamped (pools and device requests) and takes the rest from the deployment. What of
+it restarts pods is the template: everything but where the replica is, what it claims there, and how many
+copies it has. Whether a replica is outdated is decided by comparing templates, so it is decided here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from function.api.lenient import mapping
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.api import Engine, Member, ModelDeployment
+    from function.api.deployment import Shape as ReplicaShape
+    from function.boundary import Shape
+
+STAMPED: Shape = {
+    "spec": {
+        "engines": {
+            "name": None,
+            "members": {
+                "role": None,
+                "nodePoolName": None,
+                "deviceRequests": None,
+                "deviceConstraints": None,
+            },
+        }
+    }
+}
+"""What an updated replica keeps of what was stamped on it; the templates come from the deployment."""
+RUNNING: Shape = {"spec": None}
+"""What a replica keeps whose update has to wait: everything."""
+_MANAGED = "crossplane"
+"""The field of a spec that Crossplane manages."""
+
+
+def member_spec(
+    member: Member, pool: str, requests: list[dict[str, Any]], constraints: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """One member: only the fields that are set, and never an empty list."""
+    emitted: dict[str, Any] = {"role": member.role, "nodePoolName": pool}
+    if requests:
+        emitted["deviceRequests"] = requests
+    if constraints:
+        emitted["deviceConstraints"] = constraints
+    if member.worker is not None and member.worker.nodes is not None:
+        emitted["worker"] = {"nodes": member.worker.nodes}
+    if member.template is not None:
+        emitted["template"] = member.template
+    return emitted
+
+
+def engine_spec(engine: Engine, members: list[dict[str, Any]]) -> dict[str, Any]:
+    """One engine with its members."""
+    emitted: dict[str, Any] = {"name": engine.name, "copies": engine.copies, "members": members}
+    if engine.phase is not None:
+        emitted["phase"] = engine.phase
+    return emitted
+
+
+def replica_spec(deployment: ModelDeployment, cluster: str, engines: list[dict[str, Any]]) -> dict[str, Any]:
+    """The spec of a replica with its engines."""
+    spec: dict[str, Any] = {"clusterName": cluster, "engines": engines}
+    if deployment.cache:
+        spec["modelCacheRef"] = {"name": deployment.cache}
+    if deployment.template.serving is not None:
+        spec["serving"] = deployment.template.serving
+    return spec
+
+
+def _updated_engine(engine: Engine, observed: Mapping[str, Any]) -> dict[str, Any]:
+    """An engine as wanted now, on the pools and with the requests it was stamped with."""
+    by_role = {str(member.role): member for member in engine.members}
+    members = [
+        member_spec(
+            by_role[stamped.get("role") or "Standalone"],
+            stamped["nodePoolName"],
+            stamped.get("deviceRequests") or [],
+            stamped.get("deviceConstraints") or [],
+        )
+        for stamped in observed["members"]
+    ]
+    return engine_spec(engine, members)
+
+
+def updated_spec(
+    deployment: ModelDeployment, cluster: str, shape: ReplicaShape, observed: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The spec of a replica as wanted now, from the observed one (see `STAMPED`)."""
+    by_name = {engine.name: engine for engine in shape.engines}
+    engines = [_updated_engine(by_name[engine["name"]], engine) for engine in observed["engines"]]
+    return replica_spec(deployment, cluster, engines)
+
+
+def paused_spec(
+    _deployment: ModelDeployment, _cluster: str, shape: ReplicaShape, observed: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The spec of a replica whose update waits: as observed, with as many copies as are wanted now.
+
+    How many copies there are is no part of the template: scaling an engine does not wait for a rollout.
+    """
+    copies = {engine.name: engine.copies for engine in shape.engines}
+    engines = [{**engine, "copies": copies[engine["name"]]} for engine in observed["engines"]]
+    kept = {key: value for key, value in observed.items() if key != _MANAGED}
+    return {**kept, "engines": engines}
+
+
+def same_template(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two specs of a replica have the same template: what decides what its pods run."""
+    return bool(_template(one) == _template(other))
+
+
+def _template(spec: Mapping[str, Any]) -> Any:
+    """The fields of a spec that restart pods, without what an API server may add or leave out."""
+    engines = [_engine_template(engine) for engine in spec.get("engines") or ()]
+    serving = {key: value for key, value in mapping(spec.get("serving")).items() if value != "Unified"}
+    return _without_empty({"engines": engines, "serving": serving, "cache": spec.get("modelCacheRef")})
+
+
+def _engine_template(engine: Mapping[str, Any]) -> dict[str, Any]:
+    members = [
+        {
+            "role": member.get("role") or "Standalone",
+            "pods": mapping(member.get("worker")).get("nodes") or 1,
+            "template": member.get("template"),
+        }
+        for member in engine.get("members") or ()
+    ]
+    return {"name": engine.get("name"), "phase": engine.get("phase"), "members": members}
+
+
+def _without_empty(value: Any) -> Any:
+    """A value without nulls and empty containers: leaving a field out says the same."""
+    if isinstance(value, dict):
+        cleaned = {key: _without_empty(item) for key, item in value.items()}
+        return {key: item for key, item in cleaned.items() if item not in (None, {}, [])}
+    return [_without_empty(item) for item in value] if isinstance(value, list) else value

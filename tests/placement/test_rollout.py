@@ -1,0 +1,366 @@
+"""Staged rollout: which replicas an edit of the template reaches in one pass, and what the condition says."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from function.api.serving_digest import serving_digest
+from tests.support import build
+from tests.support.cases import ask, clusters
+from tests.support.drive import Answer, run
+from tests.support.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Plain = dict[str, Any]
+
+OLD, NEW, NEWER = "vllm:1", "vllm:2", "vllm:3"
+ONE: Plain = {"rollout": {"maxUnavailable": 1}}
+TWO: Plain = {"rollout": {"maxUnavailable": 2}}
+
+
+def deployment(
+    replicas: int, image: str, placement: Plain | None = None, *, gpus: int = 8, **more: Any
+) -> Plain:
+    """A deployment of one engine that runs an image."""
+    member = build.member(devices=[build.request("gpu", gpus)], image=image)
+    return ask(replicas, engines=[build.engine(members=[member])], placement=placement, **more)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One replica as it is observed."""
+
+    on: str
+    index: int
+    image: str = OLD
+    ready: bool | None = True
+    serves: str | None = None
+    """The image whose digest it publishes; None: it publishes none."""
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of its status or metadata, by section."""
+
+    def built(self) -> Plain:
+        """The object."""
+        made = build.replica(deployment(1, self.image), self.on, self.index, pools="p0", ready=self.ready)
+        if self.serves is not None:
+            other = build.replica(deployment(1, self.serves), self.on, self.index, pools="p0")
+            made.setdefault("status", {})["servingDigest"] = serving_digest(other["spec"])
+        for section, fields in self.more.items():
+            made.setdefault(section, {}).update(copy.deepcopy(fields))
+        return made
+
+
+def running(*seen: Seen) -> list[Plain]:
+    return [each.built() for each in seen]
+
+
+def images(answer: Answer) -> dict[str, str]:
+    """The desired image of every replica."""
+    return {
+        key.removeprefix("replica-"): each["spec"]["engines"][0]["members"][0]["template"]["spec"][
+            "containers"
+        ][0]["image"]
+        for key, each in answer.replicas.items()
+    }
+
+
+def asked(made: Plain, seen: Sequence[Seen], fleet: Sequence[Plain] | None = None, **more: Any) -> Answer:
+    own = running(*seen)
+    return run(World(made, fleet or clusters(a=9, b=9), own, build.observed(*own), **more))
+
+
+@dataclass(frozen=True)
+class Case:
+    """Replicas that are observed with an old image, or not, and those that get the new one in this pass."""
+
+    reason: str
+    seen: Sequence[Seen]
+    updated: set[str]
+    """Those that are to run the new image when the answer is applied."""
+    status: str
+    wanted: int | None = None
+    placement: Plain | None = None
+    fleet: Mapping[str, Any] = field(default_factory=lambda: {"a": 9, "b": 9})
+
+    def __str__(self) -> str:
+        """The name of the test: what it proves."""
+        return self.reason
+
+
+DRAINED = {"nodes": 9, "taints": [build.taint("x", "NoExecute")]}
+THREE = [Seen("a", 0), Seen("a", 1), Seen("b", 0)]
+STALE = {
+    "metadata": {"generation": 3},
+    "status": {"conditions": [build.condition("Ready", status=True) | {"observedGeneration": 2}]},
+}
+FRESH = {
+    "metadata": {"generation": 3},
+    "status": {"conditions": [build.condition("Ready", status=True) | {"observedGeneration": 3}]},
+}
+CASES = [
+    Case("the first in the order of scale down", THREE, {"a-1"}, "RollingOut"),
+    Case(
+        "one that was updated and does not start stops it",
+        [Seen("a", 0), Seen("a", 1, NEW, ready=False), Seen("b", 0)],
+        {"a-1"},
+        "RolloutPaused",
+    ),
+    Case(
+        "when it is in service the next one follows: the later cluster among equals",
+        [Seen("a", 0), Seen("a", 1, NEW), Seen("b", 0, NEW)],
+        {"a-0", "a-1", "b-0"},
+        "RollingOut",
+    ),
+    Case(
+        "Ready with the digest of the old template is not in service yet",
+        [Seen("a", 0), Seen("a", 1, NEW, serves=OLD), Seen("b", 0)],
+        {"a-1"},
+        "RolloutPaused",
+    ),
+    Case(
+        "with its own digest it is",
+        [Seen("a", 0), Seen("a", 1, NEW, serves=NEW), Seen("b", 0)],
+        {"a-1", "b-0"},
+        "RollingOut",
+    ),
+    Case(
+        "a Ready that is about an older generation is not",
+        [Seen("a", 0), Seen("a", 1, NEW, more=STALE), Seen("b", 0)],
+        {"a-1"},
+        "RolloutPaused",
+    ),
+    Case(
+        "one about this generation is",
+        [Seen("a", 0), Seen("a", 1, NEW, more=FRESH), Seen("b", 0)],
+        {"a-1", "b-0"},
+        "RollingOut",
+    ),
+    Case(
+        "outdated and not Ready: at once, and it uses the budget up",
+        [Seen("a", 0, ready=False), Seen("a", 1), Seen("b", 0)],
+        {"a-0"},
+        "RollingOut",
+    ),
+    Case(
+        "all that are not Ready at once",
+        [Seen("a", 0, ready=False), Seen("a", 1, ready=None), Seen("b", 0)],
+        {"a-0", "a-1"},
+        "RollingOut",
+    ),
+    Case("two at a time, each from the fullest cluster", THREE, {"a-1", "b-0"}, "RollingOut", placement=TWO),
+    Case(
+        "a wanted replica that has no place uses the budget up",
+        THREE,
+        set(),
+        "RolloutPaused",
+        wanted=4,
+        fleet={"a": 2, "b": 1},
+    ),
+    Case(
+        "a cluster that is not Ready goes first",
+        [Seen("a", 0), Seen("b", 0)],
+        {"b-0"},
+        "RollingOut",
+        fleet={"a": 9, "b": {"nodes": 9, "ready": False}},
+    ),
+    Case(
+        "those that wait to leave come last",
+        [Seen("a", 0), Seen("b", 0), Seen("b", 1)],
+        {"a-0"},
+        "RollingOut",
+        fleet={"a": 9, "b": DRAINED, "c": 0},
+        placement=TWO | {"disruption": {"maxUnavailable": 1}},
+        wanted=4,
+    ),
+    Case(
+        "a second edit: what was updated and serves the first one loses nothing by the second",
+        [Seen("a", 0), Seen("a", 1, NEWER, serves=OLD), Seen("b", 0)],
+        {"a-1"},
+        "RollingOut",
+    ),
+    Case(
+        "an edit that is taken back reaches the one that it had reached",
+        [Seen("a", 0, NEW), Seen("a", 1, "vllm:broken", ready=False), Seen("b", 0, NEW)],
+        {"a-0", "a-1", "b-0"},
+        "RollingOut",
+    ),
+    Case("nothing to do", [Seen("a", 0, NEW), Seen("b", 0, NEW)], {"a-0", "b-0"}, "AllReplicasUpdated"),
+    Case(
+        "the last one is seen to run the old template",
+        [Seen("a", 0, NEW), Seen("b", 0, NEW, serves=OLD)],
+        {"a-0", "b-0"},
+        "RollingOut",
+    ),
+    Case(
+        "a replica that dies afterwards is no rollout",
+        [Seen("a", 0, NEW), Seen("b", 0, NEW, ready=False)],
+        {"a-0", "b-0"},
+        "AllReplicasUpdated",
+    ),
+    Case("one replica, one at a time: it goes down", [Seen("a", 0)], {"a-0"}, "RollingOut"),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_what_is_updated_in_one_pass(case: Case) -> None:
+    made = deployment(case.wanted or len(case.seen), NEW, case.placement or ONE)
+    answer = asked(made, case.seen, clusters(**case.fleet))
+    own = {f"{each.on}-{each.index}" for each in case.seen}
+    assert {key for key, image in images(answer).items() if image == NEW and key in own} == case.updated
+    assert answer.conditions["ReplicasUpdated"][:2] == (case.status == "AllReplicasUpdated", case.status)
+
+
+def test_without_the_field_every_replica_is_updated_at_once() -> None:
+    answer = asked(deployment(3, NEW), THREE)
+    assert set(images(answer).values()) == {NEW}
+    assert "ReplicasUpdated" not in answer.conditions
+
+
+def test_a_condition_that_the_composite_has_is_kept_true_when_the_field_is_taken_away() -> None:
+    made = deployment(3, NEW)
+    made["status"] = {"conditions": [build.condition("ReplicasUpdated", status=False)]}
+    answer = asked(made, THREE)
+    assert answer.conditions["ReplicasUpdated"][1] == "AllReplicasUpdated"
+
+
+def test_defaults_of_the_function_stage_it_too() -> None:
+    answer = asked(deployment(3, NEW), THREE, input={"defaults": {"placement": ONE}})
+    assert images(answer) == {"a-0": OLD, "a-1": NEW, "b-0": OLD}
+    assert answer.conditions["ReplicasUpdated"][1] == "RollingOut"
+
+
+def test_one_that_waits_keeps_its_spec_byte_for_byte_and_gets_the_labels_of_now() -> None:
+    made = deployment(3, NEW, ONE, labels={"team": "ml"})
+    own = running(*THREE)
+    own[0]["spec"]["engines"][0]["members"][0]["template"]["spec"]["containers"][0]["odd"] = {"x": []}
+    answer = run(World(made, clusters(a=9, b=9), own, build.observed(*own)))
+    waits = answer.replicas["replica-a-0"]
+    assert waits["spec"] == own[0]["spec"]
+    assert waits["metadata"]["labels"]["team"] == "ml"
+    assert "annotations" not in waits["metadata"]
+
+
+def test_copies_and_labels_do_not_wait() -> None:
+    """They restart no pod: only the template is staged."""
+    made = deployment(3, OLD, ONE, labels={"team": "ml"})
+    made["spec"]["template"]["spec"]["engines"][0]["copies"] = 2
+    answer = asked(made, THREE)
+    assert answer.conditions["ReplicasUpdated"][1] == "AllReplicasUpdated"
+    assert {each["spec"]["engines"][0]["copies"] for each in answer.replicas.values()} == {2}
+    made = deployment(3, NEW, ONE)
+    made["spec"]["template"]["spec"]["engines"][0]["copies"] = 2
+    answer = asked(made, THREE)
+    assert images(answer) == {"a-0": OLD, "a-1": NEW, "b-0": OLD}
+    assert {each["spec"]["engines"][0]["copies"] for each in answer.replicas.values()} == {2}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda spec: spec["engines"][0]["members"][0].pop("role"), "Standalone is the default"),
+        (lambda spec: spec.update(serving={"mode": "Unified"}), "Unified is the default"),
+        (lambda spec: spec.update(crossplane={"compositionRef": {"name": "x"}}), "it is Crossplane's"),
+        (
+            lambda spec: spec["engines"][0]["members"][0]["template"].update(metadata={"labels": {}}),
+            "an empty map says nothing",
+        ),
+    ],
+)
+def test_what_an_api_server_adds_or_leaves_out_is_no_edit(change: Any, reason: str) -> None:
+    own = running(*(Seen(each.on, each.index, NEW) for each in THREE))
+    for each in own:
+        change(each["spec"])
+    answer = run(World(deployment(3, NEW, ONE), clusters(a=9, b=9), own, build.observed(*own)))
+    assert answer.conditions["ReplicasUpdated"][1] == "AllReplicasUpdated", reason
+
+
+def test_the_note_that_a_replica_was_ready_is_written_and_is_no_template() -> None:
+    answer = asked(deployment(3, NEW, ONE), THREE, input={"overcommit": "Yield"})
+    assert images(answer) == {"a-0": OLD, "a-1": NEW, "b-0": OLD}
+    notes = {key: each["metadata"].get("annotations") for key, each in answer.replicas.items()}
+    assert set(map(str, notes.values())) == {"{'modelplane.ai/was-ready': 'true'}"}
+
+
+def test_an_edit_of_the_shape_is_paced_by_the_rollout_too() -> None:
+    """Selector and image at once: what does not match any more is replaced one at a time."""
+    made = deployment(3, NEW, ONE, gpus=4)
+    answer = asked(made, THREE)
+    assert answer.decision is not None
+    assert [each.own.key for each in answer.decision.dropped] == ["replica-a-1"]
+    assert len(answer.decision.placed) == 1
+    unlimited = asked(deployment(3, NEW, gpus=4), THREE)
+    assert len(unlimited.decision.dropped if unlimited.decision else ()) == 3
+
+
+def test_an_alternative_is_updated_to_its_own_engines() -> None:
+    def alternatives(image: str) -> list[Plain]:
+        member = build.member(devices=[build.request("gpu", 8)], image=f"{image}-small")
+        return [{"name": "small", "engines": [build.engine(members=[member])]}]
+
+    was, now = (deployment(2, image, ONE, alternatives=alternatives(image)) for image in (OLD, NEW))
+    own = [build.replica(was, "a", 0, pools="p0", ready=True)]
+    small = was["spec"]["template"]["spec"]["alternatives"][0]["engines"]
+    own.append(build.replica(was, "b", 0, small, pools="p0", ready=True))
+    own[1]["metadata"]["labels"]["modelplane.ai/alternative"] = "small"
+    answer = run(World(now, clusters(a=9, b=9), own, build.observed(*own)))
+    assert images(answer) == {"a-0": OLD, "b-0": f"{NEW}-small"}
+
+
+def test_a_scale_down_in_a_rollout_takes_what_is_not_in_service_first() -> None:
+    seen = [Seen("a", 0), Seen("a", 1, NEW, serves=OLD), Seen("b", 0)]
+    answer = asked(deployment(2, NEW, ONE), seen)
+    assert images(answer) == {"a-0": OLD, "b-0": NEW}, "the rollout begins again with what stays"
+
+
+def test_an_endpoint_of_one_that_is_updated_follows_its_readiness_only() -> None:
+    own = running(*THREE)
+    seen = build.observed(*own, endpoints=[build.endpoint(each) for each in own])
+    answer = run(World(deployment(3, NEW, ONE), clusters(a=9, b=9), own, seen))
+    assert len(answer.endpoints) == 3
+    assert images(answer)["a-1"] == NEW
+
+
+@pytest.mark.parametrize("late", ["clusters", "replicas"])
+def test_nothing_is_updated_while_something_is_undelivered(late: str) -> None:
+    answer = asked(deployment(3, NEW, ONE), THREE)
+    own = running(*THREE)
+    made = World(deployment(3, NEW, ONE), clusters(a=9, b=9), own, build.observed(*own)).but(**{late: None})
+    assert set(images(run(made)).values()) == {OLD}
+    assert run(made).conditions["ReplicasUpdated"][1] == "InputsUnresolved"
+    assert set(images(answer).values()) == {OLD, NEW}
+
+
+WITHIN = ", within placement.rollout.maxUnavailable,"
+SAYS = [
+    (
+        THREE,
+        f"0 of 3 replicas updated; updating a/my-model-{{a1}}; 2 wait{WITHIN} for that",
+        "a step",
+    ),
+    (
+        [Seen("a", 0), Seen("a", 1, NEW, ready=False), Seen("b", 0)],
+        f"1 of 3 replicas updated; 2 wait{WITHIN} until a/my-model-{{a1}} is in service (Tested)",
+        "who is waited for, and what it says itself",
+    ),
+    ([Seen("a", 0, NEW), Seen("b", 0, NEW)], "2 of 2 replicas updated", "the end"),
+]
+
+
+@pytest.mark.parametrize(("seen", "said", "reason"), SAYS, ids=[each[2] for each in SAYS])
+def test_what_the_condition_says(seen: Sequence[Seen], said: str, reason: str) -> None:
+    answer = asked(deployment(len(seen), NEW, ONE), seen)
+    digest = build.composed_name("my-model", "a", 1).rpartition("-")[2]
+    assert answer.conditions["ReplicasUpdated"][2] == said.format(a1=digest), reason
+
+
+def test_an_update_is_an_event_and_a_pause_is_none() -> None:
+    step = asked(deployment(3, NEW, ONE), THREE)
+    assert [each for each in step.events if each[1] == "ReplicasUpdating"]
+    paused = asked(deployment(3, NEW, ONE), [Seen("a", 0), Seen("a", 1, NEW, ready=False)])
+    assert not [each for each in paused.events if each[1] == "ReplicasUpdating"]
