@@ -15,6 +15,8 @@ from function.deployment import handler as deployment
 from function.deployment.requirements import declared as deployment_requirements
 from function.operations import handler as operations
 from function.replica import handler as replica
+from function.routing.endpoint import handler as endpoint
+from function.routing.service import handler as service
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -49,9 +51,11 @@ HANDLERS: Mapping[str, Handler] = {
     inference_class.KIND: Handler(
         inference_class.run, inference_class.declared, inference_class.condition_types
     ),
+    endpoint.KIND: Handler(endpoint.run, endpoint.declared, endpoint.condition_types),
+    service.KIND: Handler(service.run, service.declared, service.condition_types),
 }
 
-COSTS: Costs = {**deployment.COSTS, **replica.COSTS}
+COSTS: Costs = {**deployment.COSTS, **replica.COSTS, **service.COSTS}
 """What it takes to remember what a handler reads."""
 
 

@@ -23,7 +23,7 @@ from function.objects import KIND as OBJECT_KIND
 from function.objects import identity_of, mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from function.boundary import Document, Plain, Request, Requirement
     from function.objects import ObservedObject
@@ -81,13 +81,18 @@ def everything_observed(
 
 
 def as_observed(
-    document: Document, *, kind: str, namespace: str, api_version: str = "modelplane.ai/v1alpha1"
+    document: Document,
+    *,
+    kind: str,
+    namespace: str,
+    api_version: str = "modelplane.ai/v1alpha1",
+    fields: Sequence[str] = ("spec",),
 ) -> dict[str, Any]:
     """Emit an observed object again, exactly as it was last applied.
 
     What others own is left out: labels and spec fields that Crossplane manages, and everything the API
     server adds. An object without a readable name is emitted without one; Crossplane knows it by its key.
-    An object of another kind under a key of ours stays what it is.
+    An object of another kind under a key of ours stays what it is. `fields` hold what we apply.
     """
     try:
         plain = document.plain()
@@ -97,8 +102,12 @@ def as_observed(
     if isinstance(plain.get("kind"), str) and plain["kind"] != kind:
         kept = {key: value for key, value in plain.items() if key not in ("metadata", "status")}
         return {**kept, "metadata": metadata}
-    spec = {key: value for key, value in mapping(plain.get("spec")).items() if key != _MANAGED_SPEC}
-    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
+    again = {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+    own = {field: plain[field] for field in fields if field in plain}
+    if "spec" in fields:
+        spec = mapping(plain.get("spec"))
+        own["spec"] = {key: value for key, value in spec.items() if key != _MANAGED_SPEC}
+    return again | own
 
 
 def _again(metadata: dict[str, Any], namespace: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Vendor the schemas of everything that is composed on a workload cluster, as test data.
+"""Vendor the schemas of everything that is composed on a workload cluster or for requests, as test data.
 
 python -m hack.schemas          # downloads the pinned modules, writes tests/replica/schemas.json
 
@@ -42,6 +42,7 @@ CRDS = {
 BUILT_IN = {
     "api__v1": ["ConfigMap", "Namespace", "Secret", "Service", "ServiceAccount"],
     "apis__apps__v1": ["Deployment"],
+    "apis__discovery.k8s.io__v1": ["EndpointSlice"],
     "apis__policy__v1": ["PodDisruptionBudget"],
     "apis__rbac.authorization.k8s.io__v1": ["Role", "RoleBinding"],
     "apis__resource.k8s.io__v1": ["ResourceClaimTemplate"],

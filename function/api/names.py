@@ -17,6 +17,7 @@ NAME_LENGTH = 63
 """Characters of a DNS label."""
 
 _KEY = re.compile(r"(replica|endpoint)-(.+)-(0|[1-9][0-9]{0,8})", re.ASCII)
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 _OUTSIDE_LABEL = re.compile(r"[^a-z0-9-]")
 
 
@@ -72,3 +73,8 @@ def child_name(*parts: str, limit: int = NAME_LENGTH, prefix: str = "") -> str:
     digest = sha256(whole.encode()).hexdigest()[:DIGEST_LENGTH]
     base = (prefix + whole)[: limit - DIGEST_LENGTH - 1].rstrip("-")
     return f"{base}-{digest}"
+
+
+def is_dns_label(name: str) -> bool:
+    """Whether a name is a DNS label (RFC 1123): at most 63 of lower case, digits and dashes inside."""
+    return _LABEL.fullmatch(name) is not None

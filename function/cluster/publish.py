@@ -13,6 +13,7 @@ from function.cluster.charges import charged
 from function.cluster.names import CLASS_PREFIX, GATEWAY, LEADER_WORKER_SET, NAMESPACE, STACK
 from function.cluster.observe import presence
 from function.cluster.snapshot import MissingClass
+from function.gateway_api import first_address
 from function.objects import mapping
 
 if TYPE_CHECKING:
@@ -83,8 +84,7 @@ def gateway_address(snapshot: Snapshot, stack: dict[str, Any]) -> str:
     cluster = snapshot.cluster
     existing = cluster.existing if isinstance(cluster, DeclaredCluster) else None
     observed = snapshot.observed.get(GATEWAY)
-    addresses = observed.remote_status.get("addresses") if observed else None
-    first = mapping(addresses[0]).get("value") if isinstance(addresses, list) and addresses else None
+    first = first_address(observed.remote_status) if observed else ""
     declared = existing.gateway.address if existing else ""
     last = mapping(snapshot.status.get("gateway")).get("address")
     known = (from_stack, declared, first, last)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from function.api.text import one_line
 from function.boundary import Condition
 from function.fail_static import base_of
-from function.objects import mapping, remote_condition
+from function.gateway_api import rejections
 from function.replica import names
 from function.replica.compose import picker_works
 from function.replica.requirements import diagnoses_pods
@@ -96,14 +96,8 @@ def _ready(
 def _rejections(observed: Mapping[str, ObservedObject]) -> Iterator[str]:
     """Yield why a gateway refuses the route. What is not said yet passes."""
     for key, route in observed.items():
-        if base_of(key) != names.ROUTE:
-            continue
-        parents = route.remote_status.get("parents")
-        for parent in parents if isinstance(parents, list) else ():
-            for kind in ("Accepted", "ResolvedRefs"):
-                accepted, message = remote_condition(mapping(parent), kind)
-                if accepted is False:
-                    yield message or f"The gateway reports {kind} False of the route"
+        if base_of(key) == names.ROUTE:
+            yield from rejections(route.remote_status)
 
 
 def _updated(states: tuple[EngineState, ...]) -> Condition:

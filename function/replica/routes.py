@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from function.gateway_api import http_route, prefix_match, url_rewrite
 from function.replica import names
 from function.replica.picker import PICKER_PORT
 from function.replica.pods import SERVING_LABEL
@@ -38,22 +39,10 @@ def inference_pool(snapshot: Snapshot) -> dict[str, Any]:
 def model_route(snapshot: Snapshot) -> dict[str, Any]:
     """Return the route of `/<namespace>/<replica>/`. No timeout: fifteen seconds would cut streams."""
     namespace, replica = snapshot.replica.namespace, snapshot.replica.name
-    rewrite = {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}}
-    return {
-        "apiVersion": "gateway.networking.k8s.io/v1",
-        "kind": "HTTPRoute",
-        "metadata": {"name": replica, "namespace": snapshot.remote_namespace},
-        "spec": {
-            "parentRefs": [dict(GATEWAY)],
-            "rules": [
-                {
-                    "matches": [{"path": {"type": "PathPrefix", "value": f"/{namespace}/{replica}/"}}],
-                    "filters": [{"type": "URLRewrite", "urlRewrite": rewrite}],
-                    "timeouts": {"request": "0s"},
-                    "backendRefs": [
-                        {"group": POOL_GROUP, "kind": "InferencePool", "name": names.pool_name(replica)}
-                    ],
-                }
-            ],
-        },
+    rule = {
+        "matches": [prefix_match(f"/{namespace}/{replica}/")],
+        "filters": [url_rewrite("/")],
+        "timeouts": {"request": "0s"},
+        "backendRefs": [{"group": POOL_GROUP, "kind": "InferencePool", "name": names.pool_name(replica)}],
     }
+    return http_route({"name": replica, "namespace": snapshot.remote_namespace}, GATEWAY, rule)

@@ -1,14 +1,63 @@
-"""The recorded pairs of ModelReplica: ours, and those of the folder that MODELPLANE_CHAIN names."""
+"""The recorded pairs of every kind but ModelDeployment, and the deviations that explain what differs.
+
+Besides those that stand here, the pairs of the folder that MODELPLANE_CHAIN names are read.
+"""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from tests.chain import cluster_deviations, replica_deviations, service_deviations
+from tests.chain.difference import differences
 from tests.chain.pair import load
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from enum import Enum
+
+    from tests.chain.difference import Difference
+    from tests.chain.pair import Pair
+
 HERE = Path(__file__).parent
-FILES = [HERE / "pairs" / "model-replica.jsonl"]
-if "MODELPLANE_CHAIN" in os.environ:
-    FILES += sorted(Path(os.environ["MODELPLANE_CHAIN"]).glob("model-replica.json*"))
-PAIRS = [pair for path in FILES for pair in load(path)]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The recordings of one kind."""
+
+    pairs: tuple[Pair, ...]
+    deviations: tuple[Enum, ...] = ()
+    """All that recorded answers can show."""
+    explanations: Callable[[Pair, Difference], list[Enum]] = lambda _pair, _difference: []
+
+    def explained(self, pair: Pair) -> Iterator[tuple[Difference, list[Enum]]]:
+        """Yield every difference of a pair with the deviations that explain it."""
+        for difference in differences(pair.ours, pair.theirs):
+            yield difference, self.explanations(pair, difference)
+
+
+def pairs_of(name: str) -> tuple[Pair, ...]:
+    """Return the pairs of the files with a name."""
+    files = [HERE / "pairs" / f"{name}.jsonl"]
+    if "MODELPLANE_CHAIN" in os.environ:
+        files += sorted(Path(os.environ["MODELPLANE_CHAIN"]).glob(f"{name}.json*"))
+    return tuple(pair for file in files for pair in load(file))
+
+
+REPLICA_PAIRS, CLUSTER_PAIRS = pairs_of("model-replica"), pairs_of("inference-cluster")
+RECORDED: dict[str, Recorded] = {
+    "ModelReplica": Recorded(
+        REPLICA_PAIRS, tuple(replica_deviations.Deviation), replica_deviations.explanations
+    ),
+    "InferenceCluster": Recorded(
+        CLUSTER_PAIRS, tuple(cluster_deviations.Deviation), cluster_deviations.explanations
+    ),
+    "ModelEndpoint": Recorded(pairs_of("model-endpoint")),
+    "ModelService": Recorded(
+        pairs_of("model-service"), tuple(service_deviations.Deviation), service_deviations.explanations
+    ),
+}
+"""By kind of composite."""

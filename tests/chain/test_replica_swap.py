@@ -9,10 +9,10 @@ import pytest
 
 from function.fail_static import base_of
 from function.replica import names
-from tests.chain.deviations import SPEC, Deviation
 from tests.chain.difference import fields
 from tests.chain.pair import Pair, answered
-from tests.chain.recorded import PAIRS
+from tests.chain.recorded import REPLICA_PAIRS as PAIRS
+from tests.chain.replica_deviations import SPEC, Deviation
 from tests.replica.provider import observed
 
 Plain = dict[str, Any]

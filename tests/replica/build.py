@@ -6,15 +6,14 @@ import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from crossplane.function.proto.v1 import run_function_pb2 as pb
-
-from function import dispatch, wire
-from function.boundary import PlainDocument, Request
-from function.wire.request import REQUIREMENTS_STATED
-from tests.support import drive
+from tests.support.asked import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from crossplane.function.proto.v1 import run_function_pb2 as pb
+
+    from tests.support import drive
 
 Plain = dict[str, Any]
 
@@ -143,31 +142,14 @@ class Scene:
         delivered = {} if self.cluster is None else {"cluster": [self.cluster]}
         return delivered | {name: list(items) for name, items in self.more.items()}
 
-    def request(self) -> Request:
-        """Return the request as the core sees it."""
-        return Request(
-            composite=PlainDocument(self.replica),
-            observed={key: PlainDocument(each) for key, each in self.observed.items()},
-            required={
-                name: tuple(PlainDocument(each) for each in items) for name, items in self.required.items()
-            },
-            input=self.input,
-        )
+    @property
+    def asked(self) -> Asked:
+        """The same as a request."""
+        return Asked(self.replica, self.observed, self.required, self.input)
 
     def message(self) -> pb.RunFunctionRequest:
         """Return the request as Crossplane sends it, in a later call of the reconcile."""
-        message = pb.RunFunctionRequest()
-        message.context[REQUIREMENTS_STATED] = True
-        message.observed.composite.resource.update(self.replica)
-        for key, each in self.observed.items():
-            message.observed.resources[key].resource.update(each)
-        for name, items in self.required.items():
-            message.required_resources[name].SetInParent()
-            for each in items:
-                message.required_resources[name].items.add().resource.update(each)
-        if self.input is not None:
-            message.input.update(self.input)
-        return message
+        return self.asked.message()
 
 
 def config(**fields: Any) -> Plain:
@@ -177,15 +159,12 @@ def config(**fields: Any) -> Plain:
 
 def run(scene: Scene, *, level: str = "plain") -> drive.Answer:
     """Ask the function: at the level of the core, or (`level="wire"`) with serialised protobuf."""
-    if level == "wire":
-        return drive.answer(pb.RunFunctionResponse.FromString(run_bytes(scene)))
-    return drive.of_core(dispatch.run(scene.request()))
+    return scene.asked.answer(level=level)
 
 
 def run_bytes(scene: Scene) -> bytes:
     """Ask the function in the form it has on the wire."""
-    call = wire.decode(scene.message().SerializeToString())
-    return wire.encode(call, dispatch.run(call.request), wire.Ttl())
+    return scene.asked.answer_bytes()
 
 
 def manifests(answer: drive.Answer) -> dict[str, Plain]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.chain.recorded import PAIRS
+from tests.chain.recorded import REPLICA_PAIRS as PAIRS
 from tests.replica import generate, schemas
 from tests.replica.build import Scene, config, engine, gang, replica, run
 from tests.replica.provider import applied

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from function.api.destination import bracketed
 from function.api.lenient import Reader
 from function.api.names import endpoint_key, read_key
 from function.boundary import Desired
@@ -25,14 +26,11 @@ KIND = "ModelEndpoint"
 _CONDITIONS: Shape = {"status": {"conditions": {"type": None, "status": None}}}
 
 
-def _host(address: str) -> str:
-    """An address as it stands in a URL: IPv6 in brackets."""
-    bare = address.count(":") > 1 and not address.startswith("[")
-    return f"[{address}]" if bare else address
-
-
 def _spec(address: str, namespace: str, name: str) -> dict[str, Any]:
-    return {"url": f"http://{_host(address)}/{namespace}/{name}/v1", "rewritePath": f"/{namespace}/{name}/"}
+    return {
+        "url": f"http://{bracketed(address)}/{namespace}/{name}/v1",
+        "rewritePath": f"/{namespace}/{name}/",
+    }
 
 
 def _observed_ready(document: Document | None) -> bool:

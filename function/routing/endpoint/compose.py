@@ -1,0 +1,57 @@
+"""Desired resources of an endpoint: the Service, and the EndpointSlice that says where it leads.
+
+The slice refers to the Service by its name, which Crossplane gives: so it is composed once that is observed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from function.boundary import Desired
+from function.routing.endpoint.snapshot import SERVICE_KEY, Doubt
+from function.routing.observed import SERVICE, SLICE, again
+
+if TYPE_CHECKING:
+    from function.api.destination import Destination
+    from function.boundary import Request
+    from function.routing.endpoint.snapshot import Snapshot
+
+SERVICE_NAME_LABEL = "kubernetes.io/service-name"
+PROTOCOL = "TCP"
+
+
+def compose(request: Request, snapshot: Snapshot) -> dict[str, Desired]:
+    """Return everything desired, by key."""
+    destination, observed = snapshot.destination, snapshot.observed
+    kept = {key: again(request, key, observed[key], ready=True) for key in observed}
+    if isinstance(destination, Doubt):
+        return kept
+    made = {SERVICE_KEY: Desired(_service(snapshot.namespace, destination), ready=SERVICE_KEY in observed)}
+    if snapshot.service:
+        wanted = snapshot.wanted_slice
+        resource = _slice(snapshot.namespace, snapshot.service, destination)
+        made[wanted] = Desired(resource, ready=wanted in observed)
+    if not snapshot.is_complete:
+        # Law C 1: a slice of another family leaves when its successor is observed.
+        made = kept | made
+    return {key: made[key] for key in sorted(made) if key not in request.desired}
+
+
+def _service(namespace: str, destination: Destination) -> dict[str, Any]:
+    return {
+        "apiVersion": SERVICE.api_version,
+        "kind": SERVICE.kind,
+        "metadata": {"namespace": namespace},
+        "spec": {"ports": [{"port": destination.port, "protocol": PROTOCOL}]},
+    }
+
+
+def _slice(namespace: str, service: str, destination: Destination) -> dict[str, Any]:
+    return {
+        "apiVersion": SLICE.api_version,
+        "kind": SLICE.kind,
+        "metadata": {"namespace": namespace, "labels": {SERVICE_NAME_LABEL: service}},
+        "addressType": destination.family,
+        "endpoints": [{"addresses": [destination.address], "conditions": {"ready": True}}],
+        "ports": [{"name": "", "port": destination.port, "protocol": PROTOCOL}],
+    }

@@ -1,0 +1,72 @@
+"""Composed resources of the control plane's own kinds, as observed: what doubt desires again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from function.boundary import Desired, Unreadable, text_at
+from function.fail_static import as_observed
+from function.objects import mapping
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.boundary import Document, Request
+
+
+class Composed(NamedTuple):
+    """What stands under a key."""
+
+    api_version: str
+    kind: str
+    fields: tuple[str, ...] = ("spec",)
+    """Fields that hold what we apply."""
+
+
+SERVICE = Composed("v1", "Service")
+SLICE = Composed("discovery.k8s.io/v1", "EndpointSlice", ("addressType", "endpoints", "ports"))
+ROUTE = Composed("gateway.networking.k8s.io/v1", "HTTPRoute")
+
+_PORT_FIELDS = ("port", "protocol")
+
+
+def plain_of(document: Document) -> dict[str, Any]:
+    """Return an object, empty where it cannot be read."""
+    try:
+        return document.plain()
+    except Unreadable:
+        return {}
+
+
+def ours_observed(request: Request, keys: Mapping[str, Composed]) -> dict[str, Composed]:
+    """Return what is observed under keys of ours, without what an earlier step desires."""
+    return {key: keys[key] for key in sorted(keys) if key in request.observed and key not in request.desired}
+
+
+def foreign(request: Request, observed: Mapping[str, Composed]) -> str:
+    """Return what is wrong where something of another kind stands under a key of ours, "" where nothing."""
+    for key, composed in observed.items():
+        if text_at(request.observed[key], "kind") != composed.kind:
+            return f"Something else stands under the key {key}: expected a composed {composed.kind}"
+    return ""
+
+
+def again(request: Request, key: str, composed: Composed, *, ready: bool) -> Desired:
+    """Desire what is observed under a key as it was last applied (Law C 2).
+
+    Of a Service its ports: the addresses are the API server's.
+    """
+    namespace = text_at(request.composite, "metadata", "namespace")
+    resource = as_observed(
+        request.observed[key],
+        kind=composed.kind,
+        namespace=namespace,
+        api_version=composed.api_version,
+        fields=composed.fields,
+    )
+    if resource["kind"] == SERVICE.kind == composed.kind:
+        listed = mapping(resource.get("spec")).get("ports")
+        ports = map(mapping, listed if isinstance(listed, list) else ())
+        own = [{name: port[name] for name in _PORT_FIELDS if name in port} for port in ports]
+        resource["spec"] = {"ports": own}
+    return Desired(resource, ready=ready)

@@ -1,0 +1,132 @@
+"""Read everything one request tells about a service, and say what of it is in doubt (Law C).
+
+In doubt nothing is composed and the observed route stays as it is: a service, an input or an endpoint that
+cannot be read, a selection that is not delivered, an object of somebody else under the key of the route.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from function.api.fault import Malformed
+from function.api.model_endpoint import read_endpoint
+from function.api.model_service import ModelService, read_service
+from function.api.routing_config import RoutingConfig
+from function.boundary import Resolution, text_at
+from function.objects import mapping
+from function.routing.observed import ROUTE, foreign, ours_observed, plain_of
+from function.routing.service.requirements import endpoints_requirement
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.api.model_endpoint import ModelEndpoint
+    from function.api.model_service import EndpointGroup
+    from function.boundary import Document, Plain, Request, Reuse
+
+ROUTE_KEY = "httproute"
+KEYS = {ROUTE_KEY: ROUTE}
+
+MALFORMED, WAITING, UNREADABLE = "Malformed", "WaitingForEndpoints", "EndpointUnreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why nothing is composed anew: a reason of EndpointsResolved, and its message."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """One group, and the endpoints that its selector matches, by namespace and name."""
+
+    group: EndpointGroup
+    endpoints: tuple[ModelEndpoint, ...]
+    left_out: tuple[str, ...] = ()
+    """Those of namespaces that the input does not allow, as `namespace/name`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One service, and all that is known around it."""
+
+    namespace: str
+    name: str
+    config: RoutingConfig
+    selections: tuple[Selection, ...] | Doubt
+    route: Mapping[str, Plain] | None
+    """The observed route; None while none of ours is."""
+    status: Mapping[str, Plain]
+    """The service's status as it is."""
+
+    @property
+    def matched(self) -> int:
+        """How many endpoints the selectors match, each counted once."""
+        if isinstance(self.selections, Doubt):
+            return 0
+        return len({_key(endpoint) for selection in self.selections for endpoint in selection.endpoints})
+
+
+def _key(endpoint: ModelEndpoint) -> tuple[str, str]:
+    return endpoint.namespace, endpoint.name
+
+
+def read_snapshot(request: Request, reuse: Reuse) -> Snapshot:
+    """Read one request."""
+    observed = ours_observed(request, KEYS)
+    config, selections = _read(request, reuse)
+    fault = foreign(request, observed)
+    if fault:
+        selections = Doubt(MALFORMED, fault)
+    return Snapshot(
+        namespace=text_at(request.composite, "metadata", "namespace"),
+        name=text_at(request.composite, "metadata", "name"),
+        config=config,
+        selections=selections,
+        route=plain_of(request.observed[ROUTE_KEY]) if ROUTE_KEY in observed else None,
+        status=mapping(plain_of(request.composite).get("status")),
+    )
+
+
+def _read(request: Request, reuse: Reuse) -> tuple[RoutingConfig, tuple[Selection, ...] | Doubt]:
+    try:
+        config = RoutingConfig.parse(request.input or {})
+    except Malformed as error:
+        return RoutingConfig(), Doubt(MALFORMED, f"The function's input is invalid: {error}")
+    try:
+        service = reuse.parsed(request.composite, read_service)
+    except ValueError as error:
+        return config, Doubt(MALFORMED, f"The ModelService cannot be read: {error}")
+    return config, _selections(request, service, config, reuse)
+
+
+def _selections(
+    request: Request, service: ModelService, config: RoutingConfig, reuse: Reuse
+) -> tuple[Selection, ...] | Doubt:
+    found = []
+    for number, group in enumerate(service.groups):
+        name = endpoints_requirement(number)
+        if request.resolution(name) is Resolution.UNRESOLVED:
+            return Doubt(WAITING, f"The endpoints of spec.endpoints[{number}] are not delivered yet")
+        try:
+            endpoints = [_endpoint(document, reuse) for document in request.required[name]]
+        except ValueError as error:
+            return Doubt(UNREADABLE, str(error))
+        endpoints.sort(key=_key)
+        allowed = [each for each in endpoints if config.allows(service.namespace, each.namespace)]
+        others = (each for each in endpoints if not config.allows(service.namespace, each.namespace))
+        found.append(
+            Selection(group, tuple(allowed), tuple(f"{each.namespace}/{each.name}" for each in others))
+        )
+    return tuple(found)
+
+
+def _endpoint(document: Document, reuse: Reuse) -> ModelEndpoint:
+    try:
+        return reuse.parsed(document, read_endpoint)
+    except ValueError as error:
+        where = "/".join(text_at(document, "metadata", key) or "?" for key in ("namespace", "name"))
+        raise ValueError(f"ModelEndpoint {where} cannot be read: {error}") from None

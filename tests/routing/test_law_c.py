@@ -1,0 +1,264 @@
+"""Law C: doubt deletes nothing, and no composed resource becomes another one."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from function import dispatch, wire
+from function.boundary.parse_cache import Memory, Session
+from tests.fuzz.mutate import mutated
+from tests.routing import generate
+from tests.routing.build import applied, asked, config, endpoint, observed, service, settled
+from tests.support.asked import Asked
+from tests.support.scale import BATCHES, batch
+
+if TYPE_CHECKING:
+    from tests.support.drive import Answer
+
+Plain = dict[str, Any]
+
+CONDITIONS = {
+    "ModelEndpoint": ["RoutingReady"],
+    "ModelService": ["EndpointsResolved", "RoutingReady"],
+}
+TWO = [endpoint("a"), endpoint("b")]
+UNREADY = [endpoint("a", backend=""), endpoint("b", backend="")]
+
+
+def unreadable(name: str = "a") -> Plain:
+    return {**endpoint(name), "spec": "x"}
+
+
+def deleted(name: str) -> Plain:
+    made = endpoint(name)
+    made["metadata"]["deletionTimestamp"] = "2026-03-01T08:00:00Z"
+    return made
+
+
+DOUBTS: list[tuple[str, dict[str, Any], str]] = [
+    ("not delivered", {"required": {}}, "WaitingForEndpoints"),
+    ("delivered empty", {"required": {"endpoints-0": []}}, "NoEndpoints"),
+    ("none of them ready", {"required": {"endpoints-0": UNREADY}}, "NoReadyEndpoint"),
+    ("all of them being deleted", {"required": {"endpoints-0": [deleted("a")]}}, "NoReadyEndpoint"),
+    ("one that cannot be read", {"required": {"endpoints-0": [unreadable(), TWO[1]]}}, "EndpointUnreadable"),
+    ("an input with a typo", {"input": config(gatway={})}, "Malformed"),
+    ("a spec that cannot be read", {"composite": {**service(), "spec": "x"}}, "Malformed"),
+    (
+        "no spec",
+        {"composite": {key: value for key, value in service().items() if key != "spec"}},
+        "Malformed",
+    ),
+]
+
+
+@pytest.mark.parametrize(("doubt", "changes", "reason"), DOUBTS, ids=[each[0] for each in DOUBTS])
+@pytest.mark.parametrize("level", ["plain", "wire"])
+def test_in_doubt_the_observed_route_stays_and_serves(
+    doubt: str, changes: dict[str, Any], reason: str, level: str
+) -> None:
+    running = settled(asked(service(), TWO))
+    if "composite" in changes:
+        changes = {"composite": {**changes["composite"], "status": running.composite["status"]}}
+    answer = running.but(**changes).answer(level=level)
+    assert answer.desired["httproute"]["spec"] == running.observed["httproute"]["spec"], doubt
+    assert answer.desired["httproute"]["metadata"]["name"] == "observed-httproute"
+    assert answer.reason("EndpointsResolved") == reason
+    assert "stays as it is" in answer.conditions["EndpointsResolved"][2]
+    assert answer.conditions["RoutingReady"][:2] == (True, "RouteAccepted")
+    assert answer.ready == {"httproute"}
+    assert not answer.unready
+    assert answer.status["address"] == running.composite["status"]["address"]
+    assert [event[:2] for event in answer.events] == [("WARNING", reason)]
+
+
+@pytest.mark.parametrize(("doubt", "changes", "reason"), DOUBTS, ids=[each[0] for each in DOUBTS])
+def test_in_doubt_nothing_new_is_composed(doubt: str, changes: dict[str, Any], reason: str) -> None:
+    answer = asked(service(), TWO).but(**changes).answer()
+    if reason == "NoReadyEndpoint":  # Nothing is in doubt: the route is there before its first backend.
+        assert "backendRefs" not in answer.desired["httproute"]["spec"]["rules"][0]
+        return
+    assert not answer.desired, doubt
+    assert answer.unready
+
+
+def test_an_endpoint_whose_url_became_invalid_goes_on_taking_requests() -> None:
+    running = settled(asked(service(), [endpoint("a", rewrite="/a/"), endpoint("b")]))
+    typo = endpoint("a", "http://vllm", rewrite="/a/")
+    answer = running.but(required={"endpoints-0": [typo, endpoint("b")]}).answer()
+    assert answer.desired["httproute"]["spec"] == running.observed["httproute"]["spec"]
+    fresh = asked(service(), [typo, endpoint("b")]).answer()
+    (reference,) = fresh.desired["httproute"]["spec"]["rules"][0]["backendRefs"]
+    assert reference["name"] == "svc-b", "nobody knows the port of one that never took any"
+
+
+@pytest.mark.parametrize("url", ["http://vllm", "ftp://x.example.com", "http://127.0.0.1"])
+def test_an_invalid_url_keeps_the_service_and_its_slice(url: str) -> None:
+    running = settled(Asked(endpoint(backend="")))
+    before = running.answer()
+    answer = running.but(composite={**running.composite, "spec": {"url": url}}).answer()
+    assert answer.desired.keys() == {"service", "endpointslice"}
+    assert answer.desired["service"]["spec"] == before.desired["service"]["spec"], "no address of Kubernetes"
+    for field in ("addressType", "endpoints", "ports"):
+        assert answer.desired["endpointslice"][field] == before.desired["endpointslice"][field]
+    assert answer.status == {"routing": {"backendName": "observed-service"}}
+    assert answer.conditions["RoutingReady"][:2] == (False, "InvalidURL")
+    assert answer.unready
+
+
+@pytest.mark.parametrize("kind", ["ConfigMap", ""])
+def test_a_foreign_resource_under_a_key_of_ours_stays_and_is_named(kind: str) -> None:
+    foreign = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "x"}, "data": {"a": "b"}}
+    for request, key in ((asked(service(), TWO), "httproute"), (Asked(endpoint(backend="")), "service")):
+        answer = request.but(observed={key: foreign}).answer()
+        assert answer.desired[key]["data"] == {"a": "b"}
+        condition = next(iter(answer.conditions.values()))
+        assert condition[:2] == (False, "Malformed")
+        assert key in condition[2]
+
+
+STATUSES: list[tuple[str, Any]] = [
+    ("no status", None),
+    ("a text", "x"),
+    ("a list", []),
+    ("parents that are none", {"parents": "x"}),
+    ("a parent that is none", {"parents": [None, 3, []]}),
+    ("a parent without conditions", {"parents": [{}]}),
+    ("conditions that are none", {"parents": [{"conditions": {"type": "Accepted"}}]}),
+    ("a condition that is none", {"parents": [{"conditions": ["Accepted"]}]}),
+    ("a status that is none", {"parents": [{"conditions": [{"type": "Accepted", "status": True}]}]}),
+    ("unknown", {"parents": [{"conditions": [{"type": "Accepted", "status": "Unknown"}]}]}),
+]
+
+
+@pytest.mark.parametrize(("reason", "status"), STATUSES, ids=[each[0] for each in STATUSES])
+def test_a_hostile_status_of_a_route_decides_nothing(reason: str, status: Any) -> None:
+    running = settled(asked(service(), TWO))
+    route = {**running.observed["httproute"], "status": status}
+    answer = running.but(observed={"httproute": route}).answer()
+    assert answer.desired["httproute"]["spec"] == running.answer().desired["httproute"]["spec"], reason
+    assert answer.conditions["RoutingReady"][:2] == (False, "Configuring"), reason
+
+
+BACKENDS: list[tuple[str, Any]] = [
+    ("no name of a Service", "Not_A_Name"),
+    ("too long", "x" * 64),
+    ("a path", "../x"),
+    ("white space", " "),
+]
+
+
+@pytest.mark.parametrize(("reason", "name"), BACKENDS, ids=[each[0] for each in BACKENDS])
+def test_a_hostile_backend_name_is_not_ready(reason: str, name: str) -> None:
+    """One reference that Kubernetes refuses would take the whole route with it."""
+    answer = asked(service(), [endpoint("a", backend=name), endpoint("b")]).answer()
+    (reference,) = answer.desired["httproute"]["spec"]["rules"][0]["backendRefs"]
+    assert reference["name"] == "svc-b", reason
+    assert "1 waiting for Backend" in answer.conditions["EndpointsResolved"][2]
+
+
+def running(seed: int) -> tuple[random.Random, Asked]:
+    """Return a random composite at some stage of its life."""
+    draw = random.Random(-seed)
+    request = generate.asked(seed)
+    for _ in range(draw.randint(1, 3)):
+        request = applied(request)
+    return draw, request
+
+
+def identity(resource: Plain) -> tuple[Any, ...]:
+    """What makes a composed resource the one that it is."""
+    return resource.get("kind"), resource.get("metadata", {}).get("namespace"), resource.get("addressType")
+
+
+def holds(request: Asked, answer: Answer, *, composite: str) -> None:
+    """Nothing that was observed leaves or becomes another; every condition is there."""
+    assert answer.desired.keys() >= request.observed.keys() - successors(request)
+    for key in request.observed.keys() & answer.desired.keys():
+        before, after = identity(request.observed[key]), identity(answer.desired[key])
+        assert all(old in (None, new) for old, new in zip(before, after, strict=True)), key
+    assert list(answer.conditions) == CONDITIONS[composite]
+    assert not answer.fatal
+    if not answer.desired:
+        assert answer.unready
+
+
+def successors(request: Asked) -> set[str]:
+    """Slices, of which the one that the URL does not want may leave once the other is observed."""
+    slices = {key for key in request.observed if key.startswith("endpointslice")}
+    return slices if len(slices) > 1 else set()
+
+
+@pytest.mark.parametrize("number", range(BATCHES))
+def test_a_mutation_of_anything_deletes_nothing(number: int) -> None:
+    """Also of the spec: nothing in it says that an address is not wanted any more."""
+    for seed in batch(number, quick=400, gate=20_000):
+        draw, request = running(seed)
+        made = struck(draw, request)
+        holds(made, made.answer(), composite=request.composite["kind"])
+
+
+def struck(draw: random.Random, request: Asked) -> Asked:
+    """Return a request with one mutation of anything it holds."""
+    kind, key = draw.random(), next(iter(request.observed), None)
+    if kind < 0.3:
+        keep = (("kind",), ("metadata", "name"), ("metadata", "namespace"))
+        return request.but(composite=mutated(draw, request.composite, keep=keep))
+    if kind < 0.4:
+        return request.but(input=mutated(draw, request.input or config(requestTimeout="0s")))
+    if kind < 0.8 and request.required:
+        name = draw.choice(sorted(request.required))
+        others = {each: request.required[each] for each in request.required if each != name}
+        items = [each for each in mutated(draw, list(request.required[name])) if isinstance(each, dict)]
+        return request.but(required=others if draw.random() < 0.3 else {**others, name: items})
+    if key is not None:
+        keep = (("metadata", "name"), ("metadata", "namespace"), ("addressType",))
+        made = mutated(draw, request.observed[key], keep=keep)
+        return request.but(observed={**request.observed, key: made})
+    return request
+
+
+@pytest.mark.parametrize("number", range(BATCHES))
+def test_an_answer_applied_and_asked_again_is_the_same(number: int) -> None:
+    for seed in batch(number, quick=120, gate=5_000):
+        request = settled(generate.asked(seed))
+        first = request.answer()
+        again = applied(request, first)
+        assert again.answer().same(first) or request.composite["status"] != again.composite["status"], seed
+        assert observed(again.answer()).keys() == again.observed.keys(), seed
+
+
+def test_the_answer_is_the_same_bytes_with_a_memory_and_without() -> None:
+    memory = Memory(16 << 20)
+    for seed in range(60):
+        draw, request = running(seed)
+        request = stored(request, seed)
+        for turn in range(3):
+            call = wire.decode(request.message().SerializeToString())
+            remembering = dispatch.run(call.request, reuse=Session(memory, dispatch.COSTS))
+            assert wire.encode(call, remembering, wire.Ttl()) == request.answer_bytes(), (seed, turn)
+            request = stored(struck(draw, request), seed, turn + 2)
+
+
+def stored(request: Asked, owner: int, version: int = 1) -> Asked:
+    """Return a request whose objects have what an API server gives them."""
+
+    def given(plain: Plain, uid: str) -> Plain:
+        metadata = plain.get("metadata")
+        told = {
+            **(metadata if isinstance(metadata, dict) else {}),
+            "uid": uid,
+            "resourceVersion": f"{version}",
+        }
+        return {**plain, "metadata": told}
+
+    return request.but(
+        composite=given(request.composite, f"{owner}"),
+        observed={key: given(request.observed[key], f"{owner}/{key}") for key in request.observed},
+        required={
+            name: [given(each, f"{owner}/{name}/{at}") for at, each in enumerate(request.required[name])]
+            for name in request.required
+        },
+    )

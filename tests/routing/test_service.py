@@ -1,0 +1,242 @@
+"""ModelService: one address in front of the endpoints that its selectors match."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.routing.build import (
+    NAMESPACE,
+    applied,
+    asked,
+    config,
+    endpoint,
+    gateway,
+    group,
+    inference_gateway,
+    observed,
+    references,
+    service,
+    settled,
+)
+
+if TYPE_CHECKING:
+    from tests.support.asked import Asked
+
+Plain = dict[str, Any]
+
+TWO = [endpoint("a"), endpoint("b")]
+
+
+def rule(answer: Any) -> Plain:
+    (made,) = answer.desired["httproute"]["spec"]["rules"]
+    return dict(made)
+
+
+@pytest.mark.parametrize("level", ["plain", "wire"])
+def test_a_service_becomes_a_route_that_spreads_requests(level: str) -> None:
+    answer = asked(service(), TWO).answer(level=level)
+    route = answer.desired["httproute"]
+    assert route["spec"]["parentRefs"] == [{"name": "modelplane", "namespace": "modelplane-system"}]
+    assert rule(answer)["matches"] == [{"path": {"type": "PathPrefix", "value": "/ml-team/chat/"}}]
+    assert references(answer) == {"svc-a": 1, "svc-b": 1}
+    assert answer.status == {"address": "http://198.51.100.9/ml-team/chat"}
+    assert answer.conditions["EndpointsResolved"] == (True, "Resolved", "Matched 2 endpoint(s)")
+    assert answer.conditions["RoutingReady"][:2] == (False, "Configuring")
+
+
+def test_what_is_required() -> None:
+    requirements = asked(service(group(), group(tier="external")), [], []).answer(level="wire").requirements
+    assert {
+        each["name"]: (each["kind"], each["matchLabels"] or each["matchName"]) for each in requirements
+    } == {
+        "endpoints-0": ("ModelEndpoint", {"app": "chat"}),
+        "endpoints-1": ("ModelEndpoint", {"tier": "external"}),
+        "inference-gateway": ("InferenceGateway", "default"),
+    }
+
+
+PATHS = [
+    ({"rewrite": "/ml-team/chat-1/"}, "/ml-team/chat-1/", "the path that the endpoint states"),
+    ({"url": "https://api.example.com/v1"}, "/", "the version is part of what clients send"),
+    ({"url": "https://api.example.com/api/v1/"}, "/api/", "the path above the version"),
+    ({"url": "http://203.0.113.7"}, "/", "no path at all"),
+]
+
+
+@pytest.mark.parametrize(("fields", "path", "reason"), PATHS)
+def test_the_prefix_is_rewritten(fields: Plain, path: str, reason: str) -> None:
+    (reference,) = rule(asked(service(), [endpoint(**fields)]).answer())["backendRefs"]
+    (rewrite,) = reference["filters"]
+    assert rewrite == {
+        "type": "URLRewrite",
+        "urlRewrite": {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": path}},
+    }, reason
+
+
+def test_the_host_is_rewritten_for_names_on_request() -> None:
+    ends = [endpoint("a", "https://api.example.com/v1"), endpoint("b")]
+    settings = config(rewriteHost=True, requestTimeout="0s")
+    made = rule(asked(service(), ends, settings=settings).answer())
+    hosts = {each["name"]: each["filters"][0]["urlRewrite"].get("hostname") for each in made["backendRefs"]}
+    assert hosts == {"svc-a": "api.example.com", "svc-b": None}
+    assert made["timeouts"] == {"request": "0s"}
+
+
+ADDRESSES: list[tuple[str, Plain, Plain, str | None]] = [
+    ("the InferenceGateway's", {}, {}, "http://198.51.100.9/ml-team/chat"),
+    ("IPv6 in brackets", {}, {"inference-gateway": [inference_gateway("2001:db8::1")]},
+     "http://[2001:db8::1]/ml-team/chat"),
+    ("none yet", {}, {"inference-gateway": [inference_gateway(None)]}, None),
+    ("no InferenceGateway", {}, {"inference-gateway": []}, None),
+    ("said by hand", {"gatewayAddress": "models.example.com"}, {}, "http://models.example.com/ml-team/chat"),
+    ("said with its scheme", {"gatewayAddress": "https://models.example.com"}, {"inference-gateway": []},
+     "https://models.example.com/ml-team/chat"),
+    ("the Gateway's", {"addressFrom": "Gateway"}, {"inference-gateway": [], "gateway": [gateway()]},
+     "http://198.51.100.9/ml-team/chat"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("reason", "settings", "required", "address"), ADDRESSES)
+def test_the_address(reason: str, settings: Plain, required: Plain, address: str | None) -> None:
+    request = asked(service(), TWO, settings=config(**settings), required=required)
+    if "gatewayAddress" in settings:
+        request = request.but(required={"endpoints-0": TWO})
+    answer = request.answer()
+    assert answer.status.get("address") == address, reason
+    last = request.but(composite=service(address="http://last")).answer()
+    assert last.status["address"] == (address or "http://last"), "the last one stays until another is known"
+
+
+def test_who_says_the_address_is_required_and_nobody_else() -> None:
+    """A control plane without Modelplane does not serve InferenceGateways: to require one would fail."""
+    for settings, expected in (
+        ({}, {"inference-gateway"}),
+        ({"gatewayAddress": "x.example.com"}, set()),
+        ({"addressFrom": "Gateway"}, {"gateway"}),
+    ):
+        answer = asked(service(), TWO, settings=config(**settings)).answer(level="wire")
+        requirements = {each["name"]: each for each in answer.requirements}
+        assert requirements.keys() - {"endpoints-0"} == expected
+        if "gateway" in requirements:
+            assert requirements["gateway"]["namespace"] == "modelplane-system"
+            assert requirements["gateway"]["matchName"] == "modelplane"
+
+
+ELSEWHERE = endpoint("elsewhere", namespace="team-b")
+
+
+@pytest.mark.parametrize("allowed", [[], ["team-c"], ["team-b"], ["*"]])
+def test_endpoints_of_other_namespaces_are_used_where_that_is_allowed(allowed: list[str]) -> None:
+    settings = config(allowNamespaces=allowed)
+    answer = asked(service(), [*TWO, ELSEWHERE], settings=settings).answer()
+    refused = allowed in ([], ["team-c"])
+    assert ("svc-elsewhere" in references(answer)) is not refused
+    message = answer.conditions["EndpointsResolved"][2]
+    assert ("team-b/elsewhere" in message) is refused, "what is left out is said"
+    namespaces = {each.get("namespace") for each in rule(answer)["backendRefs"]}
+    assert namespaces == ({None} if refused else {None, "team-b"})
+
+
+def test_a_gateway_decides_whether_the_route_serves() -> None:
+    first = asked(service(), TWO)
+    answer = first.answer()
+
+    def after(*parents: Plain) -> Any:
+        return first.but(observed=observed(answer, parents)).answer()
+
+    waiting = after()
+    assert waiting.conditions["RoutingReady"][:2] == (False, "Configuring")
+    assert "Gateway modelplane-system/modelplane" in waiting.conditions["RoutingReady"][2]
+    assert not waiting.ready
+    refused = {"type": "ResolvedRefs", "status": "False", "message": "Service svc-a not found"}
+    rejected = after({"conditions": [{"type": "Accepted", "status": "True"}, refused]})
+    assert rejected.conditions["RoutingReady"] == (False, "RouteRejected", "Service svc-a not found")
+    accepted = after({"conditions": [{"type": "Accepted", "status": "True"}]})
+    assert accepted.conditions["RoutingReady"][:2] == (True, "RouteAccepted")
+    assert accepted.ready == {"httproute"}
+    assert accepted.settled
+
+
+def failover(*ready: str, weights: tuple[int, int] = (1, 1)) -> Asked:
+    groups = group(weights[0], 0, tier="fleet"), group(weights[1], 1, tier="external")
+    backends = {name: (None if name in ready else "") for name in ("a", "b", "x")}
+    ends = {name: endpoint(name, backend=backends[name]) for name in backends}
+    return asked(service(*groups), [ends["a"], ends["b"]], [ends["x"]])
+
+
+def test_the_best_priority_with_a_ready_endpoint_takes_all_requests() -> None:
+    assert references(failover("a", "b", "x").answer()) == {"svc-a": 1, "svc-b": 1}
+    assert references(failover("b", "x").answer()) == {"svc-b": 1}
+    away = failover("x").answer()
+    assert references(away) == {"svc-x": 1}
+    assert away.conditions["EndpointsResolved"][:2] == (True, "FailedOver")
+    assert "priority 1" in away.conditions["EndpointsResolved"][2]
+
+
+def test_failing_over_and_back_are_events_once() -> None:
+    request, reasons = settled(failover("a", "b", "x")), []
+    for ready in (("a", "b", "x"), ("x",), ("x",), ("b", "x"), ("a", "b", "x")):
+        request = request.but(required=failover(*ready).required)
+        answer = request.answer()
+        reasons.append([event[1] for event in answer.events])
+        request = applied(request, answer)
+    assert reasons == [[], ["FailedOver"], [], ["Resolved"], []]
+
+
+def test_a_group_without_weight_is_no_reason_to_fail_over() -> None:
+    answer = failover("a", "x", weights=(0, 5)).answer()
+    assert references(answer) == {"svc-x": 1}
+    assert answer.reason("EndpointsResolved") == "Resolved"
+
+
+BAD = [
+    ({"endpoints": []}, "must not be empty", "a service of nothing"),
+    ({"endpoints": [{"weight": 1}]}, "spec.endpoints[0].selector: required", "everything would match"),
+    ({"endpoints": [{"selector": {"matchLabels": {}}}]}, "must not be empty", "everything would match"),
+    ({"endpoints": [group(-1)]}, "spec.endpoints[0].weight", "less than none"),
+    ({"endpoints": [group(0)]}, "a weight above 0", "nobody would answer"),
+    ({"endpoints": [group(1_000_001)]}, "at most 1000000", "Gateway API takes no more"),
+    ({"endpoints": [group(1, -1)]}, "spec.endpoints[0].priority", "priorities begin with 0"),
+    ({"endpoints": [group(1.5)]}, "expected a whole number", "no half weights"),  # type: ignore[arg-type]
+    ({}, "spec.endpoints: required", "no endpoints"),
+]
+
+
+@pytest.mark.parametrize(("spec", "said", "reason"), BAD)
+def test_a_service_that_cannot_be_read_names_the_field_and_keeps_the_route(
+    spec: Plain, said: str, reason: str
+) -> None:
+    request = settled(asked(service(), TWO))
+    answer = request.but(composite={**request.composite, "spec": spec}).answer()
+    status, name, message = answer.conditions["EndpointsResolved"]
+    assert (status, name) == (False, "Malformed"), reason
+    assert said in message, reason
+    assert answer.desired["httproute"]["spec"] == request.observed["httproute"]["spec"]
+    assert answer.conditions["RoutingReady"][:2] == (True, "RouteAccepted")
+    assert not answer.unready
+    fresh = asked({**service(), "spec": spec}).answer()
+    assert not fresh.desired
+    assert fresh.unready
+
+
+INPUTS = [
+    ({"gatewayAddress": "ftp://x"}, "expected a host"),
+    ({"gatewayAddress": "https://x/"}, "without a / at its end"),
+    ({"requestTimeout": "soon"}, "a duration of Gateway API"),
+    ({"addressFrom": "Service"}, "expected 'InferenceGateway' or 'Gateway'"),
+    ({"allowNamespace": ["a"]}, "allowNamespace: no such field"),
+]
+
+
+@pytest.mark.parametrize(("fields", "said"), INPUTS)
+def test_an_input_that_cannot_be_read_is_named(fields: Plain, said: str) -> None:
+    answer = asked(service(), TWO, settings=config(**fields)).answer()
+    assert answer.reason("EndpointsResolved") == "Malformed"
+    assert said in answer.conditions["EndpointsResolved"][2]
+    assert not answer.desired
+
+
+def test_the_namespace_of_the_route_is_the_service_s() -> None:
+    assert asked(service(), TWO).answer().desired["httproute"]["metadata"] == {"namespace": NAMESPACE}
