@@ -27,6 +27,13 @@ class SubRequest(Keyed):
     name: str = ""
     count: Count = 1
     selectors: tuple[DeviceSelector, ...] = ()
+    claim_selectors: tuple[DeviceSelector, ...] = ()
+    """They are about the device of a node (its uuid), which no class publishes: only the claim has them."""
+
+    @property
+    def claimed_by(self) -> tuple[DeviceSelector, ...]:
+        """What the claim selects with: what the fleet is matched with, then what only the claim has."""
+        return (*self.selectors, *self.claim_selectors)
 
 
 class DeviceRequest(Keyed):
@@ -35,13 +42,25 @@ class DeviceRequest(Keyed):
     name: Name
     count: Count = 1
     selectors: tuple[DeviceSelector, ...] = ()
+    claim_selectors: tuple[DeviceSelector, ...] = ()
     first_available: tuple[SubRequest, ...] = ()
+
+    @model_validator(mode="after")
+    def _of_one_way(self) -> DeviceRequest:
+        if self.first_available and self.claim_selectors:
+            raise ValueError("claimSelectors: not beside firstAvailable; every way has its own")
+        return self
 
     @cached_property
     def ranked(self) -> tuple[SubRequest, ...]:
         """The ways to satisfy the request, best first."""
         return self.first_available or (
-            SubRequest(name=self.name, count=self.count, selectors=self.selectors),
+            SubRequest(
+                name=self.name,
+                count=self.count,
+                selectors=self.selectors,
+                claim_selectors=self.claim_selectors,
+            ),
         )
 
 

@@ -181,7 +181,11 @@ MODEL_CACHE: Mapping[str, Allowed] = {
 }
 
 _CEL = fields("cel")
-_SUB_REQUEST: Mapping[str, Allowed] = {**fields("name", "count"), "selectors": _CEL}
+_SUB_REQUEST: Mapping[str, Allowed] = {
+    **fields("name", "count"),
+    "selectors": _CEL,
+    "claimSelectors": _CEL,
+}
 _CONSTRAINTS = fields("requests", "matchAttribute")
 _ENGINE: Mapping[str, Allowed] = {
     **fields("name", "copies", "phase", "poolPolicy"),

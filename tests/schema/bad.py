@@ -167,6 +167,19 @@ BAD = [
         "every way has its own count",
     ),
     _deployment(
+        f"{FIRST}.nodeSelector.devices.0",
+        {
+            "name": "gpu",
+            "claimSelectors": [SELECTOR],
+            "firstAvailable": [{"name": "a", "selectors": [SELECTOR]}],
+        },
+        "beside firstAvailable there are no claimSelectors",
+        "every way has its own",
+    ),
+    _deployment(
+        f"{FIRST}.nodeSelector.devices.0.claimSelectors", [], "should be non-empty", "a list of nothing"
+    ),
+    _deployment(
         f"{FIRST}.nodeSelector.devices.0.selectors.0.cel",
         "x" * 10241,
         "is too long",

@@ -35,7 +35,7 @@ def _largest(deployment: ModelDeployment) -> int:
     for member in deployment.members:
         sizes[member.shape.name] += len(json.dumps(member.member.template).encode())
     for request in deployment.requests:
-        selectors = request.sub.selectors
+        selectors = request.sub.claimed_by
         sizes[request.of.shape.name] += sum(len(selector.cel.encode()) + 100 for selector in selectors)
     return max(sizes.values()) + OVERHEAD
 

@@ -72,6 +72,9 @@ def _request(inputs: SchedulingInput, catalogue: Catalogue, reference: RequestRe
         for finding in _selector(catalogue, about, f"{reference.path}.selectors[{index}]", selector):
             before += 1
             yield finding
+    for index, stated in enumerate(reference.sub.claim_selectors):  # What they read is on the nodes only.
+        yield from _estimate(f"{reference.path}.claimSelectors[{index}]", inputs.evaluations.program(stated))
+        yield from _gate(f"{reference.path}.claimSelectors[{index}]", inputs.evaluations.program(stated))
     evaluations = inputs.evaluations
     matching = [
         device

@@ -82,13 +82,14 @@ class Option:
     count: int
     entry: int
     selectors: tuple[str, ...]
+    """What the claim selects with."""
 
 
 def _options(
     evaluations: Evaluations, request: DeviceRequest, devices: Sequence[Device], allowed: Allowed | None
 ) -> list[Option]:
     return [
-        Option(rank, sub.count, entry, tuple(selector.cel for selector in sub.selectors))
+        Option(rank, sub.count, entry, tuple(selector.cel for selector in sub.claimed_by))
         for rank, sub in enumerate(request.ranked)
         for entry, device in enumerate(devices)
         if sub.count <= device.count

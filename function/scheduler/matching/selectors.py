@@ -53,6 +53,7 @@ class _Stated:
 
     path: str
     level: str
+    """What it is about: `cluster`, `pool`, `device`, or `claim`, which is never matched in the fleet."""
     selector: CelSelector
 
 
@@ -69,6 +70,8 @@ def _stated(deployment: ModelDeployment, preferences: tuple[Preference, ...]) ->
         for request in requests_of([reference]):
             for index, selector in enumerate(request.sub.selectors):
                 yield _Stated(f"{request.path}.selectors[{index}]", "device", selector)
+            for index, selector in enumerate(request.sub.claim_selectors):
+                yield _Stated(f"{request.path}.claimSelectors[{index}]", "claim", selector)
 
 
 def check_selectors(

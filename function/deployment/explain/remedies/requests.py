@@ -100,7 +100,7 @@ def rewritten(selector: Rewrite) -> Change:
 
     def edit(plain: Plain) -> None:
         for request in requests_in(plain):
-            for stated in request.get("selectors", ()):
+            for stated in (*request.get("selectors", ()), *request.get("claimSelectors", ())):
                 stated["cel"] = selector.new if stated["cel"] == selector.old else stated["cel"]
 
     kind = "CorrectSelector" if selector.cost in (Cost.SPELLING, Cost.UNIT) else "RelaxSelector"
