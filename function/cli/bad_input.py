@@ -2,6 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SHOWN = 10
+"""How many names a message lists."""
+
 
 class BadInput(Exception):
     """Something in the files that cannot be read: the message names file, object, field and value."""
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """Name what there is, for a message about what there is not."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only for an error
+
+    names = sorted(known)
+    near = get_close_matches(name, names, n=3)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    shown = [*names[:SHOWN], *(["..."] if len(names) > SHOWN else [])]
+    return f"there is {', '.join(shown)}" if shown else "there is none"

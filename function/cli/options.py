@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -16,9 +17,13 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
+    from function.cli.live.connection import Target
+
 FINE, FINDINGS = 0, 2
 """Exit codes: all is well; the answer is not the one hoped for. BAD_INPUT is the third."""
 
+COMPLETION_SECONDS = 3.0
+"""Seconds that a control plane may take to name what a shell completes."""
 AS_DATA = "table for people; yaml and json hold the same answer as data."
 
 
@@ -41,17 +46,71 @@ def names(kind: str, suffix: str = "") -> Callable[..., list[CompletionItem]]:
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only for a shell that completes
 
         from function.cli.worlds.manifests import load  # noqa: PLC0415 - as above
+        from function.cli.worlds.source import names_of  # noqa: PLC0415 - as above
 
+        # While an option waits for its value, click has not told the arguments apart yet.
+        given = context.params.get("files") or context.args
         try:
-            # While an option waits for its value, click has not told the arguments apart yet.
-            given = context.params.get("files") or context.args
-            manifests = load([path for path in given if Path(path).exists()])[kind]
+            if given:
+                manifests = load([path for path in given if Path(path).exists()])[kind]
+                found = [manifest.identity for manifest in manifests]
+            else:
+                found = names_of(_target(context), kind)
         except BadInput:
             return []
-        titles = (f"{manifest.namespace}/{manifest.name}".lstrip("/") + suffix for manifest in manifests)
+        titles = (f"{namespace}/{name}".lstrip("/") + suffix for namespace, name in found)
         return [CompletionItem(title) for title in sorted(titles) if title.startswith(incomplete)]
 
     return complete
+
+
+def _target(context: click.Context) -> Target:
+    """The control plane that the options given so far name, asked for no longer than somebody waits."""
+    from function.cli.live.connection import Target  # noqa: PLC0415 - starting reads nothing
+
+    given = context.params
+    return Target(given.get("context") or "", given.get("kubeconfig") or "", COMPLETION_SECONDS)
+
+
+_FLEET_PARAMETERS = (
+    click.argument("files", nargs=-1, metavar="[FILE|DIR...]", type=click.Path(allow_dash=True)),
+    click.option("--context", default="", help="Read this context's control plane. [default: the current]"),
+    click.option("--kubeconfig", default="", metavar="FILE", help="Its kubeconfig. [default: as kubectl]"),
+    click.option(
+        "-n", "--namespace", default="", help="Ask about the deployments of this namespace. [default: all]"
+    ),
+    click.option(
+        "--request-timeout",
+        "seconds",
+        type=click.FloatRange(min=0, min_open=True),
+        default=30,
+        show_default=True,
+        help="Seconds that the control plane may take to answer.",
+    ),
+)
+
+
+def reads_fleet(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a command read files or a control plane: it is called with a `source` instead of all of these."""
+
+    @wraps(command)
+    def called(
+        *,
+        files: tuple[str, ...],
+        context: str,
+        kubeconfig: str,
+        namespace: str,
+        seconds: float,
+        **more: Any,
+    ) -> None:
+        from function.cli.live.connection import Target  # noqa: PLC0415 - starting reads nothing
+        from function.cli.worlds.source import Source  # noqa: PLC0415 - as above
+
+        command(source=Source(files, Target(context, kubeconfig, seconds), namespace), **more)
+
+    for parameter in reversed(_FLEET_PARAMETERS):
+        called = parameter(called)
+    return called
 
 
 FILES = click.argument(

@@ -72,6 +72,11 @@ def complain(problems: Iterable[str]) -> None:
         errors.print(f"error: {printable(problem)}", markup=False, style="red")
 
 
+def note(text: str) -> None:
+    """Say what had to be assumed or left out, on standard error."""
+    click.echo(f"note: {printable(text)}", err=True)
+
+
 def reassure(out: Console, text: str, faults: Collection[str], indent: str = "") -> None:
     """Say that all is well; where something could not be read, say no more than is known."""
     if faults:

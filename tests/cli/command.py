@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 from function.cli import main
@@ -38,6 +39,12 @@ def run(*arguments: object, stdin: str | None = None) -> Ran:
     if found.exception is not None and not isinstance(found.exception, SystemExit):
         raise found.exception
     return Ran(found.exit_code, found.stdout, found.stderr)
+
+
+def completed(arguments: list[str], incomplete: str) -> list[str]:
+    """Complete a word after others, as a shell would."""
+    found = ShellComplete(main, {}, "fleet-scheduler", "_X").get_completions(arguments, incomplete)
+    return [each.value for each in found]
 
 
 def write(path: Path, objects: Iterable[Plain]) -> Path:

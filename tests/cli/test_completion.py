@@ -5,19 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from click.shell_completion import ShellComplete
 
-from function.cli import main
-from tests.cli.command import run, write
+from tests.cli.command import completed, run, write
 from tests.support import build
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def _complete(arguments: list[str], incomplete: str) -> list[str]:
-    found = ShellComplete(main, {}, "fleet-scheduler", "_X").get_completions(arguments, incomplete)
-    return [each.value for each in found]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -32,16 +25,16 @@ def test_another_shell_is_bad_input() -> None:
 
 
 def test_commands_and_options() -> None:
-    assert sorted(_complete([], "wh")) == ["whatif", "why"]
-    assert _complete(["whatif"], "--dr") == ["--drain"]
-    assert _complete(["plan", "-o"], "j") == ["json"]
+    assert sorted(completed([], "wh")) == ["whatif", "why"]
+    assert completed(["whatif"], "--dr") == ["--drain"]
+    assert completed(["plan", "-o"], "j") == ["json"]
 
 
 def test_names_come_from_the_files_given_so_far(tmp_path: Path) -> None:
     objects = [build.cluster("east", []), build.cluster("west", []), build.deployment("chat", 1)]
     path = str(write(tmp_path / "f.yaml", objects))
-    assert _complete(["whatif", path, "--drain"], "") == ["east", "west"]
-    assert _complete(["whatif", path, "--delete"], "w") == ["west"]
-    assert _complete(["whatif", path, "--replicas"], "") == ["ml-team/chat="]
-    assert _complete(["headroom", path, "-d"], "") == ["ml-team/chat"]
-    assert _complete(["whatif", "/nowhere", "--drain"], "") == []
+    assert completed(["whatif", path, "--drain"], "") == ["east", "west"]
+    assert completed(["whatif", path, "--delete"], "w") == ["west"]
+    assert completed(["whatif", path, "--replicas"], "") == ["ml-team/chat="]
+    assert completed(["headroom", path, "-d"], "") == ["ml-team/chat"]
+    assert completed(["whatif", "/nowhere", "--drain"], "") == []

@@ -263,7 +263,7 @@ def test_the_desired_resources_as_yaml_can_be_fed_back(tmp_path: Path) -> None:
     assert again.out == first.out
 
 
-@pytest.mark.parametrize("arguments", [["nope"], ["plan"], ["plan", "--nope", "x"], ["--nope"]])
+@pytest.mark.parametrize("arguments", [["nope"], ["drift"], ["plan", "--nope", "x"], ["--nope"]])
 def test_wrong_usage_is_bad_input(arguments: list[str]) -> None:
     ran = run(*arguments)
     assert ran.code == 1

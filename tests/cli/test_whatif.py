@@ -182,7 +182,7 @@ def test_replicas_of_deployments_that_are_not_given_are_named(tmp_path: Path) ->
         ([], "nothing to change", "a question without a change has no answer"),
         (
             ["--drain", "eats"],
-            'no InferenceCluster "eats" in the files; did you mean east',
+            'there is no InferenceCluster "eats"; did you mean east',
             "a typo is named",
         ),
         (["--delete", "x"], 'no InferenceCluster "x"', "an unknown cluster cannot be deleted"),

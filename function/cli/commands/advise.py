@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from function.cli.options import DEPLOYMENTS, FILES, OUTPUT, Command, end
+from function.cli.options import DEPLOYMENTS, OUTPUT, Command, end, reads_fleet
 from function.cli.text import console, emit, escape, reassure
 from function.cli.worlds.compare import outcome
 from function.cli.worlds.inputs import Inputs, read
 from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.moves import Advice, Stuck, Upgrade, advise_one, upgrades_of
 from function.cli.worlds.simulate import one_round, settle
+
+if TYPE_CHECKING:
+    from function.cli.worlds.source import Source
 
 HOW = (
     "\nNothing was moved. A move is a delete and a new placement, which takes the best place of its "
@@ -101,13 +104,13 @@ def _advise(inputs: Inputs, chosen: list[str], max_moves: int) -> Answer:
 
 
 @click.command(cls=Command)
-@FILES
+@reads_fleet
 @DEPLOYMENTS
 @click.option(
     "--max-moves", type=click.IntRange(1, 4), default=2, show_default=True, help="Moves per replica gained."
 )
 @OUTPUT
-def advise(files: tuple[str, ...], names: tuple[str, ...], max_moves: int, output: str) -> None:
+def advise(source: Source, names: tuple[str, ...], max_moves: int, output: str) -> None:
     r"""Advise which replicas could move so that what does not fit now would fit, fewest moves first.
 
     Everything in FILEs is planned until nothing changes any more. For every deployment that is then short,
@@ -125,7 +128,7 @@ def advise(files: tuple[str, ...], names: tuple[str, ...], max_moves: int, outpu
     Example:
       fleet-scheduler advise fleet.yaml -d ml/kimi
     """
-    inputs = read(files)
+    inputs = read(source)
     answer = _advise(inputs, inputs.titles(names), max_moves)
     if output == "table":
         _show(answer, inputs.faults)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from function.cli.bad_input import BadInput
-from function.cli.options import FILES, Command, end
+from function.cli.options import Command, end, reads_fleet
 from function.cli.render.map.data import draw
 from function.cli.render.map.render import html, svg
 from function.cli.worlds.inputs import read
 from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.simulate import one_round
+
+if TYPE_CHECKING:
+    from function.cli.worlds.source import Source
 
 DOCS = "docs/reasons.md#"
 """Where the reason codes are explained, seen from the root of the project."""
@@ -29,7 +33,7 @@ def _form(output: str) -> tuple[str, Path | None]:
 
 
 @click.command("map", cls=Command)
-@FILES
+@reads_fleet
 @click.option(
     "-o",
     "--output",
@@ -45,7 +49,7 @@ def _form(output: str) -> tuple[str, Path | None]:
     metavar="URL",
     help="Where reason codes link to; the code in lower case is appended.",
 )
-def fleet_map(files: tuple[str, ...], output: str, docs: str) -> None:
+def fleet_map(source: Source, output: str, docs: str) -> None:
     r"""Draw the fleet: one static HTML page, or an SVG picture for a README.
 
     Clusters are grouped by region, pools are rows of nodes coloured by who holds them: running, new in this
@@ -62,7 +66,7 @@ def fleet_map(files: tuple[str, ...], output: str, docs: str) -> None:
       fleet-scheduler map fleet.yaml -o svg > fleet.svg
     """
     form, path = _form(output)
-    inputs = read(files)
+    inputs = read(source)
     picture = draw(inputs.world, one_round(inputs.world, ParseMemo()))
     text = html(picture, docs) if form == "html" else svg(picture)
     if path is None:

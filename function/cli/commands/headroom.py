@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.table import Table
 
-from function.cli.options import DEPLOYMENTS, FILES, OUTPUT, Command, end
+from function.cli.options import DEPLOYMENTS, OUTPUT, Command, end, reads_fleet
 from function.cli.progress import track
 from function.cli.text import console, emit, escape
 from function.cli.worlds.inputs import read
@@ -19,6 +19,7 @@ from function.deployment.forecast import Room, rejection_phrase
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from function.cli.worlds.source import Source
     from function.cli.worlds.world import Planned
 
 LIMIT = 200
@@ -103,10 +104,10 @@ def _show(out: Console, found: Headroom) -> None:
 
 
 @click.command(cls=Command)
-@FILES
+@reads_fleet
 @DEPLOYMENTS
 @OUTPUT
-def headroom(files: tuple[str, ...], names: tuple[str, ...], output: str) -> None:
+def headroom(source: Source, names: tuple[str, ...], output: str) -> None:
     r"""Show how many more replicas of each ModelDeployment fit, per cluster, and what runs out first.
 
     First everything in FILEs is planned until nothing changes any more. Then, for one deployment after the
@@ -122,7 +123,7 @@ def headroom(files: tuple[str, ...], names: tuple[str, ...], output: str) -> Non
       fleet-scheduler headroom fleet.yaml
       fleet-scheduler headroom fleet.yaml -d ml/chat -o json
     """
-    inputs = read(files)
+    inputs = read(source)
     chosen = inputs.titles(names)
     settled = settle(inputs.world, ParseMemo()).last
     results = [headroom_of(planned) for planned in settled if not chosen or planned.title in chosen]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
-from function.cli.options import FILES, Command, output_option
+from function.cli.options import Command, output_option, reads_fleet
 from function.cli.progress import track
 from function.cli.render.table import show
 from function.cli.render.workloads import show_workloads
@@ -20,6 +20,8 @@ from function.cli.worlds.world import Planned, plan_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from function.cli.worlds.source import Source
 
 
 def _desired(results: list[Planned]) -> Iterator[dict[str, Any]]:
@@ -34,14 +36,14 @@ def _as_data(planned: Planned) -> dict[str, Any]:
 
 
 @click.command(cls=Command)
-@FILES
+@reads_fleet
 @output_option(
     "table", "yaml", "json", text="table for people; yaml: the desired resources; json: the decision."
 )
 @click.option(
     "--workloads", is_flag=True, help="Print what would be applied on the clusters instead, as YAML."
 )
-def plan(files: tuple[str, ...], output: str, *, workloads: bool) -> None:
+def plan(source: Source, output: str, *, workloads: bool) -> None:
     r"""Show where the replicas of every ModelDeployment in FILEs would go, and why.
 
     Runs the pipeline of the composition function on plain YAML: ModelDeployments,
@@ -56,9 +58,11 @@ def plan(files: tuple[str, ...], output: str, *, workloads: bool) -> None:
       kubectl get icl,ic,md,mr,mc -A -o yaml | fleet-scheduler plan -
       fleet-scheduler plan --workloads fleet.yaml deployment.yaml
     """
-    inputs = read(files)
+    inputs = read(source)
     planning = plan_all(inputs.world, reuse=ParseMemo())
-    results = list(track(planning, "Planning", total=len(inputs.world.deployments)))
+    planned = list(track(planning, "Planning", total=len(inputs.world.deployments)))
+    chosen = inputs.titles(())
+    results = [result for result in planned if not chosen or result.title in chosen]
     if workloads:
         show_workloads(inputs, results)
     elif output == "yaml":

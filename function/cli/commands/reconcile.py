@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from function.boundary import NoReuse, PlainDocument, Request
-from function.cli.bad_input import BadInput
+from function.cli.bad_input import BadInput, closest
 from function.cli.options import Command
-from function.cli.worlds.inputs import closest
 from function.cli.worlds.manifests import load
 from function.operations.state import ANNOTATION, FLEET, WATCHED, State, read_state
 

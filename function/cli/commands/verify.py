@@ -12,7 +12,7 @@ from function.api.ownership import Owner
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
 from function.cli.bad_input import BadInput
-from function.cli.options import FILES, OUTPUT, Command, end
+from function.cli.options import OUTPUT, Command, end, reads_fleet
 from function.cli.text import console, emit, escape, reassure
 from function.cli.worlds.inputs import Inputs, read
 from function.cli.worlds.manifests import load
@@ -22,6 +22,8 @@ from function.verify import Decided, Finding, State, check, check_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from function.cli.worlds.source import Source
 
 Names = tuple[str, str]
 Desired = dict[Names, list[dict[str, Any]]]
@@ -110,7 +112,7 @@ def _as_data(findings: list[Finding]) -> list[dict[str, str]]:
 
 
 @click.command(cls=Command)
-@FILES
+@reads_fleet
 @click.option(
     "--decision",
     metavar="FILE",
@@ -118,7 +120,7 @@ def _as_data(findings: list[Finding]) -> list[dict[str, str]]:
 )
 @click.option("--live", is_flag=True, help="Only check the fleet as it stands.")
 @OUTPUT
-def verify(files: tuple[str, ...], decision: str | None, output: str, *, live: bool) -> None:
+def verify(source: Source, decision: str | None, output: str, *, live: bool) -> None:
     r"""Certify a decision: that nothing is overcommitted and every placement follows the rules.
 
     The checker shares no code with the scheduler. Where a rule says "every" or "none", it tries all
@@ -139,7 +141,7 @@ def verify(files: tuple[str, ...], decision: str | None, output: str, *, live: b
     """
     if live and decision:
         raise BadInput("--live checks no decision: leave --decision out")
-    inputs = read(files)
+    inputs = read(source)
     state = state_of(inputs)
     standing = check_state(state)
     desired = {} if live else _from_file(decision) if decision else _planned(inputs)

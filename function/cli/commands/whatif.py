@@ -10,7 +10,7 @@ import click
 
 from function.api.replica import DEPLOYMENT_LABEL
 from function.cli.bad_input import BadInput
-from function.cli.options import FILES, OUTPUT, Command, end, names
+from function.cli.options import OUTPUT, Command, end, names, reads_fleet
 from function.cli.text import console, emit, escape
 from function.cli.worlds.changes import AddNodes, Apply, Change, Delete, Drain, Replicas, Taint
 from function.cli.worlds.compare import Difference, compare
@@ -18,11 +18,14 @@ from function.cli.worlds.inputs import taken
 from function.cli.worlds.manifests import Manifests, load
 from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.simulate import Simulation, settle
+from function.cli.worlds.source import Origin, gather
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rich.console import Console
+
+    from function.cli.worlds.source import Source
 
 _TAINT = re.compile(
     r"(?P<cluster>[^=]+)=(?P<key>[^=:]+)(=(?P<value>[^:]*))?:(?P<effect>NoSchedule|NoExecute)(?P<remove>-?)"
@@ -129,14 +132,18 @@ def changed_by(manifests: Manifests, changes: tuple[Change, ...]) -> Manifests:
     return manifests
 
 
-def ask(manifests: Manifests, changes: tuple[Change, ...]) -> tuple[Answer, tuple[str, ...]]:
+def ask(
+    manifests: Manifests, changes: tuple[Change, ...], origin: Origin | None = None
+) -> tuple[Answer, tuple[str, ...]]:
     """Forecast with and without the changes. Returns the answer and what cannot be read. Raises BadInput."""
-    reuse, changed = ParseMemo(), taken(changed_by(manifests, changes))
+    reuse, changed = ParseMemo(), taken(changed_by(manifests, changes), origin)
     before = settle(taken(manifests).world, reuse) if not changed.faults else settle(changed.world, reuse)
     after = settle(changed.world, reuse)
     emptied = {change.cluster for change in changes if isinstance(change, Drain | Delete)}
     bystanders = list(_bystanders(manifests, emptied))
-    return Answer(changes, before, after, compare(before, after), bystanders), changed.faults
+    chosen = changed.titles(())
+    differences = [each for each in compare(before, after) if not chosen or each.name in chosen]
+    return Answer(changes, before, after, differences, bystanders), changed.faults
 
 
 def _bystanders(manifests: Manifests, emptied: set[str]) -> Iterator[str]:
@@ -216,10 +223,10 @@ def _summary(out: Console, answer: Answer) -> None:
 
 
 @click.command(cls=Command)
-@FILES
+@reads_fleet
 @_options
 @OUTPUT
-def whatif(files: tuple[str, ...], output: str, **options: tuple[Any, ...]) -> None:
+def whatif(source: Source, output: str, **options: tuple[Any, ...]) -> None:
     r"""Show what a change would do to every ModelDeployment in FILEs, before anybody makes it.
 
     Any number of changes can be combined. They are made as edits of the files, in this order: apply,
@@ -240,11 +247,12 @@ def whatif(files: tuple[str, ...], output: str, **options: tuple[Any, ...]) -> N
       fleet-scheduler whatif fleet.yaml --add-nodes use1/frontier=4 --replicas ml/chat=6
       fleet-scheduler whatif fleet.yaml --taint use1=maintenance:NoSchedule --apply new-class.yaml
     """
-    manifests, changes = load(files), tuple(_changes(options))
+    changes = tuple(_changes(options))
     if not changes:
         flags = ", ".join(flag for flag, _ in _CHANGES)
         raise BadInput(f"nothing to change: give at least one of {flags}")
-    answer, faults = ask(manifests, changes)
+    manifests, origin = gather(source)
+    answer, faults = ask(manifests, changes, origin)
     if output == "table":
         _show(answer)
     else:

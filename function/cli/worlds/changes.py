@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from function.cli.bad_input import BadInput
-from function.cli.worlds.inputs import closest
+from function.cli.bad_input import BadInput, closest
 from function.cli.worlds.manifests import Manifest, Manifests
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def edited(
     if before is None:
         known = ("/".join(manifest.identity).lstrip("/") for manifest in those)
         title = "/".join(where).lstrip("/")
-        raise BadInput(f'no {kind} "{title}" in the files; {closest(title, known)}')
+        raise BadInput(f'there is no {kind} "{title}"; {closest(title, known)}')
     content = deepcopy(before.content)
     edit(content)
     after = Manifest(content, before.file)

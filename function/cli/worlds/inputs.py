@@ -1,67 +1,71 @@
-"""Read the files of a command: the world they describe, and what in them cannot be read."""
+"""Read what a command was given: the world it describes, and what in it cannot be read."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from function.cli.bad_input import BadInput
+from function.cli.bad_input import BadInput, closest
 from function.cli.text import complain
 from function.cli.worlds.faults import faults_of
-from function.cli.worlds.manifests import Manifests, load
+from function.cli.worlds.source import Origin, Source, gather
 from function.cli.worlds.world import World, world_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-SHOWN = 10
-"""How many names a message lists."""
+    from function.cli.worlds.manifests import Manifests
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The files, the world they describe, and what in them cannot be read."""
+    """The objects, the world they describe, and what in them cannot be read."""
 
     manifests: Manifests
     world: World
     faults: tuple[str, ...]
+    origin: Origin = field(default_factory=Origin)
 
     def titles(self, names: Iterable[str]) -> list[str]:
-        """`namespace/name` of deployments, given so or by a name that only one has. Raises BadInput."""
+        """`namespace/name` of deployments, given so or by a name that only one has. Raises BadInput.
+
+        Without names: those of the namespace that was asked about, and none where none was.
+        """
         known = [f"{manifest.namespace}/{manifest.name}" for manifest in self.world.deployments]
-        return [_title(name, known) for name in names]
+        if not self.origin.only:
+            return [_title(name, known, self.origin) for name in names]
+        inside = [title for title in known if title.startswith(f"{self.origin.only}/")]
+        if not inside:
+            namespaces = {title.partition("/")[0] for title in known}
+            where = f'no ModelDeployment in namespace "{self.origin.only}" of {self.origin.where}'
+            raise BadInput(f"{where}; {closest(self.origin.only, namespaces)}")
+        return [_title(name, inside, self.origin) for name in names] or inside
 
 
-def _title(name: str, known: list[str]) -> str:
+def _title(name: str, known: list[str], origin: Origin) -> str:
     matching = [title for title in known if name in (title, title.partition("/")[2])]
     if not matching:
         full = name if "/" in name else f"{known[0].partition('/')[0]}/{name}"
-        raise BadInput(f'no ModelDeployment "{name}" in the files; {closest(full, known)}')
+        raise BadInput(f'no ModelDeployment "{name}" in {origin.where}; {closest(full, known)}')
+    if len(matching) > 1 and f"{origin.namespace}/{name}" in matching:
+        return f"{origin.namespace}/{name}"
     if len(matching) > 1:
         raise BadInput(f'"{name}" is ambiguous: {", ".join(matching)}')
     return matching[0]
 
 
-def read(files: Iterable[str]) -> Inputs:
-    """Read files and say on standard error what cannot be read. Raises BadInput."""
-    return taken(load(files))
+def read(source: Source) -> Inputs:
+    """Read what was given, and say on standard error what of it cannot be read. Raises BadInput."""
+    manifests, origin = gather(source)
+    return taken(manifests, origin)
 
 
-def taken(manifests: Manifests, *, quietly: bool = False) -> Inputs:
+def taken(manifests: Manifests, origin: Origin | None = None, *, quietly: bool = False) -> Inputs:
     """Take manifests as the state of a control plane. Raises BadInput."""
+    origin = origin or Origin()
+    if not manifests["ModelDeployment"]:
+        raise BadInput(f"there is no ModelDeployment in {origin.where}")
     world = world_of(manifests)
     faults = () if quietly else tuple(faults_of(manifests, world))
     complain(faults)
-    return Inputs(manifests, world, faults)
-
-
-def closest(name: str, known: Iterable[str]) -> str:
-    """Name what there is, for a message about what there is not."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only for an error
-
-    names = sorted(known)
-    near = get_close_matches(name, names, n=3)
-    if near:
-        return f"did you mean {' or '.join(near)}?"
-    shown = [*names[:SHOWN], *(["..."] if len(names) > SHOWN else [])]
-    return f"there is {', '.join(shown)}" if shown else "there is none"
+    return Inputs(manifests, world, faults, origin)

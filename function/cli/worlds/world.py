@@ -14,7 +14,6 @@ from function.api.names import Identity, endpoint_key, replica_key
 from function.api.ownership import Owner, turn
 from function.api.replica import CLUSTER_LABEL, INDEX_LABEL
 from function.boundary import PlainDocument, Request, Response
-from function.cli.bad_input import BadInput
 from function.cli.worlds.derive import complete_all
 from function.deployment.forecast import NO_REUSE, Forecast, declared, forecast
 
@@ -68,8 +67,6 @@ def world_of(manifests: Manifests) -> World:
     """Take the files as the state of a control plane. Raises BadInput."""
     clusters, notes = complete_all(manifests)
     configs = manifests["SchedulerConfig"]
-    if not manifests["ModelDeployment"]:
-        raise BadInput("there is no ModelDeployment in the files")
     return World(
         deployments=sorted(manifests["ModelDeployment"], key=_turn),
         clusters=clusters,

@@ -1,0 +1,175 @@
+"""A connection to one control plane: lists in pages, single objects, and failures that say what to do.
+
+Only `get` and `list` are ever sent. Credentials come from a kubeconfig, exec plugins included, or in a pod
+from its service account, as kubectl finds them; refreshed ones are not written back.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from function.cli.bad_input import BadInput, closest
+from function.cli.live.failures import absent, expired, refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from function.cli.live.resources import Resource
+
+Plain = dict[str, Any]
+
+PAGE = 500
+"""Objects asked for at a time, as kubectl does."""
+RESTARTS = 3
+"""So often a list is begun anew whose continuation the server has forgotten."""
+CONNECT_SECONDS = 10.0
+"""Seconds until a server that does not take the connection is given up."""
+BUSY = (429, 503)
+"""Answers of a server that asks to be asked again later."""
+ATTEMPTS = 4
+EXTRA = "function-fleet-scheduler[live]"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Which control plane to read; empty values are kubectl's defaults."""
+
+    context: str = ""
+    kubeconfig: str = ""
+    seconds: float = 30.0
+    """Seconds until a request that is not answered is given up."""
+
+
+class ControlPlane:
+    """One control plane. Raises BadInput when it cannot be connected to, or does not answer."""
+
+    def __init__(self, target: Target) -> None:
+        """Find the credentials; nothing is sent yet."""
+        kubernetes, urllib3 = _modules()
+        configuration, self.title, self.namespace = _configured(kubernetes, target)
+        configuration.retries = urllib3.Retry(
+            ATTEMPTS, connect=0, read=0, redirect=0, other=0, status_forcelist=BUSY, backoff_factor=0.5
+        )
+        self._api = kubernetes.client.CustomObjectsApi(kubernetes.client.ApiClient(configuration))
+        self._failures = (
+            kubernetes.client.ApiException,
+            kubernetes.config.ConfigException,
+            urllib3.exceptions.HTTPError,
+            OSError,
+        )
+        self._timeout = (min(CONNECT_SECONDS, target.seconds), target.seconds)
+        self._server = str(configuration.host)
+
+    def objects(self, resource: Resource, namespace: str = "", labels: str = "") -> list[Plain]:
+        """List a kind, in all namespaces or in one, each with apiVersion and kind; [] where it is not served.
+
+        All pages are of one moment. Where the server has forgotten it, the list begins anew.
+        """
+        version = f"{resource.group}/{resource.version}"
+        for again in reversed(range(RESTARTS)):
+            try:
+                pages = list(self._pages(resource, namespace, labels))
+            except self._failures as error:
+                if again and expired(error):
+                    continue
+                if absent(error) and not resource.required:
+                    return []
+                raise refusal(error, self._where, "list", resource, namespace) from None
+            found = (plain for page in pages for plain in page.get("items") or ())
+            return [{**plain, "apiVersion": version, "kind": resource.kind} for plain in found]
+        raise AssertionError("the last failure is raised")
+
+    def get(self, resource: Resource, name: str, namespace: str) -> Plain | None:
+        """One object, or None where there is none."""
+        where = (resource.group, resource.version, namespace, resource.plural, name)
+        try:
+            found: Plain = self._api.get_namespaced_custom_object(*where, _request_timeout=self._timeout)
+        except self._failures as error:
+            if absent(error):
+                return None
+            raise refusal(error, self._where, "get", resource, namespace) from None
+        return found
+
+    @property
+    def _where(self) -> str:
+        return f"{self.title} ({self._server})"
+
+    def _pages(self, resource: Resource, namespace: str, labels: str) -> Iterator[Plain]:
+        token = ""
+        while True:
+            page = self._page(resource, namespace, labels, token)
+            yield page
+            token = (page.get("metadata") or {}).get("continue") or ""
+            if not token:
+                return
+
+    def _page(self, resource: Resource, namespace: str, labels: str, token: str) -> Plain:
+        paging = {"limit": PAGE, **({"_continue": token} if token else {})}
+        chosen = {"label_selector": labels} if labels else {}
+        more = {**paging, **chosen, "_request_timeout": self._timeout}
+        if namespace:
+            where = (resource.group, resource.version, namespace, resource.plural)
+            page: Plain = self._api.list_namespaced_custom_object(*where, **more)
+        else:
+            page = self._api.list_cluster_custom_object(
+                resource.group, resource.version, resource.plural, **more
+            )
+        return page
+
+
+def _modules() -> tuple[Any, Any]:
+    """The Kubernetes client and urllib3. Raises BadInput where the extra is not installed."""
+    try:
+        import kubernetes.client  # noqa: PLC0415 - it takes long, and is an extra
+        import kubernetes.config  # noqa: PLC0415 - as above
+        import urllib3  # noqa: PLC0415 - as above
+    except ImportError:
+        raise BadInput(
+            f"reading a control plane needs the Kubernetes client: pip install '{EXTRA}'; or give files"
+        ) from None
+    # That a certificate is not looked at was said in the kubeconfig; kubectl does not repeat it either.
+    urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+    return kubernetes, urllib3
+
+
+def _configured(kubernetes: Any, target: Target) -> tuple[Any, str, str]:
+    """The client's configuration, what to call the control plane, and the context's namespace."""
+    configuration = kubernetes.client.Configuration()
+    config = kubernetes.config
+    where = target.kubeconfig or os.environ.get("KUBECONFIG") or str(Path("~/.kube/config").expanduser())
+    is_pod = bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and not (target.kubeconfig or target.context)
+    if not (is_pod or _is_there(where)):
+        instead = "give --kubeconfig, set KUBECONFIG, or give files"
+        raise BadInput(f"no kubeconfig: {where} is not there; {instead}")
+    try:
+        if not _is_there(where):
+            config.load_incluster_config(client_configuration=configuration)
+            return configuration, "the control plane of this pod", "default"
+        context = _context(config, where, target.context)
+        config.load_kube_config(where, context["name"], configuration, persist_config=False)
+    except BadInput:
+        raise
+    except Exception as error:  # noqa: BLE001 - YAML, exec plugins, certificates: all of it is the user's
+        raise BadInput(f"{where}: {' '.join(str(error).split())}") from None
+    namespace = str((context.get("context") or {}).get("namespace") or "default")
+    return configuration, f"context {context['name']}", namespace
+
+
+def _is_there(kubeconfig: str) -> bool:
+    """Whether one of the files of a kubeconfig is there; KUBECONFIG may list several."""
+    return any(Path(part).is_file() for part in kubeconfig.split(os.pathsep) if part)
+
+
+def _context(config: Any, where: str, wanted: str) -> Plain:
+    """The context that was asked for, else the current one. Raises BadInput when there is no such."""
+    contexts, current = config.list_kube_config_contexts(where)
+    if not wanted:
+        chosen: Plain = current
+        return chosen
+    known: dict[str, Plain] = {str(context["name"]): context for context in contexts}
+    if wanted not in known:
+        raise BadInput(f'{where}: no context "{wanted}"; {closest(wanted, known)}')
+    return known[wanted]

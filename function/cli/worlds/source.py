@@ -1,0 +1,142 @@
+"""Where a command reads its objects: files, a control plane, or a control plane with files put over it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from function.cli.bad_input import BadInput
+from function.cli.live.connection import ControlPlane, Target
+from function.cli.live.resources import COMPOSITIONS, FLEET, WORKLOADS, Resource
+from function.cli.progress import track
+from function.cli.text import note
+from function.cli.worlds.changes import Apply
+from function.cli.worlds.manifests import CONFIGS, Manifest, Manifests, load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Plain = dict[str, Any]
+
+STEPS = {"SchedulerConfig": "ModelDeployment", "WorkloadConfig": "ModelReplica"}
+"""Inputs of a step of a Composition, and the kind that it composes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a command was given: files, a control plane, and the namespace that is asked about."""
+
+    files: tuple[str, ...] = ()
+    target: Target = field(default_factory=Target)
+    namespace: str = ""
+    """Only deployments of this namespace are asked about; empty: of all."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a control plane is read: it was named, or there are no files."""
+        return bool(self.target.context or self.target.kubeconfig or not self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where objects are from."""
+
+    where: str = "the files"
+    """For messages."""
+    only: str = ""
+    """The namespace that is asked about; empty: all of them."""
+    namespace: str = ""
+    """The namespace of the context: where a name is looked for first that several namespaces have."""
+    plane: ControlPlane | None = None
+
+
+def gather(source: Source) -> tuple[Manifests, Origin]:
+    """Read the files and the control plane; a file's object is put over the live one. Raises BadInput."""
+    files = load(source.files) if source.files else None
+    if files is not None and not source.is_live:
+        return files, Origin(only=source.namespace)
+    plane = ControlPlane(source.target)
+    live = read_fleet(plane)
+    if files is None:
+        return live, Origin(plane.title, source.namespace, plane.namespace, plane)
+    # A config is an input as a whole; one that is given replaces the one of the Composition.
+    given = {kind for kind in CONFIGS if files[kind]}
+    kept = Manifests({kind: those for kind, those in live.by_kind.items() if kind not in given})
+    where = f"{plane.title} and the files"
+    return Apply(files, source.files).apply(kept), Origin(where, source.namespace, plane.namespace, plane)
+
+
+def read_fleet(plane: ControlPlane) -> Manifests:
+    """Read everything that a decision reads. Raises BadInput."""
+    manifests = Manifests()
+    for resource in track(FLEET, "Reading", total=len(FLEET)):
+        listed = (as_published(plain) for plain in plane.objects(resource))
+        manifests.by_kind[resource.kind] = [Manifest(plain, plane.title) for plain in listed]
+    compositions = plane.objects(COMPOSITIONS)
+    for config, composed in STEPS.items():
+        inputs = step_inputs(config, composed, compositions, manifests[composed])
+        if len({str(plain) for plain in inputs.values()}) > 1:
+            note(f"the Compositions {', '.join(inputs)} have different {config}s; the first is taken for all")
+        manifests.by_kind[config] = [Manifest(plain, plane.title) for plain in list(inputs.values())[:1]]
+    return manifests
+
+
+def add_workloads(manifests: Manifests, origin: Origin, namespace: str) -> None:
+    """Read what the control plane has below the replicas of a namespace; a note where that is not allowed."""
+    if origin.plane is None:
+        return
+    for resource in WORKLOADS:
+        try:
+            found = origin.plane.objects(resource, namespace)
+        except BadInput as error:
+            note(f"what runs below the clusters is not shown: {error}")
+            return
+        known = {manifest.identity for manifest in manifests[resource.kind]}
+        listed = [Manifest(plain, origin.where) for plain in found]
+        manifests.by_kind[resource.kind] = [
+            *manifests[resource.kind],
+            *(manifest for manifest in listed if manifest.identity not in known),
+        ]
+
+
+def as_published(plain: Plain) -> Plain:
+    """Take a cluster as it stands: one that publishes nothing has nothing, and is not derived from its spec.
+
+    In a file a missing status says that nobody wrote one; in a control plane it says that there is none yet.
+    """
+    if plain["kind"] != "InferenceCluster":
+        return plain
+    status = plain.get("status")
+    status = status if isinstance(status, dict) else {}
+    return {**plain, "status": {**status, "gpuPools": status.get("gpuPools") or []}}
+
+
+def step_inputs(
+    config: str, composed: str, compositions: Iterable[Plain], composites: Iterable[Manifest]
+) -> dict[str, Plain]:
+    """The input of our step, by the name of the Composition: of those in use, or of all where none is yet."""
+    used = {_composition(composite.content) for composite in composites}
+    inputs: dict[str, Plain] = {}
+    for composition in sorted(compositions, key=lambda plain: str(plain["metadata"]["name"])):
+        spec = composition.get("spec") or {}
+        if (spec.get("compositeTypeRef") or {}).get("kind") != composed:
+            continue
+        for step in spec.get("pipeline") or ():
+            if (step.get("input") or {}).get("kind") == config:
+                inputs[str(composition["metadata"]["name"])] = step["input"]
+    in_use = {name: plain for name, plain in inputs.items() if name in used}
+    return in_use or inputs
+
+
+def _composition(composite: Plain) -> str:
+    """The Composition of a composite; Crossplane 2 keeps it below spec.crossplane."""
+    spec = composite.get("spec") or {}
+    machinery = spec.get("crossplane") or {}
+    return str((machinery.get("compositionRef") or {}).get("name") or "")
+
+
+def names_of(target: Target, kind: str) -> list[tuple[str, str]]:
+    """Namespace and name of every object of a kind: what a shell completes. Raises BadInput."""
+    resource: Resource = next(resource for resource in FLEET if resource.kind == kind)
+    metadata = (plain["metadata"] for plain in ControlPlane(target).objects(resource))
+    return [(str(each.get("namespace") or ""), str(each["name"])) for each in metadata]

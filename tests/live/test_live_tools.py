@@ -1,0 +1,109 @@
+"""The commands read the control plane themselves, with no more rights than the example role has."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from example.caller import ROOT
+from function.cli.live import connection
+from tests.cli.command import run
+from tests.live import fleet
+from tests.live import plane as living_plane
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.live.day import Day
+    from tests.live.plane import ControlPlane
+
+pytestmark = pytest.mark.live
+
+NAMESPACE = "tools"
+MODEL = fleet.small_deployment("model", "tools", 3, NAMESPACE)
+READER = "reader"
+ROLE = "fleet-scheduler-reader"
+
+
+def kubeconfig(plane: ControlPlane, folder: Path) -> Path:
+    """The kubeconfig of a service account that nobody has given any rights."""
+    accounts = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
+    plane.request("POST", accounts, {"metadata": {"name": READER}})
+    token = plane.request("POST", f"{accounts}/{READER}/token", {"kind": "TokenRequest", "spec": {}}) or {}
+    plain = yaml.safe_load((plane.state / "admin.kubeconfig").read_text())
+    plain["users"] = [{"name": "u", "user": {"token": token["status"]["token"]}}]
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(plain))
+    return path
+
+
+@pytest.fixture(scope="module")
+def reader(living: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    fleet.create_namespace(living, NAMESPACE)
+    fleet.create_fleet(
+        living, [fleet.small_cluster(f"tools-{number}", "tools", nodes=2) for number in (1, 2, 3)]
+    )
+    living.apply(MODEL)
+    fleet.until_placed(living, MODEL, 3)
+    return kubeconfig(living, tmp_path_factory.mktemp("reader"))
+
+
+def test_what_may_not_be_read_is_named_with_the_role(living: ControlPlane, reader: Path) -> None:
+    ran = run("plan", "--kubeconfig", reader)
+    assert ran.code == 1
+    who = f"system:serviceaccount:{NAMESPACE}:{READER}"
+    assert (
+        f'list modeldeployments.modelplane.ai: forbidden for user "{who}"; example/operate/reader.yaml'
+        in ran.err
+    )
+    living.kubectl("apply", "-f", "example/operate/reader.yaml")
+    account = f"--serviceaccount={NAMESPACE}:{READER}"
+    living.kubectl("create", "clusterrolebinding", "tools-readers", f"--clusterrole={ROLE}", account)
+    living_plane.until(
+        lambda: "forbidden" not in run("plan", "--kubeconfig", reader).err, "the role is in effect"
+    )
+
+
+def test_the_answer_is_the_one_on_the_dump(
+    living: ControlPlane, reader: Path, day: Day, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In pages of two, and with nothing but the role: the order of both lists is the server's."""
+    monkeypatch.setattr(connection, "PAGE", 2)
+    dump = tmp_path / "dump.yaml"
+    kinds = "modeldeployments,inferenceclusters,modelreplicas,inferenceclasses,modelendpoints,modelcaches"
+    config = yaml.safe_load((ROOT / "apis" / "modeldeployments" / "composition.yaml").read_text())
+    given = tmp_path / "config.yaml"
+    given.write_text(yaml.safe_dump(config["spec"]["pipeline"][0]["input"]))
+    dump.write_text(living.kubectl("get", kinds, "-A", "-o", "yaml"))
+    for words in (["plan"], ["why", f"{NAMESPACE}/model"], ["headroom"], ["whatif", "--drain", "tools-1"]):
+        there, here = run(*words, "--kubeconfig", reader), run(*words, dump, given)
+        assert (there.code, there.out) == (here.code, here.out), words
+    with day.step("fleet-scheduler plan, from the control plane", "the answer of its dump"):
+        assert run("plan", "--kubeconfig", reader).code in (0, 2)
+
+
+def test_as_a_plugin_of_kubectl(living: ControlPlane, reader: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}")
+    out = living.shell(f"KUBECONFIG={reader} kubectl fleet why model -n {NAMESPACE}")
+    assert out.startswith(f"{NAMESPACE}/model: ")
+
+
+def test_a_file_is_put_over_the_control_plane(reader: Path, tmp_path: Path) -> None:
+    more = tmp_path / "more.yaml"
+    more.write_text(yaml.safe_dump({**MODEL, "spec": {**MODEL["spec"], "replicas": 5}}))
+    ran = run("plan", more, "--kubeconfig", reader, "-n", NAMESPACE, "-o", "json")
+    (model,) = ran.data["deployments"]
+    actions = [row["action"] for row in model["placement"]["replicas"]]
+    assert len(actions) == 5
+    assert actions.count("Placed") == 2, "what runs is kept: the uid is that of the live object"
+
+
+def test_the_namespace_is_deleted(living: ControlPlane) -> None:
+    living.kubectl("delete", "clusterrolebinding", "tools-readers")
+    living.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+    living.kubectl("delete", "inferencecluster", *(f"tools-{number}" for number in (1, 2, 3)), "--wait=false")
+    living_plane.until(lambda: living.get("Namespace", NAMESPACE) is None, "the namespace gone", 120)
