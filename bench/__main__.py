@@ -31,7 +31,7 @@ from bench.server import server
 from function.boundary.parse_cache import Memory
 from function.runner import Function
 
-Asked = Callable[[Fleet], Fleet]
+Transform = Callable[[Fleet], Fleet]
 """What is asked of a fleet."""
 
 MEBI = 1024 * 1024
@@ -97,10 +97,10 @@ def counted(requests: Requests, draw: random.Random) -> dict[str, dict[str, int]
     return work
 
 
-def measure(size: Size, seed: int, calls: int, asked: Asked) -> Row:
+def measure(size: Size, seed: int, calls: int, transform: Transform) -> Row:
     """Measure one size."""
     draw = random.Random(seed)
-    requests, small = Requests(asked(fleet(size, seed))), Requests(fleet(SIZES[0], seed + 1)).next()
+    requests, small = Requests(transform(fleet(size, seed))), Requests(fleet(SIZES[0], seed + 1)).next()
     row = Row(size)
     for _ in range(STARTS):
         with server() as running:
@@ -172,14 +172,14 @@ def work_table(rows: list[Row]) -> Table:
         made.add_column(head, justify="right")
     for row in rows:
         for name, work in row.work.items():
-            made.add_row(str(row.size), name, *(f"{work.get(each, 0):,}" for each in names))
+            made.add_row(str(row.size), name, *(f"{work.get(counter, 0):,}" for counter in names))
     return made
 
 
-def profile(size: Size, seed: int, asked: Asked) -> None:
+def profile(size: Size, seed: int, transform: Transform) -> None:
     """Print where the time of a cold and of a warm call goes."""
     draw = random.Random(seed)
-    requests = Requests(asked(fleet(size, seed)))
+    requests = Requests(transform(fleet(size, seed)))
     function = Function(log=Counting(), memory=Memory(512 * MEBI))
     function.answer(Requests(fleet(SIZES[0], seed + 1)).next())
     for name in ("cold", "warm"):
@@ -204,11 +204,11 @@ def main(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Measure, and print the table."""
     chosen = SIZES if largest else SIZES[:sizes]
-    asked: Asked = fleets.misspelt if misspelt else lambda found: found
+    transform: Transform = fleets.misspelt if misspelt else lambda plain_fleet: plain_fleet
     if profiled:
-        profile(chosen[-1], seed, asked)
+        profile(chosen[-1], seed, transform)
         return
-    rows = [measure(size, seed, calls, asked) for size in chosen]
+    rows = [measure(size, seed, calls, transform) for size in chosen]
     console = Console(width=160)
     console.print(table(rows))
     console.print(work_table(rows))

@@ -86,13 +86,13 @@ def placed(fleet: Fleet, accounting: str, seed: int) -> int:
     while open_to:
         chosen = draw.choices(open_to, weights=[weight for *_, weight in open_to])[0]
         number += 1
-        asked = Request(
+        request = Request(
             PlainDocument(deployment(number, chosen[0], chosen[1])),
             required={"clusters": (where,), "all-replicas": tuple(held)},
         )
-        found = run(asked).desired
-        held += [PlainDocument(each.resource) for each in found.values()]
-        if not found:
+        desired = run(request).desired
+        held += [PlainDocument(resource.resource) for resource in desired.values()]
+        if not desired:
             open_to.remove(chosen)
     return len(held)
 

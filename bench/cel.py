@@ -100,15 +100,15 @@ def compare() -> None:
 
 def reuse(devices: int) -> None:
     """Print how many evaluations a request costs, with and without its memory."""
-    evaluations, asked = Evaluations(), 0
+    evaluations, calls = Evaluations(), 0
     for index in range(devices):
         attributes = ATTRIBUTES | {"uuid": {"string": f"GPU-{index}"}}
         subject = bind_device(driver="gpu.nvidia.com", attributes=attributes, capacity=CAPACITY)
         for text, _ in SELECTORS:
             evaluations.outcome(compile_device(text), subject)
-            asked += 1
-    print(f"\n{devices} devices that differ in their uuid, {len(SELECTORS)} selectors: {asked} questions;")
-    print(f"evaluated without reuse {asked}, with reuse {evaluations.evaluated},")
+            calls += 1
+    print(f"\n{devices} devices that differ in their uuid, {len(SELECTORS)} selectors: {calls} questions;")
+    print(f"evaluated without reuse {calls}, with reuse {evaluations.evaluated},")
     print(f"answered from memory {evaluations.reused}.")
 
 

@@ -45,9 +45,9 @@ def world(deployments: int, clusters: int, settings: Plain) -> World:
         made.append(one)
         on = [f"c{(REPLICAS * number + index) % clusters:03}" for index in range(REPLICAS)]
         running += [build.replica(one, cluster, 0, pools="p", ready=True) for cluster in on]
-    own = build.observed(*running[-REPLICAS:])
+    observed = build.observed(*running[-REPLICAS:])
     return World(
-        made[-1], fleet, running, own, input=settings, more={"all-deployments": made, "all-caches": []}
+        made[-1], fleet, running, observed, input=settings, more={"all-deployments": made, "all-caches": []}
     )
 
 
@@ -66,11 +66,11 @@ def main() -> None:
     """Print one line for each size."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
     for deployments, clusters in SIZES:
-        found = {
+        results = {
             name: milliseconds(world(deployments, clusters, settings).message().SerializeToString())
             for name, settings in SETTINGS.items()
         }
-        said = ", ".join(f"{name} {taken:.0f} ms" for name, taken in found.items())
+        said = ", ".join(f"{name} {taken:.0f} ms" for name, taken in results.items())
         sys.stdout.write(f"{deployments} deployments on {clusters} clusters: {said}\n")
 
 

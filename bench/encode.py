@@ -45,7 +45,7 @@ def value(draw: random.Random, plain: Any) -> bytes:
     if isinstance(plain, dict):
         return field(_STRUCT, struct_of(draw, plain))
     if isinstance(plain, list):
-        return field(_LIST, b"".join(field(1, value(draw, each)) for each in plain))
+        return field(_LIST, b"".join(field(1, value(draw, item)) for item in plain))
     if isinstance(plain, bool):
         return bytes((_BOOL << 3, plain))
     if plain is None:
@@ -73,24 +73,24 @@ class Requests:
 
     def refresh(self, changed: Iterable[Plain]) -> None:
         """Write objects again that have changed."""
-        for each in changed:
-            self.written[id(each)] = tuple(
-                field(_number(pb.Resource, "resource"), struct_of(self.draw, each)) for _ in range(ORDERS)
+        for document in changed:
+            self.written[id(document)] = tuple(
+                field(_number(pb.Resource, "resource"), struct_of(self.draw, document)) for _ in range(ORDERS)
             )
 
-    def one(self, each: Plain) -> bytes:
+    def one(self, document: Plain) -> bytes:
         """Return one object in one of its orders."""
-        return self.draw.choice(self.written[id(each)])
+        return self.draw.choice(self.written[id(document)])
 
     def next(self) -> bytes:
         """Return the next request."""
-        found = self.fleet
+        fleet = self.fleet
         observed = [
-            field(_number(pb.State, "resources"), field(1, key.encode()) + field(2, self.one(each)))
-            for key, each in self.draw.sample(list(found.observed.items()), len(found.observed))
+            field(_number(pb.State, "resources"), field(1, key.encode()) + field(2, self.one(document)))
+            for key, document in self.draw.sample(list(fleet.observed.items()), len(fleet.observed))
         ]
-        state = field(_number(pb.State, "composite"), self.one(found.deployment)) + b"".join(observed)
-        required = [("clusters", found.clusters), ("all-replicas", found.replicas)]
+        state = field(_number(pb.State, "composite"), self.one(fleet.deployment)) + b"".join(observed)
+        required = [("clusters", fleet.clusters), ("all-replicas", fleet.replicas)]
         return b"".join(
             (
                 field(_number(pb.RunFunctionRequest, "meta"), field(1, b"bench")),
@@ -101,7 +101,7 @@ class Requests:
 
     def _required(self, name: str, items: list[Plain]) -> bytes:
         shuffled = self.draw.sample(items, len(items))
-        content = b"".join(field(_number(pb.Resources, "items"), self.one(each)) for each in shuffled)
+        content = b"".join(field(_number(pb.Resources, "items"), self.one(document)) for document in shuffled)
         entry = field(1, name.encode()) + field(2, content)
         return field(_number(pb.RunFunctionRequest, "required_resources"), entry)
 

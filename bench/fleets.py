@@ -63,27 +63,27 @@ def fleet(size: Size, seed: int = 1) -> Fleet:
     draw = random.Random(seed)
     clusters = [cluster(draw, number, size.pools) for number in range(size.clusters)]
     deployment = under_test(wanted=8)
-    own = _own(deployment, clusters, kept=6)
+    observed = _running_replicas(deployment, clusters, kept=6)
     replicas = [
-        stranger(draw, number, draw.choice(clusters), size) for number in range(size.replicas - len(own))
+        stranger(draw, number, draw.choice(clusters), size) for number in range(size.replicas - len(observed))
     ]
-    return Fleet(deployment, clusters, [*replicas, *own.values()], own)
+    return Fleet(deployment, clusters, [*replicas, *observed.values()], observed)
 
 
-def misspelt(found: Fleet) -> Fleet:
+def misspelt(source: Fleet) -> Fleet:
     """Return the fleet with a mistake in the deployment: a selector reads what no device publishes."""
-    written = json.dumps(found.deployment)
-    return replace(found, deployment=json.loads(written.replace("].architecture ", "].architecure ")))
+    written = json.dumps(source.deployment)
+    return replace(source, deployment=json.loads(written.replace("].architecture ", "].architecure ")))
 
 
-def churn(draw: random.Random, found: Fleet, objects: int) -> list[Plain]:
+def churn(draw: random.Random, source: Fleet, objects: int) -> list[Plain]:
     """Change some objects as a control plane does, and return them: a new version, a new status."""
-    everything = [*found.clusters, *found.replicas]
+    everything = [*source.clusters, *source.replicas]
     changed = draw.sample(everything, min(objects, len(everything)))
-    for each in changed:
-        metadata = each["metadata"]
+    for document in changed:
+        metadata = document["metadata"]
         metadata["resourceVersion"] = str(int(metadata["resourceVersion"]) + 1)
-        for condition in each["status"]["conditions"]:
+        for condition in document["status"]["conditions"]:
             condition["lastTransitionTime"] = (
                 f"2026-03-02T08:{draw.randrange(60):02}:{draw.randrange(60):02}Z"
             )
@@ -135,12 +135,12 @@ def cluster(draw: random.Random, number: int, pools: int) -> Plain:
     ]
     declared = [
         {
-            "name": each["name"],
+            "name": entry["name"],
             "className": f"class-{place}",
-            "nodeCount": each["nodes"],
+            "nodeCount": entry["nodes"],
             "zones": [f"{region}-a"],
         }
-        for place, each in enumerate(published)
+        for place, entry in enumerate(published)
     ]
     tier = draw.choice(("prod", "prod", "staging"))
     labels = {"crossplane.io/composite": name, "modelplane.ai/region": region, "tier": tier}
@@ -205,22 +205,26 @@ GPU_SELECTORS = (
 
 
 def under_test(wanted: int) -> Plain:
-    """Return the deployment that is asked about: a gang and a draft model beside it."""
+    """Return the deployment that is node_selector about: a gang and a draft model beside it."""
 
-    def asked(count: int, *selectors: str) -> Plain:
+    def node_selector(count: int, *selectors: str) -> Plain:
         guard = f'device.driver == "{NVIDIA}"'
-        cel = [{"cel": f"{guard} && {each}"} for each in selectors]
+        cel = [{"cel": f"{guard} && {selector}"} for selector in selectors]
         return {"devices": [{"name": "gpu", "count": count, "selectors": cel}]}
 
     engines = [
         {
             "name": "main",
             "members": [
-                {"role": "Leader", "nodeSelector": asked(8, *GPU_SELECTORS), "template": _template("kimi")},
+                {
+                    "role": "Leader",
+                    "nodeSelector": node_selector(8, *GPU_SELECTORS),
+                    "template": _template("kimi"),
+                },
                 {
                     "role": "Worker",
                     "worker": {"nodes": 1},
-                    "nodeSelector": asked(8, *GPU_SELECTORS),
+                    "nodeSelector": node_selector(8, *GPU_SELECTORS),
                     "template": _template("kimi"),
                 },
             ],
@@ -230,7 +234,7 @@ def under_test(wanted: int) -> Plain:
             "members": [
                 {
                     "role": "Standalone",
-                    "nodeSelector": asked(1, GPU_SELECTORS[1]),
+                    "nodeSelector": node_selector(1, GPU_SELECTORS[1]),
                     "template": _template("phi"),
                 }
             ],
@@ -245,18 +249,18 @@ def under_test(wanted: int) -> Plain:
     }
 
 
-def _own(parent: Plain, clusters: list[Plain], kept: int) -> dict[str, Plain]:
+def _running_replicas(parent: Plain, clusters: list[Plain], kept: int) -> dict[str, Plain]:
     """Return replicas of the deployment that run already, on clusters that suit it."""
-    own: dict[str, Plain] = {}
-    for each in clusters:
-        fitting = [pool["name"] for pool in each["status"]["gpuPools"] if _suits(pool)]
-        if fitting and len(own) < kept and "taints" not in each["spec"]:
-            name = each["metadata"]["name"]
+    observed: dict[str, Plain] = {}
+    for item in clusters:
+        fitting = [pool["name"] for pool in item["status"]["gpuPools"] if _suits(pool)]
+        if fitting and len(observed) < kept and "taints" not in item["spec"]:
+            name = item["metadata"]["name"]
             engines = [
                 _stamped(engine, fitting[0]) for engine in parent["spec"]["template"]["spec"]["engines"]
             ]
-            own[f"replica-{name}-0"] = _replica(parent, name, 0, engines, 5000 + len(own))
-    return own
+            observed[f"replica-{name}-0"] = _replica(parent, name, 0, engines, 5000 + len(observed))
+    return observed
 
 
 def _suits(pool: Plain) -> bool:
@@ -269,15 +273,15 @@ def _suits(pool: Plain) -> bool:
 def _stamped(engine: Plain, pool: str) -> Plain:
     members = [
         {
-            "role": each["role"],
+            "role": member["role"],
             "nodePoolName": pool,
             "deviceRequests": [
-                asked | {"deviceClassName": NVIDIA} for asked in each["nodeSelector"]["devices"]
+                device | {"deviceClassName": NVIDIA} for device in member["nodeSelector"]["devices"]
             ],
-            "template": each["template"],
+            "template": member["template"],
         }
-        | ({"worker": each["worker"]} if "worker" in each else {})
-        for each in engine["members"]
+        | ({"worker": member["worker"]} if "worker" in member else {})
+        for member in engine["members"]
     ]
     return {"name": engine["name"], "copies": 1, "members": members}
 

@@ -17,7 +17,8 @@ def weights(size: Size) -> tuple[float, float]:
     draw = random.Random(1)
     few = fleet(Size(SAMPLE, size.pools, SAMPLE * 4, size.gangs))
     cluster, replica = (
-        sum(len(struct_of(draw, each)) for each in kind) / len(kind) for kind in (few.clusters, few.replicas)
+        sum(len(struct_of(draw, document)) for document in kind) / len(kind)
+        for kind in (few.clusters, few.replicas)
     )
     return size.clusters * cluster / 1e6, size.replicas * replica / 1e6
 

@@ -41,8 +41,8 @@ class Server:
     def peak(self) -> float:
         """The largest resident size so far, in MB."""
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        found = next(line for line in lines if line.startswith("VmHWM"))
-        return int(found.split()[1]) / 1024
+        peak_line = next(line for line in lines if line.startswith("VmHWM"))
+        return int(peak_line.split()[1]) / 1024
 
 
 @contextmanager

@@ -86,12 +86,14 @@ def called(address: str, contents: Sequence[bytes], at_once: int, seconds: float
                 turn += 1
             return times, errors
 
-        found = list(pool.map(repeat, range(at_once)))
+        results = list(pool.map(repeat, range(at_once)))
         spent = time.perf_counter() - started
-    return Load(spent, [each for times, _ in found for each in times], sum(errors for _, errors in found))
+    return Load(
+        spent, [spell for times, _ in results for spell in times], sum(errors for _, errors in results)
+    )
 
 
-def asked(address: str, seconds: float) -> list[float]:
+def health_times(address: str, seconds: float) -> list[float]:
     """Ask for health for so many seconds; return what each answer took."""
     times = []
     with grpc.insecure_channel(address) as channel:
@@ -134,9 +136,9 @@ def health(table: Table, seed: int, seconds: float) -> None:
     """Add what asking for health takes while large requests run."""
     contents = bodies(LARGE, LARGE_AT_ONCE, seed)
     with server() as running, clients(2) as pool:
-        pool.submit(asked, running.address, 1.0).result()  # Both processes are up before it counts.
+        pool.submit(health_times, running.address, 1.0).result()  # Both processes are up before it counts.
         large = pool.submit(called, running.address, contents, LARGE_AT_ONCE, seconds)
-        times = pool.submit(asked, running.address, seconds).result()
+        times = pool.submit(health_times, running.address, seconds).result()
         load = large.result()
     what = f"health, {len(times):,} times, while {LARGE_AT_ONCE} requests of {LARGE.clusters:,} clusters run"
     _row(table, what, f"p99 <= {HEALTH_AT_MOST * 1000:.0f} ms", load, times, contents)
@@ -161,8 +163,8 @@ def _row(
 
 def _percentiles(times: Sequence[float]) -> list[str]:
     """Return the median, the 99th percentile and the largest."""
-    found = (statistics.median(times), statistics.quantiles(times, n=100)[98], max(times))
-    return [f"{each * 1000:.0f} ms" for each in found]
+    figures = (statistics.median(times), statistics.quantiles(times, n=100)[98], max(times))
+    return [f"{figure * 1000:.0f} ms" for figure in figures]
 
 
 def started() -> Table:
@@ -185,8 +187,8 @@ def _impossible() -> Iterator[tuple[str, list[str]]]:
     yield "neither certificates nor --insecure", []
     with tempfile.TemporaryDirectory() as name:
         yield "certificates missing", ["--tls-certs-dir", name]
-        for each in ("tls.key", "tls.crt", "ca.crt"):
-            (Path(name) / each).write_text("garbled")
+        for file in ("tls.key", "tls.crt", "ca.crt"):
+            (Path(name) / file).write_text("garbled")
         yield "certificates garbled", ["--tls-certs-dir", name]
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"

@@ -38,11 +38,11 @@ def condition(kind: str, reason: str, *, status: bool = True) -> Plain:
 def _fields(value: Any) -> Plain:
     """Return the fieldsV1 of a value: every field that somebody manages."""
     made: Plain = {}
-    for key, each in value.items():
-        if isinstance(each, dict):
-            made[f"f:{key}"] = _fields(each)
-        elif isinstance(each, list) and each and all(isinstance(one, dict) and "name" in one for one in each):
-            made[f"f:{key}"] = {f'k:{{"name":"{one["name"]}"}}': {".": {}} | _fields(one) for one in each}
+    for key, item in value.items():
+        if isinstance(item, dict):
+            made[f"f:{key}"] = _fields(item)
+        elif isinstance(item, list) and item and all(isinstance(one, dict) and "name" in one for one in item):
+            made[f"f:{key}"] = {f'k:{{"name":"{one["name"]}"}}': {".": {}} | _fields(one) for one in item}
         else:
             made[f"f:{key}"] = {}
     return made
@@ -55,7 +55,7 @@ def managed(made: Plain, *parts: str) -> Plain:
             "apiVersion": API,
             "fieldsType": "FieldsV1",
             "fieldsV1": _fields(
-                {part: {key: each for key, each in made[part].items() if key != "managedFields"}}
+                {part: {key: item for key, item in made[part].items() if key != "managedFields"}}
             ),
             "manager": f"apiextensions.crossplane.io/composed/{uid(part)[:12]}",
             "operation": "Apply" if part == "spec" else "Update",

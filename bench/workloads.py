@@ -63,13 +63,13 @@ def requests(number: int, draw: random.Random, *, same: bool) -> Iterator[bytes]
     for turn in range(number):
         owner = "one" if same else f"replica-{turn}-{draw.random()}"
         message = pb.RunFunctionRequest()
-        for key, each in made.observed.items():
-            resource = field(1, struct_of(draw, stored(each, f"{owner}/{key}")))
+        for key, manifest in made.observed.items():
+            resource = field(1, struct_of(draw, stored(manifest, f"{owner}/{key}")))
             message.observed.resources[key].MergeFromString(resource)
         composite = struct_of(draw, stored(made.replica, owner))
         message.observed.composite.MergeFromString(field(1, composite))
-        found = struct_of(draw, stored(made.cluster or {}, "cluster"))
-        message.required_resources["cluster"].items.add().MergeFromString(field(1, found))
+        content = struct_of(draw, stored(made.cluster or {}, "cluster"))
+        message.required_resources["cluster"].items.add().MergeFromString(field(1, content))
         yield message.SerializeToString()
 
 
@@ -123,7 +123,7 @@ def measured(calls: int) -> dict[str, list[float]]:
 def main(calls: int) -> None:
     """Print the table; exit with 1 if a repeated call takes more than the bound over the floor."""
     times = measured(calls)
-    middle = {name: statistics.median(each) for name, each in times.items()}
+    middle = {name: statistics.median(durations) for name, durations in times.items()}
     table = Table(
         title=f"a replica of four engines, {len(scene().observed)} Objects, median of {calls} calls"
     )

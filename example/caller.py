@@ -38,8 +38,8 @@ class Answer:
     def desired(self) -> dict[str, Plain]:
         """The desired composed resources by key. Crossplane keeps the name of what it observed."""
         made = {
-            key: resource.struct_to_dict(each.resource)
-            for key, each in self.response.desired.resources.items()
+            key: resource.struct_to_dict(desired.resource)
+            for key, desired in self.response.desired.resources.items()
         }
         for key in made.keys() & self.observed.keys():
             made[key]["metadata"]["name"] = self.observed[key]["metadata"]["name"]
@@ -49,7 +49,7 @@ class Answer:
 def objects(*paths: Path) -> list[Plain]:
     """Every object in the files and folders, in order of file names."""
     files = [file for path in paths for file in (sorted(path.glob("*.yaml")) if path.is_dir() else [path])]
-    return [each for file in files for each in yaml.safe_load_all(file.read_text()) if each]
+    return [document for file in files for document in yaml.safe_load_all(file.read_text()) if document]
 
 
 def deployments() -> list[Path]:
@@ -82,17 +82,17 @@ def call(
     meta = fnv1.RequestMeta(tag="example", capabilities=CAPABILITIES)
     request = fnv1.RunFunctionRequest(meta=meta, input=resource.dict_to_struct(step["input"]))
     resource.update(request.observed.composite, deployment)
-    for key, each in observed.items():
-        resource.update(request.observed.resources[key], each)
+    for key, item in observed.items():
+        resource.update(request.observed.resources[key], item)
     for name, selector in _bootstrap(step).items():
         request.required_resources[name].CopyFrom(_fetch(selector, fleet))
-    asked: fnv1.Requirements | None = None
+    requirements: fnv1.Requirements | None = None
     for calls in range(1, ROUNDS + 1):
         response = stub.RunFunction(request, timeout=60)
         stated = response.requirements if response.HasField("requirements") else None
-        if stated == asked:
+        if stated == requirements:
             return Answer(deployment, observed, response, calls)
-        asked = stated
+        requirements = stated
         for name, selector in stated.resources.items() if stated is not None else ():
             request.required_resources[name].CopyFrom(_fetch(selector, fleet))
         request.context.CopyFrom(response.context)
@@ -107,20 +107,20 @@ def _step() -> Plain:
 def _bootstrap(step: Plain) -> dict[str, fnv1.ResourceSelector]:
     """What the Composition has Crossplane fetch before the first call."""
     selectors = {}
-    for each in step["requirements"]["requiredResources"]:
-        selector = fnv1.ResourceSelector(api_version=each["apiVersion"], kind=each["kind"])
-        selector.match_labels.labels.update(each["matchLabels"])
+    for requirement in step["requirements"]["requiredResources"]:
+        selector = fnv1.ResourceSelector(api_version=requirement["apiVersion"], kind=requirement["kind"])
+        selector.match_labels.labels.update(requirement["matchLabels"])
         selector.match_labels.SetInParent()
-        selectors[each["requirementName"]] = selector
+        selectors[requirement["requirementName"]] = selector
     return selectors
 
 
 def _fetch(selector: fnv1.ResourceSelector, fleet: list[Plain]) -> fnv1.Resources:
-    found = fnv1.Resources()
-    for each in fleet:
-        if _selected(selector, each):
-            resource.update(found.items.add(), each)
-    return found
+    resources = fnv1.Resources()
+    for item in fleet:
+        if _selected(selector, item):
+            resource.update(resources.items.add(), item)
+    return resources
 
 
 def _selected(selector: fnv1.ResourceSelector, plain: Plain) -> bool:

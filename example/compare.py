@@ -48,10 +48,10 @@ def _port_of(running: subprocess.Popen[str]) -> int:
     lines = []
     for line in running.stderr or ():
         lines.append(line)
-        told = json.loads(line) if line.startswith("{") else {}
-        if told.get("event") == "serving":
+        entry = json.loads(line) if line.startswith("{") else {}
+        if entry.get("event") == "serving":
             threading.Thread(target=running.stderr.read, daemon=True).start()  # type: ignore[union-attr]
-            return int(told["port"])
+            return int(entry["port"])
     raise RuntimeError(f"the function does not start: {''.join(lines)}")
 
 
@@ -70,14 +70,16 @@ def command_line(*words: str, width: int = 110) -> tuple[int, str]:
 def plan(folder: Path) -> Placements:
     """Ask the command line for the desired resources of one example deployment."""
     _, printed = command_line("plan", str(caller.FLEET), str(folder), "-o", "yaml")
-    return placements(each for each in yaml.safe_load_all(printed) if each)
+    return placements(document for document in yaml.safe_load_all(printed) if document)
 
 
 def placements(resources: Iterable[dict[str, Any]]) -> Placements:
     """Bring desired resources in a form that compares."""
-    flat = (item for each in resources for item in each.get("items", [each]))
+    flat = (item for resource in resources for item in resource.get("items", [resource]))
     return {
-        f"{each['kind']} {each['metadata']['namespace']}/{each['metadata']['name']}": each["spec"]
-        for each in flat
-        if each["kind"] in ("ModelReplica", "ModelEndpoint")
+        f"{manifest['kind']} {manifest['metadata']['namespace']}/{manifest['metadata']['name']}": manifest[
+            "spec"
+        ]
+        for manifest in flat
+        if manifest["kind"] in ("ModelReplica", "ModelEndpoint")
     }

@@ -46,9 +46,9 @@ def show(console: Console, folder: Path, answer: caller.Answer) -> None:
     table = Table(title=title, title_justify="left")
     for column in ("replica", "cluster", "pools", ""):
         table.add_column(column)
-    for key, each in answer.desired.items():
-        if each["kind"] == "ModelReplica":
-            table.add_row(*row(each), "stays" if key in answer.observed else "new")
+    for key, resource in answer.desired.items():
+        if resource["kind"] == "ModelReplica":
+            table.add_row(*row(resource), "stays" if key in answer.observed else "new")
     for key in sorted(answer.observed.keys() - answer.desired.keys()):
         if answer.observed[key]["kind"] == "ModelReplica":
             table.add_row(*row(answer.observed[key]), "[red]leaves[/]")

@@ -103,11 +103,11 @@ def as_observed(
         kept = {key: value for key, value in plain.items() if key not in ("metadata", "status")}
         return {**kept, "metadata": metadata}
     again = {"apiVersion": api_version, "kind": kind, "metadata": metadata}
-    own = {field: plain[field] for field in fields if field in plain}
+    applied = {field: plain[field] for field in fields if field in plain}
     if "spec" in fields:
         spec = mapping(plain.get("spec"))
-        own["spec"] = {key: value for key, value in spec.items() if key != _MANAGED_SPEC}
-    return again | own
+        applied["spec"] = {key: value for key, value in spec.items() if key != _MANAGED_SPEC}
+    return again | applied
 
 
 def _again(metadata: dict[str, Any], namespace: str) -> dict[str, Any]:

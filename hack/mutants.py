@@ -51,14 +51,14 @@ class Mutant:
     def code(self) -> CodeType | None:
         """Return what runs instead, None when that cannot be compiled."""
         try:
-            found = compile(self.source, self.module, "exec", flags=FLAGS, dont_inherit=True)
+            compiled = compile(self.source, self.module, "exec", flags=FLAGS, dont_inherit=True)
         except (SyntaxError, ValueError):
             return None
         for name in self.function.split("."):
-            found = next(
-                each for each in found.co_consts if isinstance(each, CodeType) and each.co_name == name
+            compiled = next(
+                const for const in compiled.co_consts if isinstance(const, CodeType) and const.co_name == name
             )
-        return found
+        return compiled
 
 
 def broken(whole: CodeType, mutant: Mutant) -> CodeType:
@@ -70,30 +70,32 @@ def broken(whole: CodeType, mutant: Mutant) -> CodeType:
 def _with(code: CodeType, names: list[str], changed: CodeType) -> CodeType:
     name, *rest = names
     constants = tuple(
-        (_with(each, rest, changed) if rest else changed)
-        if isinstance(each, CodeType) and each.co_name == name
-        else each
-        for each in code.co_consts
+        (_with(const, rest, changed) if rest else changed)
+        if isinstance(const, CodeType) and const.co_name == name
+        else const
+        for const in code.co_consts
     )
     return code.replace(co_consts=constants)
 
 
 def mutants(pattern: str) -> list[Mutant]:
     """Return every mutant of the functions whose name, with its module, is like `pattern`."""
-    found = []
+    results = []
     for path in sorted((ROOT / "function").rglob("*.py")):
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         if fnmatch.fnmatch(f"{module}.", pattern) or fnmatch.fnmatch(pattern, f"{module}.*"):
-            found += [each for each in _of_file(module, path) if fnmatch.fnmatch(".".join(each.key), pattern)]
-    return found
+            results += [
+                mutant for mutant in _of_file(module, path) if fnmatch.fnmatch(".".join(mutant.key), pattern)
+            ]
+    return results
 
 
 def _of_file(module: str, path: Path) -> Iterator[Mutant]:
     wrapper = MetadataWrapper(cst.parse_module(path.read_text(encoding="utf-8")))
     lines = wrapper.resolve(PositionProvider)
     for classes, function in _functions(wrapper.module.body, ()):
-        name = ".".join([*(each.name.value for each in classes), function.name.value])
-        for node in _places(function.body):
+        name = ".".join([*(class_node.name.value for class_node in classes), function.name.value])
+        for node in _changeable_nodes(function.body):
             for changed in _changes(node):
                 source = _source(classes, function.deep_replace(node, changed))
                 change = f"{_shown(node)} -> {_shown(changed)}"
@@ -103,20 +105,20 @@ def _of_file(module: str, path: Path) -> Iterator[Mutant]:
 def _functions(
     body: Any, classes: tuple[cst.ClassDef, ...]
 ) -> Iterator[tuple[tuple[cst.ClassDef, ...], cst.FunctionDef]]:
-    for each in body:
-        if isinstance(each, cst.FunctionDef):
-            yield classes, each
-        elif isinstance(each, cst.ClassDef):
-            yield from _functions(each.body.body, (*classes, each))
+    for statement in body:
+        if isinstance(statement, cst.FunctionDef):
+            yield classes, statement
+        elif isinstance(statement, cst.ClassDef):
+            yield from _functions(statement.body.body, (*classes, statement))
 
 
-def _places(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+def _changeable_nodes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """Return what may be changed of a function."""
     if isinstance(node, KEPT) or _never_matters(node):
         return
     yield node
-    for each in node.children:
-        yield from _places(each)
+    for child in node.children:
+        yield from _changeable_nodes(child)
 
 
 def _never_matters(node: cst.CSTNode) -> bool:
@@ -133,8 +135,8 @@ def _changes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 def _source(classes: tuple[cst.ClassDef, ...], function: Any) -> str:
     made = function.with_changes(decorators=[])
-    for each in reversed(classes):
-        made = cst.ClassDef(name=each.name, body=cst.IndentedBlock(body=[made]))
+    for class_node in reversed(classes):
+        made = cst.ClassDef(name=class_node.name, body=cst.IndentedBlock(body=[made]))
     return cst.Module(body=[made]).code
 
 
@@ -145,25 +147,25 @@ def _shown(node: cst.CSTNode) -> str:
 
 def running(key: tuple[str, str]) -> FunctionType | None:
     """Return the function that runs under this name, None when there is none any more."""
-    found: Any = importlib.import_module(key[0])
+    target: Any = importlib.import_module(key[0])
     for name in key[1].split("."):
-        found = vars(found).get(name)
-        if found is None:
+        target = vars(target).get(name)
+        if target is None:
             return None
-    return _plain(found)
+    return _plain(target)
 
 
-def _plain(found: Any) -> FunctionType | None:
+def _plain(target: Any) -> FunctionType | None:
     """Return the function under its decorators."""
-    if isinstance(found, property):
-        found = found.fget
-    elif isinstance(found, cached_property):
-        found = found.func
-    elif isinstance(found, (classmethod, staticmethod)):
-        found = found.__func__
-    while hasattr(found, "__wrapped__"):
-        found = found.__wrapped__
-    return found if isinstance(found, FunctionType) else None
+    if isinstance(target, property):
+        target = target.fget
+    elif isinstance(target, cached_property):
+        target = target.func
+    elif isinstance(target, (classmethod, staticmethod)):
+        target = target.__func__
+    while hasattr(target, "__wrapped__"):
+        target = target.__wrapped__
+    return target if isinstance(target, FunctionType) else None
 
 
 def same(one: CodeType, other: CodeType) -> bool:
@@ -173,6 +175,6 @@ def same(one: CodeType, other: CodeType) -> bool:
 
 def _content(code: CodeType) -> tuple[Any, ...]:
     constants = tuple(
-        _content(each) if isinstance(each, CodeType) else (type(each), each) for each in code.co_consts
+        _content(const) if isinstance(const, CodeType) else (type(const), const) for const in code.co_consts
     )
     return code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars

@@ -70,20 +70,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
     """Try the mutants in place of running the tests."""
-    asked = session.config.option
-    if not asked.mutants:
+    options = session.config.option
+    if not options.mutants:
         return None
-    found = _worth_trying(mutants(asked.mutants))
-    drawn = found
-    if asked.again:
-        report = _without_lines(Path(asked.again).read_text(encoding="utf-8"))
-        drawn = [each for each in found if f": {_without_lines(str(each))}\n" in report]
-    elif 0 < asked.sample < len(found):
-        drawn = random.Random(asked.seed).sample(found, asked.sample)  # noqa: S311  # A sample, not a secret.
-    reach = _reached(session.items, {each.key for each in found}, asked.seconds)
-    trial = Trial(reach, asked.jobs, session.config.args)
-    trial.run(sorted(drawn, key=lambda each: (each.key, each.line)))
-    _say(trial.report(len(found)))
+    candidates = _worth_trying(mutants(options.mutants))
+    drawn = candidates
+    if options.again:
+        report = _without_lines(Path(options.again).read_text(encoding="utf-8"))
+        drawn = [mutant for mutant in candidates if f": {_without_lines(str(mutant))}\n" in report]
+    elif 0 < options.sample < len(candidates):
+        drawn = random.Random(options.seed).sample(candidates, options.sample)  # noqa: S311  # A sample, not a secret.
+    reach = _reached(session.items, {mutant.key for mutant in candidates}, options.seconds)
+    trial = Trial(reach, options.jobs, session.config.args)
+    trial.run(sorted(drawn, key=lambda mutant: (mutant.key, mutant.line)))
+    _say(trial.report(len(candidates)))
     return True
 
 
@@ -92,15 +92,15 @@ def _without_lines(text: str) -> str:
     return re.sub(r", line \d+: ", ": ", text)
 
 
-def _worth_trying(found: list[Mutant]) -> list[Mutant]:
+def _worth_trying(candidates: list[Mutant]) -> list[Mutant]:
     """Return the mutants that compile to something else, and can take the place of what runs."""
     kept = []
-    for each in found:
-        code, function = each.code(), running(each.key)
+    for mutant in candidates:
+        code, function = mutant.code(), running(mutant.key)
         if code is None or function is None or same(code, function.__code__):
             continue
         if len(code.co_freevars) == len(function.__code__.co_freevars):
-            kept.append(each)
+            kept.append(mutant)
     return kept
 
 
@@ -147,16 +147,16 @@ def _watched(
     tests: dict[Key, set[str]] = defaultdict(set)
     seconds, failed = {}, []
     for item in items:
-        seen: set[int] = set()
+        executed: set[int] = set()
         start = time.process_time()
-        sys.settrace(lambda frame, _, __, seen=seen: seen.add(id(frame.f_code)))
+        sys.settrace(lambda frame, _, __, executed=executed: executed.add(id(frame.f_code)))
         passed = _passes(item)
         sys.settrace(None)
         seconds[item.nodeid] = time.process_time() - start
         if not passed:
             failed.append(item.nodeid)
             continue
-        for code in seen & watched.keys():
+        for code in executed & watched.keys():
             tests[watched[code]].add(item.nodeid)
     return dict(tests), seconds, failed
 
@@ -170,8 +170,8 @@ def _passes(item: pytest.Item) -> bool:
 def _memories() -> Iterator[Any]:
     for name, module in list(sys.modules.items()):
         if name.startswith("function."):
-            found = [each for each in vars(module).values() if hasattr(each, "cache_clear")]
-            yield from (each for each in found if each is not table)
+            tables = [value for value in vars(module).values() if hasattr(value, "cache_clear")]
+            yield from (entry for entry in tables if entry is not table)
 
 
 def _in_child(work: Callable[[], bytes]) -> bytes:
@@ -220,11 +220,11 @@ class Trial:
 
     def run(self, drawn: list[Mutant]) -> None:
         """Try them."""
-        for each in drawn:
+        for mutant in drawn:
             while len(self.under_way) >= self.jobs:
                 self._wait()
-            child = Child.started(self._work(each))
-            self.under_way[child.process] = each, child.pipe
+            child = Child.started(self._work(mutant))
+            self.under_way[child.process] = mutant, child.pipe
         while self.under_way:
             self._wait()
 
@@ -258,8 +258,8 @@ class Trial:
         """Say how many were killed."""
         count = self.kinds.total()
         killed = self.kinds["killed"] + self.kinds["did not end"]
-        told = ", ".join(f"{number} {kind}" for kind, number in self.kinds.most_common())
-        return f"{count} of {everything} mutants: {told}: {100 * killed / max(count, 1):.1f} % killed"
+        summary = ", ".join(f"{number} {kind}" for kind, number in self.kinds.most_common())
+        return f"{count} of {everything} mutants: {summary}: {100 * killed / max(count, 1):.1f} % killed"
 
 
 def _try(mutant: Mutant, items: list[pytest.Item], seconds: dict[str, float]) -> bytes:
@@ -282,13 +282,15 @@ def _limit(seconds: float) -> None:
 def _try_import(mutant: Mutant, folders: list[str], failed: list[str], seconds: float) -> bytes:
     """Import everything under a mutant, and run all tests that pass without it."""
     _limit(seconds)
-    for name in [each for each in sys.modules if each.split(".")[0] in ("function", "tests")]:
+    for name in [
+        module_name for module_name in sys.modules if module_name.split(".")[0] in ("function", "tests")
+    ]:
         del sys.modules[name]
     original = SourceFileLoader.get_code
 
     def code(loader: SourceFileLoader, name: str) -> CodeType | None:
-        found = original(loader, name)
-        return broken(found, mutant) if name == mutant.module and found else found
+        loaded = original(loader, name)
+        return broken(loaded, mutant) if name == mutant.module and loaded else loaded
 
     SourceFileLoader.get_code = code  # type: ignore[assignment, method-assign]
     left_out = [f"--deselect={name}" for name in failed]

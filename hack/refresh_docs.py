@@ -31,9 +31,9 @@ def pages() -> list[Path]:
 def refreshed(text: str) -> str:
     """Return a page with every output block as the command prints it now."""
 
-    def again(found: re.Match[str]) -> str:
-        printed = output(found[2])
-        return found[0] if printed is None else f"{found[1]}{found[2]}{found[3]}{printed}{found[5]}"
+    def again(match: re.Match[str]) -> str:
+        printed = output(match[2])
+        return match[0] if printed is None else f"{match[1]}{match[2]}{match[3]}{printed}{match[5]}"
 
     return PAIR.sub(again, text)
 

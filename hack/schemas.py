@@ -81,10 +81,10 @@ def downloaded(module: str) -> Path:
     ran = subprocess.run(  # noqa: S603 - a fixed command
         [go, "mod", "download", "-json", module], check=False, capture_output=True, text=True
     )
-    told = json.loads(ran.stdout)
-    folder = told.get("Dir") or _unpacked(module)
+    document = json.loads(ran.stdout)
+    folder = document.get("Dir") or _unpacked(module)
     if not Path(folder).is_dir():
-        raise RuntimeError(f"{module}: {told.get('Error', ran.stderr)}")
+        raise RuntimeError(f"{module}: {document.get('Error', ran.stderr)}")
     return Path(folder)
 
 
@@ -107,22 +107,22 @@ def of_crd(crd: Schema) -> dict[str, Schema]:
 def of_openapi(document: Schema, names: list[str]) -> dict[str, Schema]:
     """Return the schemas of some kinds of one group, all references resolved."""
     components = document["components"]["schemas"]
-    found = {}
+    definitions = {}
     for name, schema in components.items():
-        for known in schema.get("x-kubernetes-group-version-kind", ()):
-            if known["kind"] in names and name.endswith(f".{known['kind']}"):
-                version = "/".join(part for part in (known["group"], known["version"]) if part)
-                found[f"{version} {known['kind']}"] = strict(resolved(schema, components))
-    missing = set(names) - {each.split()[1] for each in found}
+        for kind in schema.get("x-kubernetes-group-version-kind", ()):
+            if kind["kind"] in names and name.endswith(f".{kind['kind']}"):
+                version = "/".join(part for part in (kind["group"], kind["version"]) if part)
+                definitions[f"{version} {kind['kind']}"] = strict(resolved(schema, components))
+    missing = set(names) - {key.split()[1] for key in definitions}
     if missing:
         raise RuntimeError(f"no schema of {sorted(missing)}")
-    return found
+    return definitions
 
 
 def resolved(schema: Any, components: Schema) -> Any:
     """Return a schema without references. Those of workloads are finite trees."""
     if isinstance(schema, list):
-        return [resolved(each, components) for each in schema]
+        return [resolved(item, components) for item in schema]
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
@@ -148,7 +148,9 @@ def strict(schema: Any) -> Any:
             made[key] = strict(made[key])
     for key in ("allOf", "anyOf", "oneOf"):
         if key in made:  # Rules on top of the fields that are declared outside.
-            made[key] = [{name: value for name, value in each.items() if name in KEPT} for each in made[key]]
+            made[key] = [
+                {name: value for name, value in entry.items() if name in KEPT} for entry in made[key]
+            ]
     if made.pop("nullable", False) and "type" in made:
         made["type"] = [made["type"], "null"]
     return made
@@ -176,13 +178,13 @@ def shared_once(kinds: dict[str, Schema]) -> Schema:
     texts: Counter[str] = Counter()
 
     def count(value: Any) -> None:
-        for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-            if isinstance(each, dict) and "type" in each:
-                text = json.dumps(each, sort_keys=True)
+        for child in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            if isinstance(child, dict) and "type" in child:
+                text = json.dumps(child, sort_keys=True)
                 texts[text] += 1
                 if texts[text] > 1:
                     continue
-            count(each)
+            count(child)
 
     count(kinds)
     repeated = {text for text, number in texts.items() if number > 1 and len(text) > SMALL}
@@ -190,7 +192,7 @@ def shared_once(kinds: dict[str, Schema]) -> Schema:
 
     def replaced(value: Any, *, top: bool = False) -> Any:
         if isinstance(value, list):
-            return [replaced(each) for each in value]
+            return [replaced(item) for item in value]
         if not isinstance(value, dict):
             return value
         text = json.dumps(value, sort_keys=True)
@@ -200,7 +202,7 @@ def shared_once(kinds: dict[str, Schema]) -> Schema:
                 definitions[name] = {}
                 definitions[name] = replaced(value, top=True)
             return {"$ref": f"#/$defs/{name}"}
-        return {key: replaced(each) for key, each in value.items()}
+        return {key: replaced(item) for key, item in value.items()}
 
     return {"kinds": {name: replaced(kinds[name]) for name in sorted(kinds)}, "$defs": definitions}
 

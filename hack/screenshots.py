@@ -43,9 +43,9 @@ def main() -> int:
         page = Path(folder) / "fleet.html"
         CliRunner().invoke(command_line, ["map", example, "-o", str(page)])
         for name, (anchor, scheme) in SHOTS.items():
-            own = (f"--user-data-dir={folder}/{name}", f"--blink-settings=preferredColorScheme={scheme}")
+            options = (f"--user-data-dir={folder}/{name}", f"--blink-settings=preferredColorScheme={scheme}")
             target = (f"--screenshot={IMAGES / name}", "--window-size=1080,700", f"file://{page}{anchor}")
-            subprocess.run([browser, *FLAGS, *own, *target], check=True, capture_output=True)  # noqa: S603
+            subprocess.run([browser, *FLAGS, *options, *target], check=True, capture_output=True)  # noqa: S603
     return 0
 
 

@@ -34,13 +34,13 @@ def run(command: Sequence[str | Path], environment: Mapping[str, str] | None = N
 
 def crossplane() -> str:
     """Find the crossplane CLI: $CROSSPLANE, else the PATH. Raises ClickException when there is none."""
-    found = shutil.which(os.environ.get("CROSSPLANE") or "crossplane")
-    if not found:
+    path = shutil.which(os.environ.get("CROSSPLANE") or "crossplane")
+    if not path:
         raise click.ClickException(
             "the crossplane CLI is missing. Install it as the Crossplane documentation says, "
             "or name it: CROSSPLANE=/path/to/crossplane"
         )
-    return found
+    return path
 
 
 def base_images() -> list[str]:

@@ -28,8 +28,8 @@ class Readiness(NamedTuple):
 
 def readiness(phase: str) -> Readiness:
     """Return how far a phase is from serving."""
-    told = phase if phase in READINESS else UNKNOWN
-    return Readiness(READINESS.index(told), told)
+    state = phase if phase in READINESS else UNKNOWN
+    return Readiness(READINESS.index(state), state)
 
 
 class LabelSelector(Model):
@@ -67,7 +67,8 @@ class ModelCache(Model):
         read = Reader()
         status = self.status if isinstance(self.status, dict) else {}
         listed = [
-            (read.text(each, "name"), read.text(each, "phase")) for each in read.maps(status, "clusters")
+            (read.text(cluster, "name"), read.text(cluster, "phase"))
+            for cluster in read.maps(status, "clusters")
         ]
         times = Counter(name for name, _ in listed)
         return {name: phase for name, phase in listed if phase and times[name] == 1}

@@ -17,11 +17,11 @@ def canonical(cluster: InferenceCluster) -> str:
     """Write a cluster down."""
     declared = [pool.name for pool in cluster.spec.node_pools or ()]
     taints = sorted(str(taint) for taint in cluster.spec.taints)
-    told = [
+    parts = [
         *(cluster.name, sorted(cluster.labels.items()), cluster.deleting, cluster.ready, cluster.gateway),
         *(taints, cluster.attributes, declared, [_pool(pool) for pool in cluster.pools]),
     ]
-    return json.dumps(told, sort_keys=True, separators=(",", ":"))
+    return json.dumps(parts, sort_keys=True, separators=(",", ":"))
 
 
 def canonical_pool(pool: Pool) -> str:
@@ -31,8 +31,16 @@ def canonical_pool(pool: Pool) -> str:
 
 def _pool(pool: Pool) -> list[Any]:
     published = None if pool.devices is None else [_device(device) for device in pool.devices]
-    told = [pool.name, pool.nodes, pool.class_name, pool.attributes, pool.accounting, pool.fabrics, published]
-    return [*told, pool.cel_version] if pool.cel_version else told
+    parts = [
+        pool.name,
+        pool.nodes,
+        pool.class_name,
+        pool.attributes,
+        pool.accounting,
+        pool.fabrics,
+        published,
+    ]
+    return [*parts, pool.cel_version] if pool.cel_version else parts
 
 
 def _device(device: Device) -> list[Any]:

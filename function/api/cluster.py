@@ -225,9 +225,9 @@ class InferenceCluster(Model):
         """
         declared = {pool.name: pool for pool in self.spec.node_pools or ()}
         published = (self.status.gpu_pools or ()) if self.status else ()
-        known = (pool for pool in published if not declared or pool.name in declared)
+        usable = (pool for pool in published if not declared or pool.name in declared)
         cel_version = self.spec.cel_version or ""
-        return tuple(_pool(pool, declared.get(pool.name), cel_version) for pool in known)
+        return tuple(_pool(pool, declared.get(pool.name), cel_version) for pool in usable)
 
     @cached_property
     def device_keys(self) -> tuple[DeviceKey, ...]:
@@ -259,7 +259,7 @@ class InferenceCluster(Model):
     def lost(self, pool: str) -> bool:
         """Whether the declaration (present and not empty) no longer has the pool."""
         declared = self.spec.node_pools
-        return bool(declared) and all(each.name != pool for each in declared or ())
+        return bool(declared) and all(entry.name != pool for entry in declared or ())
 
 
 SHAPE: Shape = {

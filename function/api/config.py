@@ -51,8 +51,8 @@ class Ttl(_Strict):
 def _no_unknown(model: type[BaseModel], plain: object, path: str) -> None:
     """Refuse fields that a model does not have, at any depth. Raises ValueError naming the first."""
     if isinstance(plain, list):
-        for number, each in enumerate(plain):
-            _no_unknown(model, each, f"{path.removesuffix('.')}[{number}].")
+        for number, entry in enumerate(plain):
+            _no_unknown(model, entry, f"{path.removesuffix('.')}[{number}].")
     if not isinstance(plain, dict):
         return
     fields = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
@@ -71,7 +71,7 @@ def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
         yield from _models_in(arg)
 
 
-def _known(plain: object) -> object:
+def _without_unknown_fields(plain: object) -> object:
     """A deployment may come from a newer API; the input belongs to this build, and a typo is an error."""
     _no_unknown(PlacementPolicy, plain, "")
     return plain
@@ -80,7 +80,7 @@ def _known(plain: object) -> object:
 class Defaults(_Strict):
     """What applies where a deployment sets nothing."""
 
-    placement: Annotated[PlacementPolicy, BeforeValidator(_known)] = PlacementPolicy()
+    placement: Annotated[PlacementPolicy, BeforeValidator(_without_unknown_fields)] = PlacementPolicy()
 
 
 class SchedulerConfig(_Strict):

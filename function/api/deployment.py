@@ -254,10 +254,10 @@ class ModelDeployment(Model):
 
         Safe for many threads: at worst one of two caches that are made at once is forgotten.
         """
-        found = self._caches.get(kind)
-        if found is None:
-            found = self._caches[kind] = kind()
-        return cast("C", found)
+        cache = self._caches.get(kind)
+        if cache is None:
+            cache = self._caches[kind] = kind()
+        return cast("C", cache)
 
     def forget(self) -> None:
         """Empty its caches."""

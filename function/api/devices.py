@@ -98,7 +98,7 @@ class _Content:
         return len(self._key)
 
     def items(self) -> list[_Content] | None:
-        return [_Content(each) for each in self._plain] if isinstance(self._plain, list) else None
+        return [_Content(device) for device in self._plain] if isinstance(self._plain, list) else None
 
     def plain(self) -> object:
         return self._plain

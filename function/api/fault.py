@@ -24,8 +24,8 @@ class Fault:
 
     def __str__(self) -> str:
         """`spec.engines[1].copies: expected a whole number, found "two"`."""
-        found = f", found {self.value}" if self.value else ""
-        return f"{self.path or 'object'}: {self.message}{found}"
+        value_text = f", found {self.value}" if self.value else ""
+        return f"{self.path or 'object'}: {self.message}{value_text}"
 
 
 class Malformed(ValueError):
@@ -99,26 +99,26 @@ def _message(kind: str, text: str, context: dict[str, Any]) -> str:
     return _EXPECTED.get(kind, text.removeprefix("Value error, "))
 
 
-def _value(kind: str, found: object) -> str:
+def _value(kind: str, value: object) -> str:
     """The offending value, where showing it helps: not what is missing, not the whole of an object."""
     if kind == "too_long":
         return ""
     if kind in _CONTAINERS:
-        return shown_type(found)
-    whole = kind in {"value_error", "too_short"} and isinstance(found, dict | list)
-    return "" if whole or kind in {"missing", "extra_forbidden"} else shown(found)
+        return shown_type(value)
+    whole = kind in {"value_error", "too_short"} and isinstance(value, dict | list)
+    return "" if whole or kind in {"missing", "extra_forbidden"} else shown(value)
 
 
 def faults_of(error: ValidationError) -> tuple[Fault, ...]:
     """Turn pydantic's findings into faults, one per field, without those that follow from one below."""
     errors = error.errors(include_url=False)
-    above = {found["loc"][:length] for found in errors for length in range(len(found["loc"]))}
+    above = {detail["loc"][:length] for detail in errors for length in range(len(detail["loc"]))}
     return tuple(
         Fault(
-            path=path_of(found["loc"]),
-            message=_message(found["type"], found["msg"], found.get("ctx", {})),
-            value=_value(found["type"], found["input"]),
+            path=path_of(detail["loc"]),
+            message=_message(detail["type"], detail["msg"], detail.get("ctx", {})),
+            value=_value(detail["type"], detail["input"]),
         )
-        for found in errors
-        if found["loc"] not in above
+        for detail in errors
+        if detail["loc"] not in above
     )

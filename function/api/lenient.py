@@ -39,9 +39,9 @@ class Reader:
         if self.fault:
             return
         missing = value in (None, "", [])
-        found = shown_type(value) if expected in _CONTAINERS else shown(value)
+        shown_value = shown_type(value) if expected in _CONTAINERS else shown(value)
         self.fault = str(
-            Fault(key, "required, but missing or empty") if missing else Fault(key, expected, found)
+            Fault(key, "required, but missing or empty") if missing else Fault(key, expected, shown_value)
         )
 
     def text(self, holder: Mapping[str, Any], key: str) -> str:
@@ -109,10 +109,10 @@ class Reader:
         return read
 
     def ready(self, plain: Mapping[str, Any]) -> bool | None:
-        """The condition Ready of an object; None when it is not told."""
-        told = tuple(
-            ConditionStatus.model_construct(type="Ready", status=self.text(each, "status"))
-            for each in self.maps(self.map(plain, "status"), "conditions")
-            if each.get("type") == "Ready"
+        """The condition Ready of an object; None when the object does not say."""
+        conditions = tuple(
+            ConditionStatus.model_construct(type="Ready", status=self.text(entry, "status"))
+            for entry in self.maps(self.map(plain, "status"), "conditions")
+            if entry.get("type") == "Ready"
         )
-        return condition(told, "Ready")
+        return condition(conditions, "Ready")

@@ -111,7 +111,7 @@ def condition(conditions: tuple[ConditionStatus, ...], kind: str) -> bool | None
 
     Listed twice, the worst of its statuses counts, so that the order of the list decides nothing.
     """
-    told = {found.status for found in conditions if found.type == kind}
-    if "False" in told:
+    statuses = {item.status for item in conditions if item.type == kind}
+    if "False" in statuses:
         return False
-    return True if told == {"True"} else None
+    return True if statuses == {"True"} else None

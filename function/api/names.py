@@ -48,8 +48,8 @@ def read_key(key: str) -> tuple[str, Identity] | None:
 
     Only the canonical form counts: `replica-a-01` would name the same identity as `replica-a-1`.
     """
-    found = _KEY.fullmatch(key)
-    return (found[1], Identity(found[2], int(found[3]))) if found else None
+    match = _KEY.fullmatch(key)
+    return (match[1], Identity(match[2], int(match[3]))) if match else None
 
 
 def object_name(deployment: str, identity: Identity) -> str:

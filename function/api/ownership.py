@@ -47,9 +47,9 @@ class OwnReplica:
         )
 
 
-def order(own: OwnReplica) -> tuple[str, int, str]:
+def order(own_replica: OwnReplica) -> tuple[str, int, str]:
     """The order own replicas are gone through in: cluster, index, key."""
-    return (own.cluster, own.identity.index if own.identity else -1, own.key)
+    return (own_replica.cluster, own_replica.identity.index if own_replica.identity else -1, own_replica.key)
 
 
 @dataclass(frozen=True, slots=True)

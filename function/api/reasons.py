@@ -173,7 +173,7 @@ class Rejection(NamedTuple):
         return tuple(leaf for part in self.parts for leaf in part.leaves)
 
 
-def combined(found: Sequence[Rejection]) -> Rejection:
+def combined(rejections: Sequence[Rejection]) -> Rejection:
     """Several rejections of one thing: the first speaks for all, and all are on record."""
-    first, *others = found
-    return first._replace(parts=tuple(found)) if others else first
+    first, *others = rejections
+    return first._replace(parts=tuple(rejections)) if others else first

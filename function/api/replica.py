@@ -155,7 +155,7 @@ def _member(read: Reader, plain: Mapping[str, Any]) -> StampedMember:
         role=role,
         pool=read.given(plain, "nodePoolName"),
         pods=_pods(read, plain),
-        requests=tuple(_request(read, each) for each in read.maps(plain, "deviceRequests")),
+        requests=tuple(_request(read, entry) for entry in read.maps(plain, "deviceRequests")),
     )
 
 

@@ -57,6 +57,6 @@ class RoutingConfig(Model, extra="forbid"):
     """Whether requests to an endpoint that is a DNS name carry that name instead of the gateway's."""
     ttl: Ttl = Ttl()
 
-    def allows(self, own: str, other: str) -> bool:
+    def allows(self, namespace: str, other: str) -> bool:
         """Whether a service of one namespace may use endpoints of another."""
-        return own == other or other in self.allow_namespaces or ANY_NAMESPACE in self.allow_namespaces
+        return namespace == other or other in self.allow_namespaces or ANY_NAMESPACE in self.allow_namespaces

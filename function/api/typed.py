@@ -35,12 +35,12 @@ def _items(kind: str, value: object) -> list[object]:
 def _one(holder: object) -> tuple[str, object]:
     if not isinstance(holder, dict):
         raise ValueError(f"expected a map, found {shown(holder)}")
-    told = [(key, value) for key, value in holder.items() if value is not None]
-    if len(told) != 1:
+    entries = [(key, value) for key, value in holder.items() if value is not None]
+    if len(entries) != 1:
         raise ValueError(
-            f"expected exactly one of string, int, bool, version, list, found {len(told)} fields"
+            f"expected exactly one of string, int, bool, version, list, found {len(entries)} fields"
         )
-    return told[0]
+    return entries[0]
 
 
 def attribute(holder: object) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def quantity(holder: object) -> dict[str, str]:
     return {"value": str(value)}
 
 
-def _each(check: Any) -> Any:
+def _every_value(check: Any) -> Any:
     def run(holders: dict[str, Any]) -> dict[str, Any]:
         checked = {}
         for name in sorted(holders):
@@ -81,5 +81,5 @@ def _each(check: Any) -> Any:
     return run
 
 
-Attributes = Annotated[dict[str, Any], AfterValidator(_each(attribute))]
-Capacity = Annotated[dict[str, Any], AfterValidator(_each(quantity))]
+Attributes = Annotated[dict[str, Any], AfterValidator(_every_value(attribute))]
+Capacity = Annotated[dict[str, Any], AfterValidator(_every_value(quantity))]

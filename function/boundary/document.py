@@ -85,12 +85,12 @@ def text_at(document: Document, *path: str) -> str:
     for key in reversed(path):
         shape = {key: shape}
     try:
-        found: Plain = document.project(shape)
+        value: Plain = document.project(shape)
     except Unreadable:
         return ""
     for key in path:
-        found = found.get(key) if isinstance(found, dict) else None
-    return found if isinstance(found, str) else ""
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else ""
 
 
 @dataclass(frozen=True, slots=True)

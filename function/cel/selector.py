@@ -174,10 +174,10 @@ class Selector(Program):
 
     def compiled_for(self, release: str) -> Selector:
         """Return the same text as another release reads it. Raises CompileError."""
-        found = self._others.get(release)
-        if found is None:
-            found = self._others[release] = _kept(self.source, self.checked.environment, release)
-        return found
+        program = self._others.get(release)
+        if program is None:
+            program = self._others[release] = _kept(self.source, self.checked.environment, release)
+        return program
 
     @cached_property
     def _others(self) -> dict[str, Selector]:

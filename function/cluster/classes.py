@@ -24,25 +24,29 @@ def devices_of(plain: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     """
     stated = InferenceClass.parse(plain).spec
     spec = mapping(plain.get("spec"))
-    own: list[dict[str, Any]] = list(spec.get("devices") or ())
+    devices: list[dict[str, Any]] = list(spec.get("devices") or ())
     if stated.origin is None:
-        return tuple(map(_defaulted, own))
+        return tuple(map(_defaulted, devices))
     base = entry(stated.origin.machine_type, stated.origin.revision)["spec"]["devices"]
-    made = _overridden(base, own)
+    made = _overridden(base, devices)
     InferenceClass.parse({**plain, "spec": {"devices": made}})
     return tuple(map(_defaulted, made))
 
 
-def _overridden(base: list[dict[str, Any]], own: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    by_name = {device.get("name"): device for device in own}
-    known = {device["name"] for device in base}
+def _overridden(base: list[dict[str, Any]], overrides: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    by_name = {device.get("name"): device for device in overrides}
+    names = {device["name"] for device in base}
     over = [_merged(device, by_name.get(device["name"], {})) for device in base]
-    return [*over, *(device for device in own if device.get("name") not in known)]
+    return [*over, *(device for device in overrides if device.get("name") not in names)]
 
 
-def _merged(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    maps = {key: {**base.get(key, {}), **mapping(own.get(key))} for key in MAPS if key in base or key in own}
-    return {**base, **{key: value for key, value in own.items() if value is not None}, **maps}
+def _merged(base: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
+    maps = {
+        key: {**base.get(key, {}), **mapping(overrides.get(key))}
+        for key in MAPS
+        if key in base or key in overrides
+    }
+    return {**base, **{key: value for key, value in overrides.items() if value is not None}, **maps}
 
 
 def _defaulted(device: dict[str, Any]) -> dict[str, Any]:

@@ -50,7 +50,11 @@ def compose(request: Request, snapshot: Snapshot) -> dict[str, Desired]:
         stays = [key for key in stays if key == STACK or (key == GUARD and snapshot.replicas is None)]
     elif snapshot.replicas is not None:
         stays = [key for key in stays if key != GUARD]
-    looked_at = {key: seen for key, seen in snapshot.observed.items() if key.startswith(OBSERVATIONS)}
+    looked_at = {
+        key: observed_object
+        for key, observed_object in snapshot.observed.items()
+        if key.startswith(OBSERVATIONS)
+    }
     desired = steadfast(made, looked_at, lambda key: _again(request, key))
     return dict(sorted({**{key: _again(request, key) for key in stays}, **desired}.items()))
 

@@ -86,10 +86,14 @@ def backend_ready(snapshot: Snapshot, stack: dict[str, Any]) -> Condition:
 
 def reachable(snapshot: Snapshot) -> Condition:
     """ClusterReachable: the cluster answered about one thing that is looked at, if only that it is absent."""
-    looks = {key: seen for key, seen in snapshot.observed.items() if key.startswith(OBSERVATIONS)}
-    if any(seen.synced or is_absent(seen) for seen in looks.values()):
+    looks = {
+        key: observed_object
+        for key, observed_object in snapshot.observed.items()
+        if key.startswith(OBSERVATIONS)
+    }
+    if any(look.synced or is_absent(look) for look in looks.values()):
         return Condition(REACHABLE, status=True, reason="Reachable")
-    failed = next((seen for seen in looks.values() if seen.synced is False), None)
+    failed = next((look for look in looks.values() if look.synced is False), None)
     if failed is not None:
         return _false(REACHABLE, "Unreachable", failed.synced_message or "No observation succeeds")
     return _false(REACHABLE, "NotObserved", "Nothing was looked at on the cluster yet")

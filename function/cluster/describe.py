@@ -55,10 +55,10 @@ def describe(slices: Iterable[Plain]) -> Described:
 
 
 def _entries(node: NodeDevices) -> list[Plain]:
-    alike: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for driver in sorted(node.by_driver):
-        alike.update(json.dumps(_kind(device), sort_keys=True) for device in node.by_driver[driver])
-    return [{**json.loads(kind), "count": count} for kind, count in sorted(alike.items())]
+        counts.update(json.dumps(_kind(device), sort_keys=True) for device in node.by_driver[driver])
+    return [{**json.loads(kind), "count": count} for kind, count in sorted(counts.items())]
 
 
 def _kind(device: Device) -> Plain:

@@ -62,7 +62,7 @@ class PoolDrift:
 
     name: str
     declared: int
-    seen: int
+    complete: int
     """Nodes whose slices were all there."""
     findings: tuple[Finding, ...]
     """Worst first."""
@@ -71,7 +71,7 @@ class PoolDrift:
         """`h200: 3 of 4 nodes seen; CapacityShort memory: class 141Gi, smallest 143771Mi (node gpu-7)`."""
         wrong = (finding for finding in self.findings if WEIGHTS[finding.kind] != INFORMATION)
         phrases = [f"{finding.kind} {finding.detail}" for finding in wrong]
-        return "; ".join((f"{self.name}: {self.seen} of {self.declared} nodes seen", *phrases))
+        return "; ".join((f"{self.name}: {self.complete} of {self.declared} nodes seen", *phrases))
 
     @property
     def drifts(self) -> bool:
@@ -102,7 +102,7 @@ class NodeDevices:
 
 def drift(cluster: Plain, slices: Iterable[Plain], nodes: Iterable[Plain]) -> tuple[PoolDrift, ...]:
     """Return what drifts, pool by pool in the order they are published."""
-    seen = read_nodes(slices)
+    devices_by_node = read_nodes(slices)
     pools = mapping(cluster.get("status")).get("gpuPools")
     published = [pool for pool in (pools if isinstance(pools, list) else ()) if isinstance(pool, dict)]
     selectors = _selectors(cluster)
@@ -110,7 +110,7 @@ def drift(cluster: Plain, slices: Iterable[Plain], nodes: Iterable[Plain]) -> tu
         str(mapping(node.get("metadata")).get("name")): mapping(mapping(node.get("metadata")).get("labels"))
         for node in nodes
     }
-    return tuple(_pool(pool, selectors, labels, seen) for pool in published)
+    return tuple(_pool(pool, selectors, labels, devices_by_node) for pool in published)
 
 
 def _selectors(cluster: Plain) -> dict[str, dict[str, str]]:
@@ -127,20 +127,24 @@ def _pool(
     pool: Plain,
     selectors: Mapping[str, Mapping[str, str]],
     labels: Mapping[str, Mapping[str, Any]],
-    seen: Mapping[str, NodeDevices],
+    devices_by_node: Mapping[str, NodeDevices],
 ) -> PoolDrift:
     name = str(pool.get("name"))
     wanted = selectors.get(name, {POOL_LABEL: name})
     members = sorted(
-        node for node, own in labels.items() if all(own.get(key) == value for key, value in wanted.items())
+        node
+        for node, node_labels in labels.items()
+        if all(node_labels.get(key) == value for key, value in wanted.items())
     )
     declared = int(pool.get("nodes") or 0)
-    found = set(_on_nodes(name, pool.get("devices") or (), [(node, seen.get(node)) for node in members]))
+    findings = set(
+        _on_nodes(name, pool.get("devices") or (), [(node, devices_by_node.get(node)) for node in members])
+    )
     if members and len(members) < declared:
-        found.add(Finding(name, "NodesShort", f"{len(members)} of {declared} nodes carry its label"))
-    found |= set(_unlabelled(name, declared, members, labels, seen))
-    whole = sum(1 for node in members if node in seen and not seen[node].unknown)
-    return PoolDrift(name, declared, whole, tuple(sorted(found, key=lambda finding: finding.order)))
+        findings.add(Finding(name, "NodesShort", f"{len(members)} of {declared} nodes carry its label"))
+    findings |= set(_unlabelled(name, declared, members, labels, devices_by_node))
+    whole = sum(1 for node in members if node in devices_by_node and not devices_by_node[node].unknown)
+    return PoolDrift(name, declared, whole, tuple(sorted(findings, key=lambda finding: finding.order)))
 
 
 def _unlabelled(
@@ -148,10 +152,10 @@ def _unlabelled(
     declared: int,
     members: Sequence[str],
     labels: Mapping[str, Mapping[str, Any]],
-    seen: Mapping[str, NodeDevices],
+    devices_by_node: Mapping[str, NodeDevices],
 ) -> Iterator[Finding]:
     """Nodes that have devices and carry no pool's label, where this pool misses some."""
-    strangers = sorted(node for node in seen if POOL_LABEL not in labels.get(node, {}))
+    strangers = sorted(node for node in devices_by_node if POOL_LABEL not in labels.get(node, {}))
     if declared and not members and strangers:
         first = ", ".join(strangers[:3])
         yield Finding(name, "NodesUnlabelled", f"no node carries its label; devices are on {first}")
@@ -168,18 +172,22 @@ def _on_nodes(
         missing = [node for node, has in members if has is None or _lacks(has, driver)]
         if missing:
             yield Finding(pool, "DriverMissing", f"{driver}: no ResourceSlice on node {missing[0]}")
-        known = [(node, has.by_driver[driver]) for node, has in members if has and driver in has.by_driver]
-        yield from _entry(pool, entry, known)
+        inventories = [
+            (node, has.by_driver[driver]) for node, has in members if has and driver in has.by_driver
+        ]
+        yield from _entry(pool, entry, inventories)
 
 
 def _lacks(has: NodeDevices, driver: str) -> bool:
     return driver not in has.by_driver and driver not in has.unknown
 
 
-def _entry(pool: str, entry: Plain, known: Sequence[tuple[str, tuple[Device, ...]]]) -> Iterator[Finding]:
+def _entry(
+    pool: str, entry: Plain, inventories: Sequence[tuple[str, tuple[Device, ...]]]
+) -> Iterator[Finding]:
     name, count = str(entry.get("name")), int(entry.get("count") or 1)
     short: list[tuple[int, str]] = []
-    for node, devices in known:
+    for node, devices in inventories:
         able = [device for device in devices if not device.tainted and _type_fits(entry, device)]
         yield from _compared(pool, entry, node, able)
         fitting = [device for device in able if not _short_of(entry, device) and not _differs(entry, device)]
@@ -286,7 +294,11 @@ def read_nodes(slices: Iterable[Plain]) -> dict[str, NodeDevices]:
     return {
         node: NodeDevices(
             node,
-            {driver: tuple(found) for driver, found in whole[node].items() if driver not in unknown[node]},
+            {
+                driver: tuple(devices)
+                for driver, devices in whole[node].items()
+                if driver not in unknown[node]
+            },
             frozenset(unknown[node]),
         )
         for node in sorted({node for node, _, _ in pools})

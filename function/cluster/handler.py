@@ -30,16 +30,16 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     snapshot = read_snapshot(request, reuse)
     desired, stack = compose(request, snapshot), observed_stack(request)
     status = publish(snapshot, stack)
-    told = conditions(request, snapshot, status, stack)
+    new_conditions = conditions(request, snapshot, status, stack)
     delivered = all(requirement.delivered(request) for requirement in requirements)
     return Response(
         requirements=requirements,
         desired=desired,
         status=status,
-        unready=not (status.get("gpuPools") and status.get("gateway") and told[0].status),
-        conditions=told,
-        results=results(told, snapshot.before),
-        settled=delivered and all(condition.status for condition in told),
+        unready=not (status.get("gpuPools") and status.get("gateway") and new_conditions[0].status),
+        conditions=new_conditions,
+        results=results(new_conditions, snapshot.before),
+        settled=delivered and all(condition.status for condition in new_conditions),
         ttl=(snapshot.config.ttl.pending, snapshot.config.ttl.settled),
         counts={"pools": len(status.get("gpuPools") or ()), "objects": len(desired)},
     )

@@ -24,15 +24,15 @@ _ABSENT = ("does not exist", "not found")
 def observations(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
     """Return the Objects that look at the gateway, at LeaderWorkerSet and at every device class, by key."""
     gateway, controller = snapshot.config.gateway, snapshot.config.leader_worker_set
-    seen = {
+    observed_objects = {
         GATEWAY: _named("gateway.networking.k8s.io/v1", "Gateway", gateway.name, gateway.namespace),
         LEADER_WORKER_SET: _named("apps/v1", "Deployment", controller.name, controller.namespace),
     }
-    seen |= {
+    observed_objects |= {
         f"{CLASS_PREFIX}{name}": _named("resource.k8s.io/v1", "DeviceClass", name)
         for name in _device_classes(snapshot)
     }
-    return {key: _observed(manifest, snapshot.provider_config) for key, manifest in seen.items()}
+    return {key: _observed(manifest, snapshot.provider_config) for key, manifest in observed_objects.items()}
 
 
 def _device_classes(snapshot: Snapshot) -> list[str]:
@@ -56,15 +56,17 @@ def _observed(manifest: Mapping[str, Any], provider_config: str) -> dict[str, An
     return {**made, "metadata": {"namespace": NAMESPACE}}
 
 
-def presence(seen: ObservedObject | None) -> str:
+def presence(observed_object: ObservedObject | None) -> str:
     """Return whether something is on the cluster: Present, Absent, or Unknown."""
-    if seen is None:
+    if observed_object is None:
         return "Unknown"
-    if seen.synced is not False and seen.remote is not None:
+    if observed_object.synced is not False and observed_object.remote is not None:
         return "Present"
-    return "Absent" if is_absent(seen) else "Unknown"
+    return "Absent" if is_absent(observed_object) else "Unknown"
 
 
-def is_absent(seen: ObservedObject) -> bool:
+def is_absent(observed_object: ObservedObject) -> bool:
     """Whether the cluster answered that there is no such object."""
-    return seen.synced is False and any(phrase in seen.synced_message for phrase in _ABSENT)
+    return observed_object.synced is False and any(
+        phrase in observed_object.synced_message for phrase in _ABSENT
+    )

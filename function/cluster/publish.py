@@ -87,15 +87,15 @@ def gateway_address(snapshot: Snapshot, stack: dict[str, Any]) -> str:
     first = first_address(observed.remote_status) if observed else ""
     declared = existing.gateway.address if existing else ""
     last = mapping(snapshot.status.get("gateway")).get("address")
-    known = (from_stack, declared, first, last)
-    return next((address for address in known if isinstance(address, str) and address), "")
+    candidates = (from_stack, declared, first, last)
+    return next((address for address in candidates if isinstance(address, str) and address), "")
 
 
 def capabilities(snapshot: Snapshot) -> dict[str, Any]:
     """Return what was seen on the cluster: Present, Absent, or Unknown."""
     classes = {
-        key.removeprefix(CLASS_PREFIX): presence(seen)
-        for key, seen in snapshot.observed.items()
+        key.removeprefix(CLASS_PREFIX): presence(observed_object)
+        for key, observed_object in snapshot.observed.items()
         if key.startswith(CLASS_PREFIX)
     }
     return {

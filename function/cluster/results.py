@@ -15,6 +15,6 @@ if TYPE_CHECKING:
 _MILESTONES = {(CLUSTER_READY, "ClusterRunning"): "The cluster is published"}
 
 
-def results(told: tuple[Condition, ...], before: Mapping[str, Plain]) -> tuple[Result, ...]:
+def results(conditions: tuple[Condition, ...], before: Mapping[str, Plain]) -> tuple[Result, ...]:
     """Return the events of this call. `before`: the composite's status."""
-    return tuple(transitions(told, before, problems=PROBLEMS, milestones=_MILESTONES))
+    return tuple(transitions(conditions, before, problems=PROBLEMS, milestones=_MILESTONES))

@@ -94,11 +94,11 @@ def _plain(request: Request) -> dict[str, Any]:
 
 def _manifests(request: Request, name: str) -> list[dict[str, Any]]:
     """Return what was seen on the cluster, of members that can be read."""
-    found = []
+    findings = []
     for document in request.required[name]:
         try:
             status = mapping(document.project({"status": {"atProvider": {"manifest": None}}}).get("status"))
         except Unreadable:
             continue
-        found.append(mapping(mapping(status.get("atProvider")).get("manifest")))
-    return found
+        findings.append(mapping(mapping(status.get("atProvider")).get("manifest")))
+    return findings

@@ -171,7 +171,7 @@ class Forecast:
     @cached_property
     def outline(self) -> Outline:
         """Every cluster in words. Raises ValueError without a decision."""
-        return Outline(self._known, self._survey)
+        return Outline(self._decided, self._survey)
 
     def report(self) -> dict[str, Any]:
         """The decision as data, as bounded as in a status; empty where there is none."""
@@ -179,21 +179,21 @@ class Forecast:
 
     def full_report(self, cluster: str | None = None) -> dict[str, Any]:
         """The decision as data, unbounded: of all clusters, or of one with all its pools. As `outline`."""
-        everything = report(self._known, others=len(self.clusters), limit=None)
+        everything = report(self._decided, others=len(self.clusters), limit=None)
         if cluster is not None:
             everything["clusters"] = [entry for entry in everything["clusters"] if entry["name"] == cluster]
-            found = self._known.inputs.fleet.clusters.get(cluster)
-            if found is not None:
-                everything["clusters"][0]["pools"] = pools_of(self._known, found)
+            inference_cluster = self._decided.inputs.fleet.clusters.get(cluster)
+            if inference_cluster is not None:
+                everything["clusters"][0]["pools"] = pools_of(self._decided, inference_cluster)
         return everything
 
     def more(self, limit: int) -> int:
         """How many more replicas fit on the whole fleet, counted up to a limit. As `outline`."""
-        return count_more(self._known, limit)
+        return count_more(self._decided, limit)
 
     def rooms(self, limit: int) -> Iterator[Room]:
         """How many more replicas fit on each cluster alone, counted up to a limit. As `outline`."""
-        return room_by_cluster(self._known, limit)
+        return room_by_cluster(self._decided, limit)
 
     def fitting_pools(self) -> list[PoolFit]:
         """The pools that the first engine fits, capacity aside."""
@@ -201,10 +201,10 @@ class Forecast:
 
     @cached_property
     def _survey(self) -> Survey:
-        return Survey.of(self._known)
+        return Survey.of(self._decided)
 
     @property
-    def _known(self) -> Decision:
+    def _decided(self) -> Decision:
         if self._decision is None:
             raise ValueError("the deployment could not be read, so nothing was decided")
         return self._decision

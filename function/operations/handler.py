@@ -46,9 +46,9 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     if any(name not in request.required for name in FLEET):
         return Response(requirements=requirements)
     state = read_state(request, reuse)
-    tokens = {each: _token(each, state) for each in state.concerned()}
+    tokens = {deployment: _token(deployment, state) for deployment in state.concerned()}
     # Every Operation is a field manager of its own: an equal value would be one more owner, and a write.
-    news = {each: token for each, token in tokens.items() if token != each.requested}
+    news = {deployment: token for deployment, token in tokens.items() if token != deployment.requested}
     return Response(
         requirements=requirements,
         desired={f"{new.namespace}/{new.name}": _request(new, token) for new, token in news.items()},
@@ -60,7 +60,7 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
 
 def _changed_kind(request: Request) -> str:
     """The kind of the object that changed, "" when it is gone: then Crossplane delivers nothing."""
-    return next((text_at(each, "kind") for each in request.required[WATCHED]), "")
+    return next((text_at(document, "kind") for document in request.required[WATCHED]), "")
 
 
 def _request(deployment: Deployment, token: str) -> Desired:
@@ -89,9 +89,9 @@ def _token(deployment: Deployment, state: State) -> str:
     ]
 
 
-def _results(asked: Collection[Deployment]) -> tuple[Result, ...]:
-    if not asked:
+def _results(deployments: Collection[Deployment]) -> tuple[Result, ...]:
+    if not deployments:
         return ()
-    names = ", ".join(f"{each.namespace}/{each.name}" for each in asked)
-    text = one_line(f"Asked {len(asked)} ModelDeployments to reconcile: {names}")
+    names = ", ".join(f"{deployment.namespace}/{deployment.name}" for deployment in deployments)
+    text = one_line(f"Asked {len(deployments)} ModelDeployments to reconcile: {names}")
     return (Result("NORMAL", "ReconcileRequested", text),)

@@ -112,15 +112,19 @@ def read_state(request: Request, reuse: Reuse) -> State:
     on: dict[tuple[str, str], set[str]] = defaultdict(set)
     for replica in replicas:
         on[replica.namespace, replica.deployment].add(replica.cluster)
-    found = (reuse.parsed(document, _deployment) for document in request.required[DEPLOYMENTS])
+    parsed = (reuse.parsed(document, _deployment) for document in request.required[DEPLOYMENTS])
     deployments = [
-        replace(each, clusters=frozenset(on[each.namespace, each.name])) for each in found if each.uid
+        replace(deployment, clusters=frozenset(on[deployment.namespace, deployment.name]))
+        for deployment in parsed
+        if deployment.uid
     ]
     return State(
-        changed=next((text_at(each, "metadata", "name") for each in request.required[WATCHED]), ""),
+        changed=next((text_at(watched, "metadata", "name") for watched in request.required[WATCHED]), ""),
         clusters=clusters,
         replicas=tuple(sorted(f"{replica.namespace}/{replica.name} {replica.uid}" for replica in replicas)),
-        deployments=tuple(sorted(deployments, key=lambda each: (each.namespace, each.name))),
+        deployments=tuple(
+            sorted(deployments, key=lambda deployment: (deployment.namespace, deployment.name))
+        ),
     )
 
 

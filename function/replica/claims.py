@@ -57,7 +57,7 @@ def _template(snapshot: Snapshot, engine: str, member: WorkloadMember) -> ClaimT
         if observed.manifest.get("spec") == spec and _is_usable(observed, snapshot.remote_namespace)
     ]
     if same:
-        key = min(same, key=lambda each: (len(each), each))
+        key = min(same, key=lambda candidate: (len(candidate), candidate))
         name = generations[key].identity.name
     elif generations:
         digest = sha256(json.dumps(spec, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:DIGEST]
@@ -76,10 +76,10 @@ def _generations(
     observed: Mapping[str, ObservedObject], engine: str, role: str
 ) -> Iterator[tuple[str, ObservedObject]]:
     """Yield the observed templates of a member."""
-    for key, each in observed.items():
+    for key, observed_object in observed.items():
         read = names.read_key(base_of(key))
         if read == names.Key(names.CLAIM, engine, role.lower()):
-            yield key, each
+            yield key, observed_object
 
 
 def _is_usable(observed: ObservedObject, namespace: str) -> bool:

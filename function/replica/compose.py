@@ -121,7 +121,9 @@ def _is_ready(key: str, observed: Mapping[str, ObservedObject], ready_engines: s
     if read.what == names.PICKER:
         return picker_works(observed)
     if read.what == names.CLAIM or read.what in names.ROUTING:
-        return key in observed or any(names.read_key(base_of(each)) == read for each in observed)
+        return key in observed or any(
+            names.read_key(base_of(observed_key)) == read for observed_key in observed
+        )
     return True
 
 
@@ -189,7 +191,9 @@ def _extras(snapshot: Snapshot, workloads: Any) -> dict[str, Resource]:
 def _is_switching(snapshot: Snapshot) -> bool:
     """Whether the observed routing is for the other serving mode."""
     configs = [
-        each.manifest for key, each in snapshot.observed.items() if base_of(key) == names.PICKER_CONFIG
+        observed_object.manifest
+        for key, observed_object in snapshot.observed.items()
+        if base_of(key) == names.PICKER_CONFIG
     ]
     modes = {
         is_disaggregated(str(mapping(manifest.get("data")).get(CONFIG_FILE, ""))) for manifest in configs

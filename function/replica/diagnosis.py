@@ -47,9 +47,9 @@ def unschedulable(request: Request, reuse: Reuse) -> str | None:
         if (read := names.read_key(base_of(name))) is not None and read.what == names.PODS
         for document in request.required[name]
     ]
-    seen = [pod for pod in pods if pod.kind == KIND and pod.is_created]
-    for pod in sorted(seen, key=lambda each: each.identity.name):
+    created_pods = [pod for pod in pods if pod.kind == KIND and pod.is_created]
+    for pod in sorted(created_pods, key=lambda created_pod: created_pod.identity.name):
         scheduled, message = remote_condition(pod.remote_status, "PodScheduled")
         if scheduled is False:
             return message or f"Pod {pod.identity.name} is not scheduled"
-    return "" if seen else None
+    return "" if created_pods else None

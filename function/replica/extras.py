@@ -63,12 +63,12 @@ def secrets(snapshot: Snapshot) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _referenced(snapshot: Snapshot) -> set[str]:
     """Return the names of the Secrets that pods refer to."""
-    found = set()
+    names = set()
     for engine in snapshot.replica.engines:
         for member in engine.members:
-            found |= {secret.name for secret in member.template.spec.image_pull_secrets}
+            names |= {secret.name for secret in member.template.spec.image_pull_secrets}
             for variable in member.template.container.env:
                 name = mapping(mapping(variable.get("valueFrom")).get("secretKeyRef")).get("name")
                 if isinstance(name, str) and name:
-                    found.add(name)
-    return found
+                    names.add(name)
+    return names

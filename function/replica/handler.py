@@ -54,16 +54,16 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     else:
         composition = compose(request, snapshot)
     pending = unschedulable(request, reuse) if diagnoses_pods(request) else None
-    told = conditions(request, snapshot, observed, composition.states, pending)
+    new_conditions = conditions(request, snapshot, observed, composition.states, pending)
     composite = _composite(request)
     return Response(
         requirements=declared(request),
         desired=composition.desired,
         status=status(request, snapshot, composition.states, composite),
-        unready=_reads_ready(composition) and not _holds(told, READY),
-        conditions=told,
-        results=results(snapshot, told, composite),
-        settled=all(condition.status for condition in told) and not _changes(composition),
+        unready=_reads_ready(composition) and not _holds(new_conditions, READY),
+        conditions=new_conditions,
+        results=results(snapshot, new_conditions, composite),
+        settled=all(condition.status for condition in new_conditions) and not _changes(composition),
         ttl=_ttl(request, snapshot),
         counts={"objects": len(composition.desired), "objects_kept": composition.kept},
     )
@@ -98,5 +98,5 @@ def _changes(composition: Composition) -> bool:
     return composition.kept > 0
 
 
-def _holds(told: tuple[Condition, ...], kind: str) -> bool:
-    return any(condition.type == kind and condition.status for condition in told)
+def _holds(new_conditions: tuple[Condition, ...], kind: str) -> bool:
+    return any(condition.type == kind and condition.status for condition in new_conditions)

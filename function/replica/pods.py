@@ -193,8 +193,8 @@ def _running_placement(member: WorkloadMember, before: ObservedObject | None) ->
 def pod_scheduling(snapshot: Snapshot) -> dict[str, Any]:
     """Return the scheduler and the priority that the cluster asks for, where it does."""
     stamps = snapshot.cluster.scheduling
-    asked = (("schedulerName", stamps.scheduler_name), ("priorityClassName", stamps.priority_class_name))
-    return {key: value for key, value in asked if value}
+    fields = (("schedulerName", stamps.scheduler_name), ("priorityClassName", stamps.priority_class_name))
+    return {key: value for key, value in fields if value}
 
 
 def _spread(snapshot: Snapshot, engine: WorkloadEngine, workload: str) -> dict[str, Any]:

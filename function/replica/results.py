@@ -25,18 +25,20 @@ _MILESTONES = {
 
 
 def results(
-    snapshot: Snapshot | Doubt, told: tuple[Condition, ...], composite: Mapping[str, Any]
+    snapshot: Snapshot | Doubt, conditions: tuple[Condition, ...], composite: Mapping[str, Any]
 ) -> tuple[Result, ...]:
     """Return the events of this call: the first composition, a milestone, a new problem."""
     status = mapping(composite.get("status"))
-    events = transitions(told, status, problems=PROBLEMS, milestones=_MILESTONES)
-    return (*_composing(snapshot, told, conditions_before(status)), *events)
+    events = transitions(conditions, status, problems=PROBLEMS, milestones=_MILESTONES)
+    return (*_composing(snapshot, conditions, conditions_before(status)), *events)
 
 
 def _composing(
-    snapshot: Snapshot | Doubt, told: tuple[Condition, ...], before: Mapping[str, tuple[str, str]]
+    snapshot: Snapshot | Doubt, conditions: tuple[Condition, ...], before: Mapping[str, tuple[str, str]]
 ) -> Iterator[Result]:
-    deploying = any(condition.type == ACCEPTED and condition.reason == "Deploying" for condition in told)
+    deploying = any(
+        condition.type == ACCEPTED and condition.reason == "Deploying" for condition in conditions
+    )
     if isinstance(snapshot, Doubt) or not deploying or before.get(ACCEPTED, ("", ""))[1] == "Deploying":
         return
     replica = snapshot.replica

@@ -88,7 +88,9 @@ def read_snapshot(request: Request, observed: Mapping[str, ObservedObject], reus
     if foreign:
         fault = Fault(f"composed resource {foreign[0]}", "expected an Object of provider-kubernetes")
         return _malformed("Something else stands under a key of this replica", Malformed([fault]))
-    moved = sorted({each.provider_config for each in observed.values()} - {cluster.provider_config})
+    moved = sorted(
+        {observed_object.provider_config for observed_object in observed.values()} - {cluster.provider_config}
+    )
     if moved:
         return _changed(cluster.provider_config, moved[0])
     return Snapshot(replica, config, cluster, observed)

@@ -50,25 +50,31 @@ def engine_state(
     engine: str, copies: int, key: str, manifest: Mapping[str, Any], observed: Mapping[str, ObservedObject]
 ) -> EngineState:
     """Return the state of an engine whose workload is wanted under `key`."""
-    own = observed.get(key)
-    family = [each for each in observed if names.read_key(base_of(each)) == names.Key(names.WORKLOAD, engine)]
-    ready = any(is_serving(observed[each]) for each in family)
-    if own is None:
+    workload = observed.get(key)
+    family = [
+        workload_key
+        for workload_key in observed
+        if names.read_key(base_of(workload_key)) == names.Key(names.WORKLOAD, engine)
+    ]
+    ready = any(is_serving(observed[workload_key]) for workload_key in family)
+    if workload is None:
         return EngineState(engine, copies, *(False, ready, False), 0, 0, rolled_out=False)
-    applied = own.manifest == manifest and own.is_applied and _is_seen_by_controller(own)
-    updated = min(count(own, "updatedReplicas"), copies) if applied else 0
-    rolled_out = applied and updated == copies == count(own, "replicas") and not _is_updating(own)
+    applied = workload.manifest == manifest and workload.is_applied and _is_seen_by_controller(workload)
+    updated = min(count(workload, "updatedReplicas"), copies) if applied else 0
+    rolled_out = applied and updated == copies == count(workload, "replicas") and not _is_updating(workload)
     return EngineState(
         name=engine,
         copies=copies,
-        created=own.is_created,
+        created=workload.is_created,
         ready=ready,
-        in_use=applied and is_serving(own),
-        available=min(count(own, "readyReplicas" if _is_gang(own) else "availableReplicas"), copies),
+        in_use=applied and is_serving(workload),
+        available=min(
+            count(workload, "readyReplicas" if _is_gang(workload) else "availableReplicas"), copies
+        ),
         updated=updated,
         rolled_out=rolled_out,
-        stalled=_stalled(own),
-        fault=own.synced_message if own.synced is False else "",
+        stalled=_stalled(workload),
+        fault=workload.synced_message if workload.synced is False else "",
     )
 
 

@@ -65,9 +65,9 @@ def _routes(snapshot: Snapshot, wanted: Collection[str]) -> bool:
     picker = [
         snapshot.observed[key] for key in routing if base_of(key) == names.PICKER and key in snapshot.observed
     ]
-    return all(each is not None and each.is_created for each in observed) and any(
-        each.ready is True for each in picker
-    )
+    return all(
+        observed_object is not None and observed_object.is_created for observed_object in observed
+    ) and any(observed_object.ready is True for observed_object in picker)
 
 
 def _holds_others(key: str, snapshot: Snapshot, others: Collection[str]) -> bool:

@@ -67,6 +67,6 @@ def again(request: Request, key: str, composed: Composed, *, ready: bool) -> Des
     if resource["kind"] == SERVICE.kind == composed.kind:
         listed = mapping(resource.get("spec")).get("ports")
         ports = map(mapping, listed if isinstance(listed, list) else ())
-        own = [{name: port[name] for name in _PORT_FIELDS if name in port} for port in ports]
-        resource["spec"] = {"ports": own}
+        own_ports = [{name: port[name] for name in _PORT_FIELDS if name in port} for port in ports]
+        resource["spec"] = {"ports": own_ports}
     return Desired(resource, ready=ready)

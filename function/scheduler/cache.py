@@ -52,7 +52,7 @@ class PlacementCache:
         self._scored: dict[tuple[str, ...], dict[str, Scored | None]] = defaultdict(dict)
         self._rejected: dict[str, Rejection | None] = {}
         self._counts = ledger.counts.key
-        self._told: dict[str, Rejection] | None = None
+        self._rejections: dict[str, Rejection] | None = None
 
     def _catch_up(self) -> None:
         """Read the journal on, and forget what changed."""
@@ -63,7 +63,7 @@ class PlacementCache:
             self._rejected.pop(cluster, None)
             for scored in self._scored.values():
                 scored.pop(cluster, None)
-        self._revision, self._told = self._ledger.revision, None
+        self._revision, self._rejections = self._ledger.revision, None
         if not self._local:
             self._scored.clear()
             if self._counts != self._ledger.counts.key:
@@ -107,13 +107,13 @@ class PlacementCache:
     ) -> dict[str, Rejection]:
         """Every cluster that takes no replica more, and why, by name."""
         self._catch_up()
-        if self._told is None:
+        if self._rejections is None:
             for cluster in clusters:
                 if cluster.name not in self._rejected:
                     self._rejected[cluster.name] = find(cluster)
             below = {name: rejection for name, rejection in self._rejected.items() if rejection is not None}
-            self._told = dict(sorted({**gated, **below}.items()))
-        return self._told
+            self._rejections = dict(sorted({**gated, **below}.items()))
+        return self._rejections
 
 
 MAX_CLASSES, MAX_CLUSTERS, MAX_LISTS = 256, 512, 1_024

@@ -41,12 +41,14 @@ def below_gates(
     fit: ClusterFit, cluster: InferenceCluster, ledger: Ledger, free: Capacities, outcome: Reason
 ) -> Rejection:
     """The verdict on a cluster where the search found nothing, with everything below it."""
-    engines = tuple(found for engine in fit.engines if (found := _engine(engine, cluster, ledger, free)))
+    engines = tuple(
+        rejection for engine in fit.engines if (rejection := _engine(engine, cluster, ledger, free))
+    )
     if not engines or (outcome.level is Level.REPLICA and fit.possible):
         names = " + ".join(engine.engine.name for engine in fit.engines)
         together = outcome if outcome.level is Level.REPLICA else Reason.JointCapacity
         return Rejection(together, detail=names, parts=engines)
-    headline = min(engines, key=lambda each: each.reason.depth)
+    headline = min(engines, key=lambda rejection: rejection.reason.depth)
     return headline._replace(parts=engines)
 
 
@@ -63,36 +65,41 @@ def on_pools(
                 nodes = alone[at].nodes
                 yield OnPools(engine.engine.name, (pool.name,), nodes, short)
             elif at in barred:
-                found = barred[at].at(pool=pool.name, engine=engine.engine.name)
-                yield OnPools(engine.engine.name, (pool.name,), None, found)
+                rejection = barred[at].at(pool=pool.name, engine=engine.engine.name)
+                yield OnPools(engine.engine.name, (pool.name,), None, rejection)
 
 
-def _engine(each: EngineFit, cluster: InferenceCluster, ledger: Ledger, free: Capacities) -> Rejection | None:
+def _engine(
+    engine_fit: EngineFit, cluster: InferenceCluster, ledger: Ledger, free: Capacities
+) -> Rejection | None:
     """The verdict on one engine; None when it fits alone."""
-    short = [_short(option, cluster, ledger, free) for option in each.options]
-    if any(found is None for found in short):
+    short = [_short(option, cluster, ledger, free) for option in engine_fit.options]
+    if any(rejection is None for rejection in short):
         return None
-    name = each.engine.name
-    pools = [*(found._replace(engine=name) for found in short if found), *_named(each, cluster)]
+    name = engine_fit.engine.name
+    pools = [
+        *(rejection._replace(engine=name) for rejection in short if rejection),
+        *_named(engine_fit, cluster),
+    ]
     if not pools:
         return Rejection(Reason.NoPoolsPublished, engine=name)
-    split = None if each.options else _split(each)
+    split = None if engine_fit.options else _split(engine_fit)
     headline = max(pools, key=_nearness)
     parts = tuple(pools)
     if split is not None and split.depth > headline.reason.depth:
-        return Rejection(split, detail=_apart(each, cluster), engine=name, parts=parts)
+        return Rejection(split, detail=_apart(engine_fit, cluster), engine=name, parts=parts)
     return headline._replace(parts=parts)
 
 
-def _nearness(found: Rejection) -> tuple[int, int, int, int]:
+def _nearness(rejection: Rejection) -> tuple[int, int, int, int]:
     """How near a pool comes: deeper reason, fewer nodes missing, fewer failures, later selector."""
-    selector = -1 if found.selector is None else found.selector
-    return (found.reason.depth, -found.missing, -len(found.leaves), selector)
+    selector = -1 if rejection.selector is None else rejection.selector
+    return (rejection.reason.depth, -rejection.missing, -len(rejection.leaves), selector)
 
 
-def _named(each: EngineFit, cluster: InferenceCluster) -> Iterator[Rejection]:
-    for at, found in each.rejections:
-        yield found.at(pool=cluster.pools[at].name, engine=each.engine.name)
+def _named(engine_fit: EngineFit, cluster: InferenceCluster) -> Iterator[Rejection]:
+    for at, rejection in engine_fit.rejections:
+        yield rejection.at(pool=cluster.pools[at].name, engine=engine_fit.engine.name)
 
 
 def _short(
@@ -105,15 +112,15 @@ def _short(
         if shortage is None:
             continue
         pool = cluster.pools[at]
-        found = Rejection(
+        rejection = Rejection(
             _scarce(ledger, cluster, pool),
             pool=pool.name,
             needs=shortage.needs,
             free=shortage.free,
             total=pool.nodes,
         )
-        if worst is None or found.missing > worst.missing:
-            worst = found
+        if worst is None or rejection.missing > worst.missing:
+            worst = rejection
     return worst
 
 
@@ -124,20 +131,22 @@ def _scarce(ledger: Ledger, cluster: InferenceCluster, pool: Pool) -> Reason:
     return Reason.InsufficientDevices if pool.accounting == "Device" else Reason.InsufficientNodes
 
 
-def _split(each: EngineFit) -> Reason | None:
+def _split(engine_fit: EngineFit) -> Reason | None:
     """Members that each fit some pool, but not together: the engine would have to be split."""
-    if len(each.engine.members) == 1:
+    if len(engine_fit.engine.members) == 1:
         return None  # It is never split, whatever each of its pools lacks.
-    if not each.scattered or all(found.reason is Reason.NothingClaimable for _, found in each.rejections):
+    if not engine_fit.scattered or all(
+        rejection.reason is Reason.NothingClaimable for _, rejection in engine_fit.rejections
+    ):
         return None
-    return Reason.FabricMismatch if each.engine.pool_policy == "SameFabric" else Reason.NoSinglePool
+    return Reason.FabricMismatch if engine_fit.engine.pool_policy == "SameFabric" else Reason.NoSinglePool
 
 
-def _apart(each: EngineFit, cluster: InferenceCluster) -> str:
+def _apart(engine_fit: EngineFit, cluster: InferenceCluster) -> str:
     """Which member fits which pools: `Leader fits big, Worker fits small`."""
-    barred = {at: {leaf.member for leaf in found.leaves} for at, found in each.rejections}
-    told = []
-    for member in each.engine.members:
+    barred = {at: {leaf.member for leaf in rejection.leaves} for at, rejection in engine_fit.rejections}
+    phrases = []
+    for member in engine_fit.engine.members:
         fits = [cluster.pools[at].name for at, members in barred.items() if member.role not in members]
-        told.append(f"{member.role} fits {' or '.join(fits)}")
-    return ", ".join(told)
+        phrases.append(f"{member.role} fits {' or '.join(fits)}")
+    return ", ".join(phrases)

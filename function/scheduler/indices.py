@@ -44,7 +44,7 @@ class Indices:
         if name not in self._everybodys:
             return False
         namespace = self._deployment.namespace
-        return any(own.replica.name == name for own in self._fleet.own_replicas) or any(
+        return any(own_replica.replica.name == name for own_replica in self._fleet.own_replicas) or any(
             replica.name == name and (replica.namespace == namespace or replica.cluster == cluster)
             for replica in _replicas(self._fleet)
         )
@@ -52,4 +52,4 @@ class Indices:
 
 def _replicas(fleet: Fleet) -> Iterator[ModelReplica]:
     yield from fleet.other_replicas
-    yield from (own.replica for own in fleet.own_replicas)
+    yield from (own_replica.replica for own_replica in fleet.own_replicas)

@@ -46,9 +46,9 @@ class Finding:
     """What would end a doubt: an edit that depends on it is withheld until then."""
 
 
-def _shape(inputs: SchedulingInput, own: OwnReplica) -> Shape | None:
+def _shape(inputs: SchedulingInput, own_replica: OwnReplica) -> Shape | None:
     """The shape a replica was placed as: the primary, or its own alternative if that still exists."""
-    named = [shape for shape in inputs.deployment.shapes if shape.name == own.replica.alternative]
+    named = [shape for shape in inputs.deployment.shapes if shape.name == own_replica.replica.alternative]
     return named[0] if named else None
 
 
@@ -59,17 +59,17 @@ def _roles(members: tuple[Member, ...] | tuple[StampedMember, ...]) -> list[str]
 def same_shape(engines: tuple[Engine, ...], stamped: tuple[StampedEngine, ...]) -> bool:
     """Whether names, roles and numbers of members agree; their order does not matter."""
     wanted = {engine.name: _roles(engine.members) for engine in engines}
-    found = {engine.name: _roles(engine.members) for engine in stamped}
-    return wanted == found and len(engines) == len(stamped)
+    roles = {engine.name: _roles(engine.members) for engine in stamped}
+    return wanted == roles and len(engines) == len(stamped)
 
 
 def _pairs(engines: tuple[Engine, ...], stamped: tuple[StampedEngine, ...]) -> Iterator[Pair]:
     """Each stamped member with the member it came from."""
     by_name = {engine.name: engine for engine in engines}
-    for each in stamped:
-        engine = by_name[each.name]
+    for stamped_engine in stamped:
+        engine = by_name[stamped_engine.name]
         by_role = {str(member.role): member for member in engine.members}
-        for member in each.members:
+        for member in stamped_engine.members:
             yield engine, by_role[member.role], member
 
 
@@ -83,10 +83,10 @@ def _on_pool(inputs: SchedulingInput, matcher: Matcher, pair: Pair, pool: Pool) 
         if pool.devices is None:
             detail = f"pool {pool.name} does not publish its devices"
             return Finding(None, detail, f"pool {pool.name} publishes its devices")
-        found = matcher.as_stamped(member, stamped, pool)
-        if isinstance(found, Match):
+        verdict = matcher.as_stamped(member, stamped, pool)
+        if isinstance(verdict, Match):
             return None
-        barred = found
+        barred = verdict
     return _why(inputs, matcher, pair, pool, barred)
 
 
@@ -96,9 +96,9 @@ def _why(
     """Name what stands between a member and its pinned pool; an error anywhere on the way is doubt."""
     _, member, _ = pair
     free = matcher.member(member, pool)
-    for found in (barred, free):
-        if isinstance(found, Rejection) and found.reason.doubt:
-            return Finding(None, _described(pool, found), _answered(pool))
+    for rejection in (barred, free):
+        if isinstance(rejection, Rejection) and rejection.reason.doubt:
+            return Finding(None, _described(pool, rejection), _answered(pool))
     if errs(inputs.evaluations, member, pool.devices or ()):
         detail = f"pool {pool.name}: {Reason.DeviceSelectorError.value}"
         return Finding(None, detail, _answered(pool))
@@ -111,8 +111,10 @@ def _answered(pool: Pool) -> str:
     return f"the selectors give an answer on pool {pool.name}"
 
 
-def _described(pool: Pool, found: Rejection) -> str:
-    return ": ".join(part for part in (f"pool {pool.name}", found.reason.value, found.particular) if part)
+def _described(pool: Pool, rejection: Rejection) -> str:
+    return ": ".join(
+        part for part in (f"pool {pool.name}", rejection.reason.value, rejection.particular) if part
+    )
 
 
 def _pools(
@@ -127,8 +129,8 @@ def _pools(
         if pool is None:
             name = pair[2].pool
             yield Finding(None, f"pool {name} is not published", f"pool {name} is published")
-        elif (found := _on_pool(inputs, matcher, pair, pool)) is not None:
-            yield found
+        elif (finding := _on_pool(inputs, matcher, pair, pool)) is not None:
+            yield finding
 
 
 def _larger(engine: Engine, stamped: StampedEngine) -> StampedEngine:
@@ -140,20 +142,22 @@ def _larger(engine: Engine, stamped: StampedEngine) -> StampedEngine:
     return replace(stamped, copies=max(stamped.copies, engine.copies), members=members)
 
 
-def _growth(own: OwnReplica, shape: Shape, pairs: list[Pair], *, by_devices: bool) -> dict[str, Demand]:
+def _growth(
+    own_replica: OwnReplica, shape: Shape, pairs: list[Pair], *, by_devices: bool
+) -> dict[str, Demand]:
     """What it takes now on top of what is stamped on it, by pool: the larger of both is charged."""
     needed: dict[str, int] = defaultdict(int)
     for engine, member, stamped in pairs:
         if stamped.requests:
             needed[stamped.pool] += member.pods * engine.copies
     by_name = {engine.name: engine for engine in shape.engines}
-    before = stamped_gangs(own.replica.engines if by_devices else ())
+    before = stamped_gangs(own_replica.replica.engines if by_devices else ())
     after = stamped_gangs(
-        _larger(by_name[engine.name], engine) for engine in own.replica.engines if by_devices
+        _larger(by_name[engine.name], engine) for engine in own_replica.replica.engines if by_devices
     )
     growth = {
         pool: Demand(
-            max(0, needed[pool] - own.replica.nodes.get(pool, 0)),
+            max(0, needed[pool] - own_replica.replica.nodes.get(pool, 0)),
             total((after.get(pool, ()), minus(before.get(pool, ())))),
         )
         for pool in sorted({*needed, *after})
@@ -171,13 +175,15 @@ def _short(ledger: Ledger, cluster: str, growth: Mapping[str, Demand]) -> str:
     return ""
 
 
-def _moved_cache(inputs: SchedulingInput, own: OwnReplica, cluster: InferenceCluster) -> Finding | None:
+def _moved_cache(
+    inputs: SchedulingInput, own_replica: OwnReplica, cluster: InferenceCluster
+) -> Finding | None:
     """Another cache is referenced: it must be staged where the replica runs."""
-    wanted, told = inputs.deployment.cache, inputs.fleet.cache_resolution
-    if not wanted or wanted == own.replica.cache:
+    wanted, resolution = inputs.deployment.cache, inputs.fleet.cache_resolution
+    if not wanted or wanted == own_replica.replica.cache:
         return None
-    if told is not Resolution.DELIVERED or inputs.fleet.cache is None:
-        absent = told is Resolution.ABSENT
+    if resolution is not Resolution.DELIVERED or inputs.fleet.cache is None:
+        absent = resolution is Resolution.ABSENT
         detail = f"ModelCache {wanted} does not exist" if absent else f"ModelCache {wanted} is not known yet"
         return Finding(None, detail, f"ModelCache {wanted} {'exists' if absent else 'is known'}")
     if inputs.fleet.cache.spec.cluster_selector.matches(cluster.labels):
@@ -195,52 +201,56 @@ def _consistent(pairs: list[Pair]) -> bool:
 
 
 def _examine(
-    inputs: SchedulingInput, matcher: Matcher, own: OwnReplica, cluster: InferenceCluster | None
+    inputs: SchedulingInput, matcher: Matcher, own_replica: OwnReplica, cluster: InferenceCluster | None
 ) -> Iterator[Finding]:
-    shape = _shape(inputs, own)
-    if shape is None or not same_shape(shape.engines, own.replica.engines):
+    shape = _shape(inputs, own_replica)
+    if shape is None or not same_shape(shape.engines, own_replica.replica.engines):
         yield Finding(Mismatch.ShapeChanged)
         return
     if cluster is None:
-        broken = inputs.fleet.unreadable.get(own.cluster)
-        detail = f"cluster {own.cluster} cannot be read: {broken.fault}" if broken else ""
-        detail = detail or f"cluster {own.cluster} is not known"
-        yield Finding(None, detail, f"cluster {own.cluster} {'can be read' if broken else 'is known'}")
+        broken = inputs.fleet.unreadable.get(own_replica.cluster)
+        detail = f"cluster {own_replica.cluster} cannot be read: {broken.fault}" if broken else ""
+        detail = detail or f"cluster {own_replica.cluster} is not known"
+        yield Finding(
+            None, detail, f"cluster {own_replica.cluster} {'can be read' if broken else 'is known'}"
+        )
         return
-    moved = _moved_cache(inputs, own, cluster)
+    moved = _moved_cache(inputs, own_replica, cluster)
     if moved is not None:
         yield moved
-    yield from _pools(inputs, matcher, cluster, list(_pairs(shape.engines, own.replica.engines)))
+    yield from _pools(inputs, matcher, cluster, list(_pairs(shape.engines, own_replica.replica.engines)))
 
 
 def examine(
     inputs: SchedulingInput,
     matcher: Matcher,
     ledger: Ledger,
-    own: OwnReplica,
+    own_replica: OwnReplica,
     cluster: InferenceCluster | None,
 ) -> Kept:
     """Say how a replica that stays is kept: updated in place, held as mismatched, or kept in doubt.
 
     Growth in nodes is charged here, when the pool has the free nodes for it.
     """
-    matcher.budget.turn(own.cluster)
-    findings = list(_examine(inputs, matcher, own, cluster))
+    matcher.budget.turn(own_replica.cluster)
+    findings = list(_examine(inputs, matcher, own_replica, cluster))
     mismatch = next((finding for finding in findings if finding.mismatch), None)
     if mismatch is not None:
-        return Kept(own, mismatch=mismatch.mismatch, detail=mismatch.detail)
+        return Kept(own_replica, mismatch=mismatch.mismatch, detail=mismatch.detail)
     doubt = "; ".join(dict.fromkeys(finding.detail for finding in findings))
-    shape = _shape(inputs, own)
+    shape = _shape(inputs, own_replica)
     assert shape is not None  # noqa: S101 - an unknown shape is a mismatch, returned above
-    pairs = list(_pairs(shape.engines, own.replica.engines))
-    growth = _growth(own, shape, pairs, by_devices=cluster is not None and cluster.counts_devices)
+    pairs = list(_pairs(shape.engines, own_replica.replica.engines))
+    growth = _growth(own_replica, shape, pairs, by_devices=cluster is not None and cluster.counts_devices)
     more_nodes = [pool for pool, demand in growth.items() if demand.nodes]
     unpublished = any(cluster is None or pool not in cluster.by_name for pool in more_nodes)
-    if doubt and (unpublished or not _consistent(pairs) or own.replica.cache != inputs.deployment.cache):
+    if doubt and (
+        unpublished or not _consistent(pairs) or own_replica.replica.cache != inputs.deployment.cache
+    ):
         until = tuple(dict.fromkeys(finding.until for finding in findings if finding.until))
-        return Kept(own, doubt=doubt, withheld_until=until)
-    short = _short(ledger, own.cluster, growth)
+        return Kept(own_replica, doubt=doubt, withheld_until=until)
+    short = _short(ledger, own_replica.cluster, growth)
     if short:
-        return Kept(own, mismatch=Mismatch.CostGrew, detail=short)
-    ledger.charge(own.cluster, growth)
-    return Kept(own, shape=shape, doubt=doubt, growth=growth)
+        return Kept(own_replica, mismatch=Mismatch.CostGrew, detail=short)
+    ledger.charge(own_replica.cluster, growth)
+    return Kept(own_replica, shape=shape, doubt=doubt, growth=growth)

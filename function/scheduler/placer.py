@@ -69,7 +69,7 @@ class Placer:
         }
         gates, eligible = standing(self._inputs), []
         for name, cluster in self._inputs.fleet.clusters.items():
-            rejection = next((found for gate in gates if (found := gate.reject(cluster))), None)
+            rejection = next((refusal for gate in gates if (refusal := gate.reject(cluster))), None)
             if rejection is None:
                 eligible.append(cluster)
             else:
@@ -104,7 +104,9 @@ class Placer:
     def _filter(self, cluster: InferenceCluster) -> Rejection | None:
         """The counting gates, in their order."""
         counts = self.ledger.counts
-        return next((found for gate in self._counting if (found := gate.reject(cluster, counts))), None)
+        return next(
+            (rejection for gate in self._counting if (rejection := gate.reject(cluster, counts))), None
+        )
 
     def _fit_first(self, cluster: InferenceCluster, shapes: tuple[Shape, ...]) -> Candidate | None:
         """The first of the shapes that has room."""
@@ -131,9 +133,9 @@ class Placer:
     ) -> tuple[EngineOption, ...] | Reason:
         """Search within the call's budget. What a hard search finds depends on what others left to it."""
         budget = self._matcher.budget.open()
-        known = self._searches.hard(cluster, fit, free, budget.steps)
-        if known is not None:
-            return known
+        solution = self._searches.hard(cluster, fit, free, budget.steps)
+        if solution is not None:
+            return solution
         outcome = search(fit, free, budget=budget, tightest=self._inputs.policy.strategy == "BinPack")
         if self._matcher.budget.settle(budget):
             self._searches.note_hard(cluster, fit, free, budget.steps, outcome)
@@ -191,7 +193,7 @@ class Placer:
         below = [self._below(shape, cluster) for shape in self._inputs.deployment.shapes]
         if any(rejection is None for rejection in below):
             return None
-        return max((rejection for rejection in below if rejection), key=lambda found: found.reason.depth)
+        return max((rejection for rejection in below if rejection), key=lambda refusal: refusal.reason.depth)
 
     def _below(self, shape: Shape, cluster: InferenceCluster) -> Rejection | None:
         outcome = self._cache.fitted(shape, cluster, self._fit)

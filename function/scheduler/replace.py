@@ -32,29 +32,29 @@ class Replacement:
 
 
 def _replace(placer: Placer, kept: Kept) -> Replacement | None:
-    own, ledger = kept.own, placer.ledger
-    ledger.vacate(own.replica, own.holds)
-    ledger.count(own.cluster, -1)
-    placed = placer.place(replaces=own)
+    own_replica, ledger = kept.own, placer.ledger
+    ledger.vacate(own_replica.replica, own_replica.holds)
+    ledger.count(own_replica.cluster, -1)
+    placed = placer.place(replaces=own_replica)
     if placed is not None:
-        _linger(ledger, own, placed)
+        _linger(ledger, own_replica, placed)
         assert kept.mismatch is not None  # noqa: S101 - only mismatched replicas are replaced
         detail = f"{kept.mismatch.value}: {kept.detail}" if kept.detail else kept.mismatch.value
-        return Replacement(Dropped(own, Cause.Replaced, detail), placed)
-    ledger.occupy(own.replica, own.holds)
-    ledger.count(own.cluster)
+        return Replacement(Dropped(own_replica, Cause.Replaced, detail), placed)
+    ledger.occupy(own_replica.replica, own_replica.holds)
+    ledger.count(own_replica.cluster)
     return None
 
 
-def _linger(ledger: Ledger, own: OwnReplica, placed: Placed) -> None:
+def _linger(ledger: Ledger, own_replica: OwnReplica, placed: Placed) -> None:
     """Charge what is given up until it is gone: its nodes are free for its own replacement only."""
-    standing = placed.candidate.nodes if placed.identity.cluster == own.holds else {}
-    held = ledger.demands(own.replica)
+    standing = placed.candidate.nodes if placed.identity.cluster == own_replica.holds else {}
+    held = ledger.demands(own_replica.replica)
     left = {
         pool: Demand(max(0, demand.nodes - standing.get(pool, 0)), demand.gangs)
         for pool, demand in held.items()
     }
-    ledger.charge(own.holds, left)
+    ledger.charge(own_replica.holds, left)
 
 
 def replace(
@@ -63,7 +63,7 @@ def replace(
     """Try to replace every mismatched replica. Returns the replacements, and who stays."""
     done: list[Replacement] = []
     waits: set[str] = set()
-    waiting, staying = [each for each in kept if each.mismatch], list(kept)
+    waiting, staying = [kept_replica for kept_replica in kept if kept_replica.mismatch], list(kept)
     while waiting:
         victim = next_victim(inputs, staying, among=waiting)
         if victim is None:
@@ -72,9 +72,9 @@ def replace(
         if not may_leave(inputs, (stays.own for stays in staying), victim.own, replacement_budget(inputs)):
             waits.add(victim.own.key)
             continue
-        found = _replace(placer, victim)
-        if found is not None:
-            done.append(found)
+        replacement = _replace(placer, victim)
+        if replacement is not None:
+            done.append(replacement)
             staying.remove(victim)
     return done, tuple(_marked(stays) if stays.own.key in waits else stays for stays in staying)
 

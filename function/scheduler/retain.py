@@ -31,45 +31,54 @@ class Retained:
     dropped: tuple[Dropped, ...]
 
 
-def _drained(inputs: SchedulingInput, own: OwnReplica) -> str:
+def _drained(inputs: SchedulingInput, own_replica: OwnReplica) -> str:
     """The NoExecute taint that drains the replica's cluster; empty when there is none."""
-    cluster = inputs.fleet.clusters.get(own.cluster)
+    cluster = inputs.fleet.clusters.get(own_replica.cluster)
     taints = cluster.spec.taints if cluster else ()
     left = untolerated(taints, inputs.deployment.template.tolerations)
     return next((str(taint) for taint in left if taint.effect == "NoExecute"), "")
 
 
-def _leaves(inputs: SchedulingInput, own: OwnReplica) -> Dropped | None:
+def _leaves(inputs: SchedulingInput, own_replica: OwnReplica) -> Dropped | None:
     """The reason, of those that need no replacement, for which a replica leaves."""
-    if own.terminating:
-        return Dropped(own, Cause.Terminating)
-    if own.identity is None or not inputs.fleet.inputs_delivered or own.holds != own.cluster:
+    if own_replica.terminating:
+        return Dropped(own_replica, Cause.Terminating)
+    if (
+        own_replica.identity is None
+        or not inputs.fleet.inputs_delivered
+        or own_replica.holds != own_replica.cluster
+    ):
         return None
-    if inputs.fleet.gone(own.cluster):
-        return Dropped(own, Cause.ClusterGone, f"cluster {own.cluster}")
-    taint = _drained(inputs, own)
-    return Dropped(own, Cause.Drained, taint) if taint else None
+    if inputs.fleet.gone(own_replica.cluster):
+        return Dropped(own_replica, Cause.ClusterGone, f"cluster {own_replica.cluster}")
+    taint = _drained(inputs, own_replica)
+    return Dropped(own_replica, Cause.Drained, taint) if taint else None
 
 
-def _stays(inputs: SchedulingInput, matcher: Matcher, ledger: Ledger, own: OwnReplica) -> Kept:
-    if own.identity is None:
-        return Kept(own, doubt=f"the key {own.key} cannot be read")
+def _stays(inputs: SchedulingInput, matcher: Matcher, ledger: Ledger, own_replica: OwnReplica) -> Kept:
+    if own_replica.identity is None:
+        return Kept(own_replica, doubt=f"the key {own_replica.key} cannot be read")
     if not inputs.fleet.inputs_delivered:
-        return Kept(own, doubt="required resources are not delivered yet")
-    if not own.readable:
-        return Kept(own, doubt="the replica cannot be read")
+        return Kept(own_replica, doubt="required resources are not delivered yet")
+    if not own_replica.readable:
+        return Kept(own_replica, doubt="the replica cannot be read")
     if inputs.selectors.invalid:
-        return Kept(own, doubt="a selector does not compile")
-    return examine(inputs, matcher, ledger, own, inputs.fleet.clusters.get(own.cluster))
+        return Kept(own_replica, doubt="a selector does not compile")
+    return examine(inputs, matcher, ledger, own_replica, inputs.fleet.clusters.get(own_replica.cluster))
 
 
 def _yields(inputs: SchedulingInput, gives_way: Iterable[Yielding]) -> dict[str, Dropped]:
     """Own replicas that give way in an overcommitted pool, by key."""
-    pools = {(each.replica.namespace, each.replica.name): each.pool for each in gives_way}
+    pools = {(yielding.replica.namespace, yielding.replica.name): yielding.pool for yielding in gives_way}
     return {
-        own.key: Dropped(own, Cause.Yielded, f"pool {pools[own.replica.namespace, own.replica.name]}")
-        for own in inputs.fleet.own_replicas
-        if own.identity is not None and (own.replica.namespace, own.replica.name) in pools
+        own_replica.key: Dropped(
+            own_replica,
+            Cause.Yielded,
+            f"pool {pools[own_replica.replica.namespace, own_replica.replica.name]}",
+        )
+        for own_replica in inputs.fleet.own_replicas
+        if own_replica.identity is not None
+        and (own_replica.replica.namespace, own_replica.replica.name) in pools
     }
 
 
@@ -78,18 +87,25 @@ def retain(
 ) -> Retained:
     """Go through the existing replicas in the order of cluster and index. `gives_way` names who yields."""
     yields = _yields(inputs, gives_way)
-    leaving = {own.key: _leaves(inputs, own) or yields.get(own.key) for own in inputs.fleet.own_replicas}
-    drains = {key: each for key, each in leaving.items() if each and each.cause is Cause.Drained}
-    staying = [own for own in inputs.fleet.own_replicas if leaving[own.key] is None or own.key in drains]
+    leaving = {
+        own_replica.key: _leaves(inputs, own_replica) or yields.get(own_replica.key)
+        for own_replica in inputs.fleet.own_replicas
+    }
+    drains = {key: drop for key, drop in leaving.items() if drop and drop.cause is Cause.Drained}
+    staying = [
+        own_replica
+        for own_replica in inputs.fleet.own_replicas
+        if leaving[own_replica.key] is None or own_replica.key in drains
+    ]
     now = leaving_now(inputs, staying, [drain.own for drain in drains.values()])
     kept: list[Kept] = []
     dropped: list[Dropped] = []
-    for own in inputs.fleet.own_replicas:
-        gone = leaving[own.key]
+    for own_replica in inputs.fleet.own_replicas:
+        gone = leaving[own_replica.key]
         if gone is None:
-            kept.append(_stays(inputs, matcher, ledger, own))
-        elif own.key in drains and own.key not in now:
-            kept.append(replace(_stays(inputs, matcher, ledger, own), waits=f"drain ({gone.detail})"))
+            kept.append(_stays(inputs, matcher, ledger, own_replica))
+        elif own_replica.key in drains and own_replica.key not in now:
+            kept.append(replace(_stays(inputs, matcher, ledger, own_replica), waits=f"drain ({gone.detail})"))
         else:
             dropped.append(gone)
     return Retained(tuple(kept), tuple(dropped))

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 def _sick(inputs: SchedulingInput, cluster: str) -> bool:
     """Whether a cluster is under an untolerated taint, not Ready, or not known."""
-    found = inputs.fleet.clusters.get(cluster)
+    inference_cluster = inputs.fleet.clusters.get(cluster)
     return (
-        not found
-        or not found.ready
-        or bool(untolerated(found.spec.taints, inputs.deployment.template.tolerations))
+        not inference_cluster
+        or not inference_cluster.ready
+        or bool(untolerated(inference_cluster.spec.taints, inputs.deployment.template.tolerations))
     )
 
 
@@ -41,14 +41,21 @@ def next_victim(
     counts = ReplicaCounts(stays.own.cluster for stays in staying)
     open_to = staying if among is None else among
 
-    def order(each: Kept) -> tuple[object, ...]:
-        own = each.own
-        index = own.identity.index if own.identity else -1
-        unready = not inputs.serving(own)
-        sick = _sick(inputs, own.cluster)
-        return (each.mismatch is not None, sick, unready, counts[own.cluster], index, own.cluster)
+    def order(replica: Kept) -> tuple[object, ...]:
+        own_replica = replica.own
+        index = own_replica.identity.index if own_replica.identity else -1
+        unready = not inputs.serving(own_replica)
+        sick = _sick(inputs, own_replica.cluster)
+        return (
+            replica.mismatch is not None,
+            sick,
+            unready,
+            counts[own_replica.cluster],
+            index,
+            own_replica.cluster,
+        )
 
-    return max((each for each in open_to if each.own.identity), key=order, default=None)
+    return max((candidate for candidate in open_to if candidate.own.identity), key=order, default=None)
 
 
 def scale_down(

@@ -36,15 +36,15 @@ def open_ledger(inputs: SchedulingInput) -> Ledger:
     ledger = Ledger(fleet.clusters.values())
     for replica in fleet.other_replicas:
         ledger.open(replica, replica.cluster)
-    for own in fleet.own_replicas:
-        ledger.open(_known_to_leave(own), own.holds)
+    for own_replica in fleet.own_replicas:
+        ledger.open(_known_to_leave(own_replica), own_replica.holds)
     return ledger
 
 
-def _known_to_leave(own: OwnReplica) -> ModelReplica:
+def _known_to_leave(own_replica: OwnReplica) -> ModelReplica:
     """The replica, marked as being deleted where only the list knows that."""
-    stale = own.terminating and not own.replica.deleting
-    return own.replica._replace(deleting=True) if stale else own.replica
+    stale = own_replica.terminating and not own_replica.replica.deleting
+    return own_replica.replica._replace(deleting=True) if stale else own_replica.replica
 
 
 def may_place(inputs: SchedulingInput) -> bool:
@@ -52,8 +52,8 @@ def may_place(inputs: SchedulingInput) -> bool:
     fleet = inputs.fleet
     fleet_known = fleet.inputs_delivered and fleet.clusters_resolution is Resolution.DELIVERED
     cache_known = fleet.cache_resolution in (None, Resolution.DELIVERED)
-    known = fleet_known and cache_known and inputs.peers.resolved
-    return known and not inputs.selectors.invalid and not inputs.config_fault
+    resolved = fleet_known and cache_known and inputs.peers.resolved
+    return resolved and not inputs.selectors.invalid and not inputs.config_fault
 
 
 def schedule(inputs: SchedulingInput, *, room: int | None = None, most: int | None = None) -> Decision:

@@ -85,9 +85,11 @@ class _Search:
             if option is ahead[at]:
                 break
             left = _take(option, free)
-            found = None if left is None else self._completion(tuple(range(at + 1, len(self._options))), left)
-            if found is not None:
-                return {**ahead, **found, at: option}
+            completion = (
+                None if left is None else self._completion(tuple(range(at + 1, len(self._options))), left)
+            )
+            if completion is not None:
+                return {**ahead, **completion, at: option}
         return ahead
 
     def _completion(self, rest: tuple[int, ...], free: Capacities) -> Completion | None:
@@ -102,9 +104,9 @@ class _Search:
             for option in self._options[scarcest]:
                 self._budget.step()
                 left = _take(option, free)
-                found = None if left is None else self._completion(others, left)
-                if found is not None:
-                    return {**found, scarcest: option}
+                completion = None if left is None else self._completion(others, left)
+                if completion is not None:
+                    return {**completion, scarcest: option}
         self._dead.add((rest, free))
         return None
 
@@ -152,17 +154,17 @@ def _preferred(
     options: Options, free: Capacities, budget: Budget, *, tightest: bool
 ) -> list[EngineOption] | None:
     """Find the first choice, or the first of the most preferred ones where options differ in that."""
-    found = _first(options, free, budget, tightest=tightest)
+    chosen = _first(options, free, budget, tightest=tightest)
     settled = list(options)
-    for at, each in enumerate(options):
-        levels = sorted({option.preference for option in each})
-        for level in levels if found and len(levels) > 1 else ():
-            settled[at] = [option for option in each if option.preference == level]
+    for at, candidate in enumerate(options):
+        levels = sorted({option.preference for option in candidate})
+        for level in levels if chosen and len(levels) > 1 else ():
+            settled[at] = [option for option in candidate if option.preference == level]
             better = _first(settled, free, budget, tightest=tightest)
             if better is not None:
-                found = better
+                chosen = better
                 break
-    return found
+    return chosen
 
 
 def search(
@@ -174,11 +176,11 @@ def search(
     """
     options = [engine.options for engine in fit.engines]
     try:
-        found = _preferred(options, free, budget, tightest=tightest)
+        choice = _preferred(options, free, budget, tightest=tightest)
     except OutOfSteps:
         return Reason.SearchBudgetExceeded
-    if found is not None:
-        return tuple(found)
+    if choice is not None:
+        return tuple(choice)
     if any(engine.cut_short for engine in fit.engines):
         return Reason.SearchBudgetExceeded
     alone = all(any(_take(option, free) is not None for option in engine.options) for engine in fit.engines)

@@ -153,7 +153,7 @@ def _costs(engine: Engine, cluster: InferenceCluster, matching: Matching) -> lis
 
     Pools accounted by devices are left out: whether they have room is not counted in nodes.
     """
-    found = []
+    findings = []
     for pool in (pool for pool in cluster.pools if pool.accounting == "Node"):
         if not all(matching.claims(member, pool) for member in engine.members):
             continue
@@ -166,5 +166,5 @@ def _costs(engine: Engine, cluster: InferenceCluster, matching: Matching) -> lis
             and any(matching.claimable(member, pool) for pool in cluster.pools)
         ]
         if binding and not stranded:
-            found.append((pool.name, engine.copies * sum(member.pods for member in binding)))
-    return found
+            findings.append((pool.name, engine.copies * sum(member.pods for member in binding)))
+    return findings

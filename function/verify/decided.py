@@ -56,11 +56,11 @@ class Decided:
 def check(state: State, decisions: Sequence[Decided]) -> list[Finding]:
     """Check decisions that were made one after the other on one state. No finding: they keep every rule."""
     matching = Matching()
-    found = [finding for decided in decisions for finding in _one(state, decided, matching)]
-    found.extend(check_capacity(state, decisions))
+    findings = [finding for decided in decisions for finding in _one(state, decided, matching)]
+    findings.extend(check_capacity(state, decisions))
     for decided in decisions:
-        found.extend(check_completeness(state, decisions, decided, matching))
-    return sorted(set(found))
+        findings.extend(check_completeness(state, decisions, decided, matching))
+    return sorted(set(findings))
 
 
 def _one(state: State, decided: Decided, matching: Matching) -> Iterator[Finding]:

@@ -30,7 +30,7 @@ class Gang(NamedTuple):
 
 def gangs_on(pool: str, replicas: Iterable[ModelReplica]) -> list[Gang]:
     """Every gang that replicas of a cluster have on one of its pools."""
-    found = []
+    gangs = []
     for replica in replicas:
         for engine in replica.engines:
             pods: list[Pod] = []
@@ -41,8 +41,8 @@ def gangs_on(pool: str, replicas: Iterable[ModelReplica]) -> list[Gang]:
                 if counts and member.pool == pool:
                     pods += [tuple(sorted(counts.items()))] * member.pods
             if pods:
-                found += [Gang(tuple(pods))] * engine.copies
-    return found
+                gangs += [Gang(tuple(pods))] * engine.copies
+    return gangs
 
 
 def most_blocked(sizes: Iterable[int], devices: int, least: int) -> int:
@@ -92,8 +92,8 @@ def stranded(pool: Pool, replicas: Iterable[ModelReplica]) -> str:
                 dict(pod).get(entry.device_class_name, 0)
                 for pod in (p for g in others.elements() for p in g.pods)
             ]
-            asked = {dict(pod).get(entry.device_class_name, 0) for pod in gang.pods}
-            for size in asked & set(range(1, entry.count + 1)):  # More than a node has fits nowhere anyway.
+            counts = {dict(pod).get(entry.device_class_name, 0) for pod in gang.pods}
+            for size in counts & set(range(1, entry.count + 1)):  # More than a node has fits nowhere anyway.
                 blocked = min(pool.nodes, most_blocked(sizes, entry.count, entry.count - size + 1))
                 if pool.nodes - blocked < len(gang.pods):
                     nodes = f"{pool.nodes - blocked} of {pool.nodes} nodes"

@@ -73,8 +73,8 @@ def _agree(constraints: tuple[MatchConstraint, ...], chosen: tuple[Chosen, ...])
         ]
         common: set[Any] | None = None
         for candidate in among:
-            found = _values(candidate.device, constraint.match_attribute)
-            common = found if common is None else common & found
+            values = _values(candidate.device, constraint.match_attribute)
+            common = values if common is None else common & values
         if common is not None and not common:
             return False
     return True
@@ -137,8 +137,8 @@ class Matching:
         """Every claim the member could be stamped with on the pool; empty: no match. Raises TooMany."""
         key = (id(member), id(pool))
         if key not in self._claims:
-            found = map(claim_of, assignments(member, pool)) if node_matches(member, pool) else ()
-            self._claims[key] = frozenset(found)
+            possible = map(claim_of, assignments(member, pool)) if node_matches(member, pool) else ()
+            self._claims[key] = frozenset(possible)
         return self._claims[key]
 
     def claimable(self, member: Member, pool: Pool) -> bool:

@@ -85,20 +85,22 @@ def beyond(state: State, replicas: Iterable[ModelReplica]) -> Iterator[tuple[tup
 
 
 def _who(replicas: Iterable[ModelReplica], where: tuple[str, str]) -> str:
-    found = ((held_by(replica).get(where, 0), f"{replica.namespace}/{replica.name}") for replica in replicas)
-    return ", ".join(f"{name} ({nodes})" for nodes, name in sorted(found, reverse=True) if nodes)
+    holders = (
+        (held_by(replica).get(where, 0), f"{replica.namespace}/{replica.name}") for replica in replicas
+    )
+    return ", ".join(f"{name} ({nodes})" for nodes, name in sorted(holders, reverse=True) if nodes)
 
 
 def check_state(state: State) -> list[Finding]:
     """Say what is wrong with a fleet as it stands: overcommitted pools, replicas pinned to nothing."""
     living = [replica for replica in state.replicas if not replica.deleting]
-    found = [
+    findings = [
         Finding("Overcommitted", f"{where[0]}/{where[1]}", f"{text}, by {_who(living, where)}")
         for where, text in beyond(state, living)
     ]
     for replica in living:
-        found.extend(_misplaced(state, replica))
-    return sorted(found)
+        findings.extend(_misplaced(state, replica))
+    return sorted(findings)
 
 
 def _misplaced(state: State, replica: ModelReplica) -> Iterator[Finding]:
@@ -111,7 +113,7 @@ def _misplaced(state: State, replica: ModelReplica) -> Iterator[Finding]:
     if cluster is None:
         yield Finding("NoSuchCluster", name, f"runs on {replica.cluster}, which is not in the fleet")
         return
-    known = {pool.name for pool in cluster.pools}
+    pool_names = {pool.name for pool in cluster.pools}
     pinned = {member.pool for engine in replica.engines for member in engine.members}
-    for pool in sorted(pinned - known):
+    for pool in sorted(pinned - pool_names):
         yield Finding("NoSuchPool", name, f"is pinned to {replica.cluster}/{pool}, which is not published")

@@ -29,7 +29,7 @@ def packed(nodes: int, devices: Pod, gangs: Plain) -> DeviceCapacity:
 
 
 def charged(gangs: Plain) -> Gangs:
-    return total((Copies(gang(Pods(claims(pod), 1) for pod in each), 1),) for each in gangs)
+    return total((Copies(gang(Pods(claims(pod), 1) for pod in one_gang), 1),) for one_gang in gangs)
 
 
 def claims(pod: Pod) -> tuple[Claim, ...]:
@@ -93,14 +93,14 @@ def test_pods_that_take_whole_nodes_are_counted_as_node_accounting_counts_them()
 
 def naive(nodes: int, devices: Pod, gangs: Plain) -> bool:
     """Count free devices of the whole pool: what most people would do."""
-    pods = [pod for each in gangs for pod in each]
+    pods = [pod for one_gang in gangs for pod in one_gang]
     return all(sum(pod[at] for pod in pods) <= nodes * most for at, most in enumerate(devices))
 
 
 def kind_by_kind(nodes: int, devices: Pod, gangs: Plain) -> bool:
     """Check each kind for itself: unsound, because a pod needs all of its kinds on one node."""
     return all(
-        admitted(nodes, (most,), [[(pod[at],) for pod in each if pod[at]] for each in gangs])
+        admitted(nodes, (most,), [[(pod[at],) for pod in one_gang if pod[at]] for one_gang in gangs])
         for at, most in enumerate(devices)
     )
 
@@ -211,7 +211,8 @@ def test_what_cannot_be_told_is_counted_against_the_set(
     fits: bool,  # noqa: FBT001
 ) -> None:
     held = total(
-        (Copies(gang(Pods(tuple(Claim(*claim) for claim in pod), 1) for pod in each), 1),) for each in gangs
+        (Copies(gang(Pods(tuple(Claim(*claim) for claim in pod), 1) for pod in one_gang), 1),)
+        for one_gang in gangs
     )
-    found = DeviceCapacity(1, tuple(Kind(*each) for each in kinds), held)
+    found = DeviceCapacity(1, tuple(Kind(*kind) for kind in kinds), held)
     assert (found.stranded is None) == fits, reason

@@ -37,14 +37,14 @@ def engine(draw: random.Random, devices: Pod) -> Plain:
 def gangs_of(replica: Plain) -> Gangs:
     """The pods of a replica as they are stamped, gang by gang."""
     found: Gangs = []
-    for each in replica["spec"]["engines"]:
+    for one_engine in replica["spec"]["engines"]:
         pods: list[Pod] = []
-        for member in each["members"]:
+        for member in one_engine["members"]:
             held = dict.fromkeys(KINDS, 0)
             for request in member.get("deviceRequests", ()):
                 held[request["deviceClassName"]] += request["count"]
             pods += [tuple(held.values())] * member.get("worker", {}).get("nodes", 1)
-        found += [pods] * each["copies"]
+        found += [pods] * one_engine["copies"]
     return found
 
 
@@ -59,7 +59,7 @@ def test_deployments_that_fill_a_pool_one_after_the_other_never_strand_a_pod() -
             deployment = ask(1, engines=[engine(draw, devices)])
             deployment["metadata"] |= {"name": f"model-{number}", "uid": build.uid(number)}
             listed += Case("", fleet, deployment, [], others=listed).answer().replicas.values()
-        gangs = [each for replica in listed for each in gangs_of(replica)]
+        gangs = [item for replica in listed for item in gangs_of(replica)]
         if sum(map(len, gangs)) <= 8:
             shared += sum(map(len, gangs)) > nodes
             for apart in (True, False):

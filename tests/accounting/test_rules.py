@@ -32,9 +32,9 @@ EIGHT_GPUS, FOUR_GPUS = (Claim("gpu", 8),), (Claim("gpu", 4),)
 EIGHT, FOUR, NICS = Kind("gpu", 8), Kind("gpu", 4), Kind("nic", 2)
 
 
-def gangs(*each: tuple[Pod, ...]) -> Gangs:
+def gangs(*item: tuple[Pod, ...]) -> Gangs:
     """Gangs of pods, one copy of each."""
-    return total((Copies(gang(Pods(_claims(pod), 1) for pod in pods), 1),) for pods in each)
+    return total((Copies(gang(Pods(_claims(pod), 1) for pod in pods), 1),) for pods in item)
 
 
 def _claims(pod: Pod) -> tuple[Claim, ...]:

@@ -21,7 +21,7 @@ def faults(kind: Any, plain: Plain) -> list[str]:
     try:
         kind.parse(plain)
     except Malformed as error:
-        return [str(each) for each in error.faults]
+        return [str(fault) for fault in error.faults]
     return []
 
 
@@ -83,7 +83,8 @@ def test_a_list_that_is_too_long_costs_its_cluster_and_no_reading(monkeypatch: p
     assert set(run(made).replicas) == {"replica-b-0", "replica-b-1"}
     assert len(read) <= 1
     assert [
-        each["name"] for each in run(made.but(input={"explain": "Status"})).status["placement"]["clusters"]
+        manifest["name"]
+        for manifest in run(made.but(input={"explain": "Status"})).status["placement"]["clusters"]
     ]
     assert decide(made.but(deployment=ask(9))).rejections["a"].reason.name == "MalformedCluster"
 

@@ -98,7 +98,7 @@ def test_a_condition_is_true_false_or_not_told(
     told: object,
     reason: str,
 ) -> None:
-    listed = tuple(ConditionStatus(type="Ready", status=each) for each in statuses)
+    listed = tuple(ConditionStatus(type="Ready", status=status) for status in statuses)
     other = ConditionStatus(type="Synced", status="False")
     assert condition((other, *listed), "Ready") is told, reason
 

@@ -44,7 +44,9 @@ def differences(ours: Answer, theirs: Answer) -> Iterator[Difference]:
         yield Difference("status", "", path, left, right)
     if ours.unready != theirs.unready:
         yield Difference("readiness", "", "", ours.unready, theirs.unready)
-    mine, other = ({each["name"]: each for each in answer.requirements} for answer in (ours, theirs))
+    mine, other = (
+        {requirement["name"]: requirement for requirement in answer.requirements} for answer in (ours, theirs)
+    )
     for path, left, right in fields(mine, other):
         yield Difference("requirement", "", path, left, right)
 

@@ -59,7 +59,7 @@ def load(path: Path) -> Iterator[Pair]:
     """Yield the pairs of a file: a JSON list, or one JSON object on each line."""
     text = path.read_text()
     recorded = json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.splitlines()]
-    for each in recorded:
-        request = json_format.ParseDict(each["request"], pb.RunFunctionRequest())
-        response = json_format.ParseDict(each["response"], pb.RunFunctionResponse())
-        yield Pair(each["name"], request, drive.answer(response))
+    for entry in recorded:
+        request = json_format.ParseDict(entry["request"], pb.RunFunctionRequest())
+        response = json_format.ParseDict(entry["response"], pb.RunFunctionResponse())
+        yield Pair(entry["name"], request, drive.answer(response))

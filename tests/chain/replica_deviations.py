@@ -35,7 +35,7 @@ class Deviation(Enum):
 
 def explanations(pair: Pair, difference: Difference) -> list[Deviation]:
     """Return the deviations that explain a difference, none when it is unexplained."""
-    return [each for each in Deviation if _EXPLAINS[each](pair, difference)]
+    return [item for item in Deviation if _EXPLAINS[item](pair, difference)]
 
 
 def _deployment(pair: Pair, key: str) -> Plain:
@@ -69,7 +69,7 @@ def _nothing(pair: Pair, difference: Difference) -> bool:
 def _picker(pair: Pair, difference: Difference) -> bool:
     if (difference.what, difference.key) == ("ready", names.PICKER):
         conditions = pair.observed[names.PICKER]["status"]["conditions"]
-        ready = [each["status"] for each in conditions if each["type"] == "Ready"]
+        ready = [condition["status"] for condition in conditions if condition["type"] == "Ready"]
         return ready != ["True"] and difference.ours is False
     starting = (difference.ours, difference.theirs) == ((False, "PickerStarting"), (True, "Serving"))
     return (difference.what, difference.key) == ("condition", "ModelReady") and starting

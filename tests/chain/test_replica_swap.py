@@ -24,11 +24,11 @@ REFUSED = ("digit-first", "long-names")
 
 def swapped(pair: Pair) -> tuple[Plain, Any]:
     """Return what is observed after v0.3 desired it, and our answer to that."""
-    applied = {key: observed(key, each) for key, each in pair.theirs.desired.items()}
+    applied = {key: observed(key, manifest) for key, manifest in pair.theirs.desired.items()}
     request = copy.deepcopy(pair.request)
     request.observed.resources.clear()
-    for key, each in applied.items():
-        request.observed.resources[key].resource.update(each)
+    for key, manifest in applied.items():
+        request.observed.resources[key].resource.update(manifest)
     return applied, answered(request)
 
 
@@ -47,8 +47,8 @@ def test_nothing_is_deleted(pair: Pair) -> None:
 @pytest.mark.parametrize("pair", WITH_OBJECTS, ids=lambda pair: pair.name)
 def test_nothing_is_renamed(pair: Pair) -> None:
     before, answer = swapped(pair)
-    for key, each in before.items():
-        ours, theirs = (one["spec"]["forProvider"]["manifest"] for one in (answer.desired[key], each))
+    for key, value in before.items():
+        ours, theirs = (one["spec"]["forProvider"]["manifest"] for one in (answer.desired[key], value))
         assert [ours[part] for part in ("apiVersion", "kind", "metadata")] == [
             theirs[part] for part in ("apiVersion", "kind", "metadata")
         ]
@@ -70,8 +70,8 @@ def test_only_two_fields_of_any_manifest_change(pair: Pair) -> None:
     """`Deadline` and `NoSurge` are no part of a pod's template. A refused name changes who is referred to."""
     before, answer = swapped(pair)
     allowed = {f"{SPEC}.strategy": Deviation.NoSurge, f"{SPEC}.progressDeadlineSeconds": Deviation.Deadline}
-    for key, each in before.items():
-        changed = {path for path, _, _ in fields(answer.desired[key]["spec"], each["spec"], ".spec")}
+    for key, manifest in before.items():
+        changed = {path for path, _, _ in fields(answer.desired[key]["spec"], manifest["spec"], ".spec")}
         if pair.name.startswith(REFUSED):
             changed -= {path for path in changed if path.endswith(".name")}
         assert changed <= allowed.keys(), key

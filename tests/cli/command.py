@@ -35,7 +35,7 @@ class Ran:
 
 def run(*arguments: object, stdin: str | None = None) -> Ran:
     """Run one command; an exception that is no exit is an error of ours, and raised."""
-    found = CliRunner().invoke(main, [str(each) for each in arguments], input=stdin)
+    found = CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin)
     if found.exception is not None and not isinstance(found.exception, SystemExit):
         raise found.exception
     return Ran(found.exit_code, found.stdout, found.stderr)
@@ -44,7 +44,7 @@ def run(*arguments: object, stdin: str | None = None) -> Ran:
 def completed(arguments: list[str], incomplete: str) -> list[str]:
     """Complete a word after others, as a shell would."""
     found = ShellComplete(main, {}, "fleet-scheduler", "_X").get_completions(arguments, incomplete)
-    return [each.value for each in found]
+    return [item.value for item in found]
 
 
 def write(path: Path, objects: Iterable[Plain]) -> Path:

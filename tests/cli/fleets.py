@@ -29,7 +29,7 @@ def _pool(draw: random.Random, name: str) -> Plain:
 
 
 def _cluster(draw: random.Random, name: str) -> Plain:
-    pools = [_pool(draw, each) for each in draw.sample(POOLS, draw.randint(1, 2))]
+    pools = [_pool(draw, item) for item in draw.sample(POOLS, draw.randint(1, 2))]
     taints = (
         [build.taint("maintenance", draw.choice(("NoSchedule", "NoExecute")))] if draw.random() < 0.15 else []
     )
@@ -67,35 +67,37 @@ def fleet(seed: int) -> list[Plain]:
     return objects
 
 
-def key(each: Plain) -> tuple[str, str, str]:
+def key(manifest: Plain) -> tuple[str, str, str]:
     """Kind, namespace and name."""
-    return each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]
+    return manifest["kind"], manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"]
 
 
 def planned(path: Path, objects: list[Plain]) -> dict[tuple[str, str, str], Plain]:
     """Write the objects, run `plan -o yaml` on them, and return what is desired."""
     ran = run("plan", write(path, objects), "-o", "yaml")
     assert ran.code in (0, 2), ran.err
-    return {key(each): each for each in yaml.safe_load_all(ran.out) if each}
+    return {key(document): document for document in yaml.safe_load_all(ran.out) if document}
 
 
 def pass_of(path: Path, objects: list[Plain]) -> list[Plain]:
     """Return the objects after one pass of the control plane over the plan."""
     desired = planned(path, objects)
-    uids = {each["metadata"]["uid"]: each for each in objects if each["kind"] == "ModelDeployment"}
+    uids = {
+        manifest["metadata"]["uid"]: manifest for manifest in objects if manifest["kind"] == "ModelDeployment"
+    }
     standing = []
-    for each in objects:
-        composed = each["kind"] in ("ModelReplica", "ModelEndpoint")
-        if composed and (each["metadata"].get("deletionTimestamp") or key(each) not in desired):
+    for manifest in objects:
+        composed = manifest["kind"] in ("ModelReplica", "ModelEndpoint")
+        if composed and (manifest["metadata"].get("deletionTimestamp") or key(manifest) not in desired):
             continue
-        standing.append({**each, "spec": desired[key(each)]["spec"]} if composed else each)
-    present = {key(each) for each in objects}
-    for each in (found for name, found in desired.items() if name not in present):
-        labels = each["metadata"]["labels"]
+        standing.append({**manifest, "spec": desired[key(manifest)]["spec"]} if composed else manifest)
+    present = {key(manifest) for manifest in objects}
+    for manifest in (found for name, found in desired.items() if name not in present):
+        labels = manifest["metadata"]["labels"]
         parent = next(
             one for one in uids.values() if one["metadata"]["name"] == labels["modelplane.ai/deployment"]
         )
-        made = copy.deepcopy(each)
+        made = copy.deepcopy(manifest)
         made["metadata"]["ownerReferences"] = [build.owner(parent)]
         standing.append({**made, "status": {"conditions": [build.condition("Ready", status=True)]}})
     return standing

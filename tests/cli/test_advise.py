@@ -40,7 +40,7 @@ def test_one_move_makes_room(tmp_path: Path) -> None:
 def test_doing_what_is_advised_places_what_was_missing(tmp_path: Path) -> None:
     objects = _fleet(spare=1)
     move = run("advise", write(tmp_path / "f.yaml", objects), "-o", "json").data["advice"][0]["moves"][0]
-    cordoned = [each for each in objects if each["metadata"]["name"] != move["replica"]]
+    cordoned = [manifest for manifest in objects if manifest["metadata"]["name"] != move["replica"]]
     cordoned[0]["spec"]["taints"] = [build.taint("moving")]
     small = cordoned[2]["metadata"]["name"]
     moved = run("plan", write(tmp_path / "moved.yaml", cordoned), "-o", "yaml")
@@ -56,7 +56,7 @@ def test_without_another_place_there_is_no_advice(tmp_path: Path) -> None:
     ran = run("advise", write(tmp_path / "f.yaml", _fleet(spare=0)), "-o", "json")
     assert ran.code == 2
     assert ran.data["advice"] == []
-    assert [each["deployment"] for each in ran.data["stuck"]] == ["ml-team/big"]
+    assert [item["deployment"] for item in ran.data["stuck"]] == ["ml-team/big"]
 
 
 def test_fewest_moves_come_first(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_fewest_moves_come_first(tmp_path: Path) -> None:
     small["spec"]["replicas"] = 2
     crowded = build.replica(small, "east", 1, ready=True)
     ran = run("advise", write(tmp_path / "f.yaml", [*objects, crowded]), "-o", "json")
-    assert [len(each["moves"]) for each in ran.data["advice"]] == [2]
+    assert [len(item["moves"]) for item in ran.data["advice"]] == [2]
     single = run("advise", write(tmp_path / "f.yaml", [*objects, crowded]), "--max-moves", "1", "-o", "json")
     assert single.data["advice"] == []
 

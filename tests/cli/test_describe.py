@@ -30,7 +30,9 @@ def cluster(path: Path, memory: str) -> Path:
         {"kind": "InferenceClass", "metadata": {"name": "h200"}, "spec": {"devices": [entry]}},
         {"kind": "InferenceCluster", "metadata": {"name": "east"}, "spec": spec},
     ]
-    path.write_text(yaml.safe_dump_all([{"apiVersion": "modelplane.ai/v1alpha1", **each} for each in made]))
+    path.write_text(
+        yaml.safe_dump_all([{"apiVersion": "modelplane.ai/v1alpha1", **manifest} for manifest in made])
+    )
     return path
 
 

@@ -22,12 +22,12 @@ CAP = 12
 def _only(objects: list[Plain], name: str, replicas: int, cluster: str | None) -> list[Plain]:
     """Want so many replicas of one deployment, where only one cluster (or any) takes new ones."""
     changed = copy.deepcopy(objects)
-    for each in changed:
-        if each["kind"] == "ModelDeployment" and each["metadata"]["name"] == name:
-            each["spec"]["replicas"] = replicas
-            each["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z"
-        if each["kind"] == "InferenceCluster" and cluster not in (None, each["metadata"]["name"]):
-            each["status"].pop("conditions", None)
+    for manifest in changed:
+        if manifest["kind"] == "ModelDeployment" and manifest["metadata"]["name"] == name:
+            manifest["spec"]["replicas"] = replicas
+            manifest["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z"
+        if manifest["kind"] == "InferenceCluster" and cluster not in (None, manifest["metadata"]["name"]):
+            manifest["status"].pop("conditions", None)
     return changed
 
 
@@ -35,21 +35,22 @@ def _placed(path: Path, objects: list[Plain], name: str) -> int:
     """How many replicas `plan` gives a deployment."""
     desired = planned(path, objects).values()
     return sum(
-        (each["kind"], each["metadata"]["labels"]["modelplane.ai/deployment"]) == ("ModelReplica", name)
-        for each in desired
+        (manifest["kind"], manifest["metadata"]["labels"]["modelplane.ai/deployment"])
+        == ("ModelReplica", name)
+        for manifest in desired
     )
 
 
-@pytest.mark.parametrize("seed", [each for each in SEEDS if each < 6 or len(SEEDS) > 100])
+@pytest.mark.parametrize("seed", [number for number in SEEDS if number < 6 or len(SEEDS) > 100])
 def test_a_cluster_takes_exactly_its_headroom(seed: int, tmp_path: Path) -> None:
     objects = fleet(seed)
     said = run("headroom", write(tmp_path / "fleet.yaml", objects), "-o", "json")
     assert said.code in (0, 2), said.err
     still, _ = settled(tmp_path / "settled.yaml", objects)
-    for each in said.data["deployments"]:
-        name, total = each["deployment"].partition("/")[2], each["placed"]
-        rooms = {room["cluster"]: room["more"] for room in each["clusters"]}
-        for cluster, more in ((None, each["more"]), *rooms.items()):
+    for deployment in said.data["deployments"]:
+        name, total = deployment["deployment"].partition("/")[2], deployment["placed"]
+        rooms = {room["cluster"]: room["more"] for room in deployment["clusters"]}
+        for cluster, more in ((None, deployment["more"]), *rooms.items()):
             wanted = _only(still, name, total + CAP, cluster)
             assert _placed(tmp_path / "more.yaml", wanted, name) == total + more, (seed, name, cluster)
 
@@ -97,7 +98,7 @@ def test_one_deployment_can_be_asked_for(tmp_path: Path) -> None:
     objects = [*_fleet(), build.deployment("search", 1)]
     path = write(tmp_path / "f.yaml", objects)
     found = run("headroom", path, "-d", "search", "-o", "json").data["deployments"]
-    assert [each["deployment"] for each in found] == [f"{build.NAMESPACE}/search"]
+    assert [item["deployment"] for item in found] == [f"{build.NAMESPACE}/search"]
     wrong = run("headroom", path, "-d", "serach")
     assert wrong.code == 1
     assert f"did you mean {build.NAMESPACE}/search" in wrong.err

@@ -118,7 +118,7 @@ def test_files_are_put_over_the_control_plane(live: Live) -> None:
     grown = {**build.deployment("search", 3), "metadata": {"name": "search", "namespace": build.NAMESPACE}}
     new = build.cluster("south", [build.pool("h100", 9)])
     ran = live.run("plan", write(live.folder / "f.yaml", [grown, new]), "-o", "json")
-    (search,) = (each for each in ran.data["deployments"] if each["name"] == "search")
+    (search,) = (deployment for deployment in ran.data["deployments"] if deployment["name"] == "search")
     rows = search["placement"]["replicas"]
     assert len(rows) == 3
     assert [row["name"] for row in rows if row["cluster"] == "west"] == [
@@ -151,9 +151,9 @@ def test_a_namespace_is_asked_about(live: Live) -> None:
     live.table.objects.append(build.deployment("chat", 1, namespace="other"))
     assert "other/chat" in live.run("plan").out
     assert "other/chat" not in live.run("plan", "-n", "ml-team").out
-    assert [each["name"] for each in live.run("plan", "-n", "other", "-o", "json").data["deployments"]] == [
-        "chat"
-    ]
+    assert [
+        deployment["name"] for deployment in live.run("plan", "-n", "other", "-o", "json").data["deployments"]
+    ] == ["chat"]
     assert live.run("why", "chat").out.startswith("ml-team/chat"), "the namespace of the context comes first"
     assert live.run("why", "chat", "-n", "other").out.startswith("other/chat")
     ran = live.run("headroom", "-n", "othr")

@@ -44,7 +44,7 @@ class Page(HTMLParser):
         self.texts.append(data)
 
     def all(self, tag: str, **wanted: str) -> list[dict[str, str | None]]:
-        return [each for name, each in self.found if name == tag and wanted.items() <= each.items()]
+        return [item for name, item in self.found if name == tag and wanted.items() <= item.items()]
 
 
 def _fleet() -> list[Plain]:
@@ -71,7 +71,7 @@ def _drawn(path: Path, objects: list[Plain], form: str = "html") -> str:
 
 def test_rows_say_who_holds_what(tmp_path: Path) -> None:
     page = Page(_drawn(tmp_path / "f.yaml", _fleet()))
-    rows = {each["aria-label"] for each in page.all("div", role="img")}
+    rows = {item["aria-label"] for item in page.all("div", role="img")}
     assert rows == {
         "h100: 2 nodes: 1 ml-team/chat (leaving), 1 free",
         "h100: 1 node: 2 ml-team/search, 0 free, overcommitted by 1",
@@ -81,8 +81,8 @@ def test_rows_say_who_holds_what(tmp_path: Path) -> None:
 
 def test_regions_clusters_shortfall_and_faults_are_there(tmp_path: Path) -> None:
     page = Page(_drawn(tmp_path / "f.yaml", _fleet()))
-    assert [each["aria-label"] for each in page.all("section")] == ["Region eu", "Region no region"]
-    assert [each["data-name"] for each in page.all("article")] == ["big", "small", "broken", "old"]
+    assert [item["aria-label"] for item in page.all("section")] == ["Region eu", "Region no region"]
+    assert [item["data-name"] for item in page.all("article")] == ["big", "small", "broken", "old"]
     text = " ".join(page.texts)
     assert "3 of 4" in text
     assert "unreadable: spec.taints: expected a list" in text
@@ -98,7 +98,7 @@ def test_verdicts_are_embedded_once_each(tmp_path: Path) -> None:
     assert verdicts["old"][0] == "UntoleratedTaint"
     assert verdicts["big"] == ["InsufficientNodes", "main on h100: needs 1, 0 free of 3"]
     assert verdicts["broken"][0] == "MalformedCluster"
-    assert len({tuple(each) for each in told["texts"]}) == len(told["texts"])
+    assert len({tuple(item) for item in told["texts"]}) == len(told["texts"])
 
 
 @pytest.mark.parametrize("form", ["html", "svg"])
@@ -226,7 +226,7 @@ def test_every_reason_code_that_is_linked_is_explained() -> None:
     from function.api.reasons import Reason
 
     headings = re.findall(r"^### (\w+)$", (ROOT / "docs" / "reasons.md").read_text(), re.MULTILINE)
-    assert headings == [each.name for each in Reason]
+    assert headings == [entry.name for entry in Reason]
 
 
 def test_the_picture_in_the_docs_is_fresh() -> None:

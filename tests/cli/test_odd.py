@@ -61,9 +61,9 @@ def _mutated(draw: random.Random, objects: list[dict[str, Any]]) -> list[dict[st
 
 def _with_all(seed: int) -> list[dict[str, Any]]:
     objects = fleet(seed)
-    running = [each for each in objects if each["kind"] == "ModelReplica"]
+    running = [manifest for manifest in objects if manifest["kind"] == "ModelReplica"]
     cache = build.cache("weights", {"region": "eu"})
-    return [*objects, *(build.endpoint(each) for each in running), cache]
+    return [*objects, *(build.endpoint(replica) for replica in running), cache]
 
 
 @pytest.mark.parametrize("seed", range(TRIES))

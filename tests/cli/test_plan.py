@@ -257,8 +257,8 @@ def test_older_deployments_come_first_and_later_ones_see_what_they_took(tmp_path
 def test_the_desired_resources_as_yaml_can_be_fed_back(tmp_path: Path) -> None:
     objects = _fleet()
     first = run("plan", write(tmp_path / "f.yaml", objects), "-o", "yaml")
-    desired = [each for each in yaml.safe_load_all(first.out) if each]
-    assert [each["kind"] for each in desired] == ["ModelReplica", "ModelReplica"]
+    desired = [document for document in yaml.safe_load_all(first.out) if document]
+    assert [manifest["kind"] for manifest in desired] == ["ModelReplica", "ModelReplica"]
     again = run("plan", write(tmp_path / "f.yaml", [*objects, *desired]), "-o", "yaml")
     assert again.out == first.out
 

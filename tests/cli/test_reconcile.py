@@ -49,7 +49,7 @@ CHOSEN = [
 ]
 
 
-@pytest.mark.parametrize(("words", "names", "reason"), CHOSEN, ids=[each[2] for each in CHOSEN])
+@pytest.mark.parametrize(("words", "names", "reason"), CHOSEN, ids=[pair[2] for pair in CHOSEN])
 def test_who_is_asked(words: tuple[str, ...], names: list[str], reason: str) -> None:
     found = ran(*words)
     assert found.code == 0, found.err
@@ -57,7 +57,7 @@ def test_who_is_asked(words: tuple[str, ...], names: list[str], reason: str) -> 
 
 
 def test_a_replica_on_a_cluster_that_is_gone() -> None:
-    left = [each for each in FLEET if each["metadata"]["name"] != "a"]
+    left = [manifest for manifest in FLEET if manifest["metadata"]["name"] != "a"]
     assert "on-a" in ran(fleet=left).out
     assert "on-a" in ran("--cluster", "a", fleet=left).out, "and may be named"
 

@@ -39,8 +39,8 @@ class Log:
 def _recorded(folder: Path, *requests: bytes, log: Log | None = None, **limits: int) -> Recorder:
     recorder = Recorder(folder, log or Log(), "tested", **limits)
     function = Function(Log(), recorder=recorder)
-    for each in requests:
-        function.answer(each)
+    for request in requests:
+        function.answer(request)
     return recorder
 
 
@@ -69,7 +69,7 @@ def test_a_recording_replays_to_the_same_bytes(seed: int, tmp_path: Path) -> Non
     _recorded(tmp_path / "calls", world(seed).message().SerializeToString())
     ran = run("replay", tmp_path / "calls", "-o", "json")
     assert ran.code == 0, ran.data
-    assert [each["same"] for each in ran.data["recordings"]] == [True]
+    assert [recording["same"] for recording in ran.data["recordings"]] == [True]
 
 
 def test_no_secret_is_recorded(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_different_answer_is_told_by_its_path(tmp_path: Path) -> None:
 def test_the_folder_is_bounded_in_files_and_bytes(tmp_path: Path) -> None:
     requests = [world(seed).message().SerializeToString() for seed in range(7)]
     _recorded(tmp_path / "few", *requests, max_files=3)
-    assert sorted(each.name for each in (tmp_path / "few").iterdir()) == [
+    assert sorted(path.name for path in (tmp_path / "few").iterdir()) == [
         "call-0000.json",
         "call-0001.json",
         "call-0002.json",

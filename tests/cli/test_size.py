@@ -91,14 +91,14 @@ def _small() -> list[dict[str, Any]]:
 
 def _splits(path: Path, *more: str) -> dict[tuple[int, int], Any]:
     ran = run("size", CONFIGS / "llama-3.1-8b.json", path, "-o", "json", *more)
-    return {(each["tensor"], each["pipeline"]): each for each in ran.data["splits"]}
+    return {(item["tensor"], item["pipeline"]): item for item in ran.data["splits"]}
 
 
 def test_pools_are_those_the_scheduler_would_use(tmp_path: Path) -> None:
     path = write(tmp_path / "f.yaml", _small())
     splits = _splits(path)
-    assert [each["pool"] for each in splits[1, 1]["pools"]] == ["h100"], "28Gi do not fit an L4"
-    assert [each["pool"] for each in splits[2, 1]["pools"]] == ["l4", "h100"], "the tightest pool comes first"
+    assert [pool["pool"] for pool in splits[1, 1]["pools"]] == ["h100"], "28Gi do not fit an L4"
+    assert [pool["pool"] for pool in splits[2, 1]["pools"]] == ["l4", "h100"], "the tightest pool comes first"
     assert splits[8, 2]["pools"][0]["replicasNow"] == 1, "two nodes for one replica"
     selector = splits[1, 1]["nodeSelector"]
     parent = build.deployment(
@@ -114,7 +114,7 @@ def test_the_tightest_pool_comes_first_however_its_memory_is_named(tmp_path: Pat
     large = build.gpu(8) | {"capacity": {"gpu.nvidia.com/memory": {"value": "80Gi"}}}
     pools = [build.pool("large", 2, [large]), build.pool("small", 2, [build.gpu(8, memory="60Gi")])]
     splits = _splits(write(tmp_path / "f.yaml", [build.cluster("east", pools)]))
-    assert [each["pool"] for each in splits[1, 1]["pools"]] == ["small", "large"]
+    assert [pool["pool"] for pool in splits[1, 1]["pools"]] == ["small", "large"]
 
 
 def test_a_fleet_without_room_is_exit_code_2_and_none_is_fine(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_no_secret_is_left(tmp_path: Path) -> None:
     ran = run("snapshot", path)
     assert ran.code == 0
     assert CANARY not in ran.out
-    assert [each["kind"] for each in yaml.safe_load_all(ran.out)] == [
+    assert [document["kind"] for document in yaml.safe_load_all(ran.out)] == [
         "ModelDeployment",
         "InferenceCluster",
         "ModelReplica",
@@ -63,16 +63,16 @@ def test_the_decision_on_a_snapshot_is_the_same(seed: int, tmp_path: Path) -> No
     stripped = tmp_path / "stripped.yaml"
     stripped.write_text(run("snapshot", path).out)
     for output in ("table", "json"):  # The second with the digest of the input.
-        before, after = (run("plan", each, "-o", output) for each in (path, stripped))
+        before, after = (run("plan", item, "-o", output) for item in (path, stripped))
         assert (before.code, before.out) == (after.code, after.out)
 
 
 def test_redacting_twice_changes_nothing_and_leaves_the_original_alone() -> None:
-    for each in _with_secrets():
-        original = copy.deepcopy(each)
-        once = redacted_object(each, KINDS[each["kind"]])
-        assert redacted_object(once, KINDS[each["kind"]]) == once
-        assert each == original
+    for secret in _with_secrets():
+        original = copy.deepcopy(secret)
+        once = redacted_object(secret, KINDS[secret["kind"]])
+        assert redacted_object(once, KINDS[secret["kind"]]) == once
+        assert secret == original
 
 
 def test_annotations_that_decide_stay() -> None:

@@ -69,17 +69,17 @@ def _fleet() -> list[Plain]:
 
 
 def _new(decision: list[Plain]) -> Plain:
-    return next(each for each in decision if each["spec"]["clusterName"] == "east")
+    return next(manifest for manifest in decision if manifest["spec"]["clusterName"] == "east")
 
 
-def _member(each: Plain) -> Plain:
-    found: Plain = each["spec"]["engines"][0]["members"][0]
+def _member(manifest: Plain) -> Plain:
+    found: Plain = manifest["spec"]["engines"][0]["members"][0]
     return found
 
 
 def _called(decision: list[Plain], cluster: str, index: int) -> Plain:
     name = build.composed_name("chat", cluster, index)
-    return next(each for each in decision if each["metadata"]["name"] == name)
+    return next(manifest for manifest in decision if manifest["metadata"]["name"] == name)
 
 
 def _lose(decision: list[Plain]) -> None:
@@ -169,13 +169,13 @@ def test_a_tampered_decision_is_found_out(
 ) -> None:
     path = write(tmp_path / "f.yaml", _fleet())
     desired = yaml.safe_load_all(run("plan", path, "-o", "yaml").out)
-    decision = [each for each in desired if each["kind"] == "ModelReplica"]
+    decision = [manifest for manifest in desired if manifest["kind"] == "ModelReplica"]
     fair = write(tmp_path / "fair.yaml", decision)
     assert run("verify", path, "--decision", fair).code == 0
     tamper(decision)
     ran = run("verify", path, "--decision", write(tmp_path / "tampered.yaml", decision), "-o", "json")
     assert ran.code == 2, reason
-    assert rule in {each["rule"] for each in ran.data["decision"]}, (reason, ran.data)
+    assert rule in {item["rule"] for item in ran.data["decision"]}, (reason, ran.data)
 
 
 def test_an_overcommitted_fleet_is_named_with_who_holds_it(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_replicas_of_nowhere_are_named(tmp_path: Path) -> None:
     parent = build.deployment("chat", 2)
     gone, lost = build.replica(parent, "gone", 0), build.replica(parent, "east", 0, pools="old")
     path = write(tmp_path / "f.yaml", [build.cluster("east", [build.pool("h100", 2)]), parent, gone, lost])
-    rules = {each["rule"] for each in run("verify", path, "--live", "-o", "json").data["state"]}
+    rules = {item["rule"] for item in run("verify", path, "--live", "-o", "json").data["state"]}
     assert rules == {"NoSuchCluster", "NoSuchPool"}
 
 

@@ -24,7 +24,7 @@ def _slowly(sizes: list[int], devices: int, least: int, nodes: int) -> int:
         for place, size in zip(places, sizes, strict=True):
             loads[place] += size
         if max(loads[:nodes], default=0) <= devices:
-            best = max(best, sum(least <= each for each in loads[:nodes]))
+            best = max(best, sum(least <= item for item in loads[:nodes]))
     return best
 
 

@@ -21,7 +21,9 @@ Plain = dict[str, Any]
 
 
 def _named(objects: list[Plain], kind: str, name: str) -> Plain:
-    return next(each for each in objects if (each["kind"], each["metadata"]["name"]) == (kind, name))
+    return next(
+        manifest for manifest in objects if (manifest["kind"], manifest["metadata"]["name"]) == (kind, name)
+    )
 
 
 def _drain(objects: list[Plain], name: str) -> list[Plain]:
@@ -33,16 +35,18 @@ def _drain(objects: list[Plain], name: str) -> list[Plain]:
 
 def _delete(objects: list[Plain], name: str) -> list[Plain]:
     return [
-        each for each in objects if (each["kind"], each["metadata"]["name"]) != ("InferenceCluster", name)
+        manifest
+        for manifest in objects
+        if (manifest["kind"], manifest["metadata"]["name"]) != ("InferenceCluster", name)
     ]
 
 
 def _add(objects: list[Plain], name: str, pool: str, nodes: int) -> list[Plain]:
     found = _named(objects, "InferenceCluster", name)
-    for each in found["spec"]["nodePools"]:
-        each["nodeCount"] += nodes if each["name"] == pool else 0
-    for each in found["status"]["gpuPools"]:
-        each["nodes"] += nodes if each["name"] == pool else 0
+    for entry in found["spec"]["nodePools"]:
+        entry["nodeCount"] += nodes if entry["name"] == pool else 0
+    for entry in found["status"]["gpuPools"]:
+        entry["nodes"] += nodes if entry["name"] == pool else 0
     return objects
 
 
@@ -53,8 +57,10 @@ def _scale(objects: list[Plain], name: str, replicas: int) -> list[Plain]:
 
 def _change(draw: random.Random, objects: list[Plain]) -> tuple[list[str], list[Plain]]:
     """Draw some changes: as options, and made by hand."""
-    clusters = [each for each in objects if each["kind"] == "InferenceCluster"]
-    deployments = [each["metadata"]["name"] for each in objects if each["kind"] == "ModelDeployment"]
+    clusters = [manifest for manifest in objects if manifest["kind"] == "InferenceCluster"]
+    deployments = [
+        manifest["metadata"]["name"] for manifest in objects if manifest["kind"] == "ModelDeployment"
+    ]
     options: list[str] = []
     changed = copy.deepcopy(objects)
     if draw.random() < 0.4:
@@ -76,10 +82,10 @@ def _change(draw: random.Random, objects: list[Plain]) -> tuple[list[str], list[
 
 def _places(desired: Mapping[tuple[str, str, str], Plain]) -> dict[str, set[tuple[str, str]]]:
     found: dict[str, set[tuple[str, str]]] = defaultdict(set)
-    for (kind, namespace, name), each in desired.items():
+    for (kind, namespace, name), manifest in desired.items():
         if kind == "ModelReplica":
-            owner = each["metadata"]["labels"]["modelplane.ai/deployment"]
-            found[f"{namespace}/{owner}"].add((name, each["spec"]["clusterName"]))
+            owner = manifest["metadata"]["labels"]["modelplane.ai/deployment"]
+            found[f"{namespace}/{owner}"].add((name, manifest["spec"]["clusterName"]))
     return found
 
 
@@ -91,17 +97,17 @@ def test_whatif_equals_changing_the_yaml_and_running_plan(seed: int, tmp_path: P
     assert said.code in (0, 2), said.err
     _, before = settled(tmp_path / "before.yaml", objects)
     _, after = settled(tmp_path / "after.yaml", changed)
-    for each in said.data["deployments"]:
+    for deployment in said.data["deployments"]:
         for side, desired in (("before", before), ("after", after)):
-            told = {(one["name"], one["cluster"]) for one in each[side]["replicas"]}
-            assert told == _places(desired)[each["deployment"]], (seed, options, side)
+            told = {(one["name"], one["cluster"]) for one in deployment[side]["replicas"]}
+            assert told == _places(desired)[deployment["deployment"]], (seed, options, side)
 
 
 def _two_clusters(nodes: int = 2) -> list[Plain]:
     clusters = [build.cluster(name, [build.pool("h100", nodes)]) for name in ("east", "west")]
     parent = build.deployment("chat", 2)
     running = [build.replica(parent, name, 0, ready=True) for name in ("east", "west")]
-    return [*clusters, parent, *running, *(build.endpoint(each) for each in running)]
+    return [*clusters, parent, *running, *(build.endpoint(replica) for replica in running)]
 
 
 def test_a_drain_with_room_elsewhere_moves_and_nobody_is_worse_off(tmp_path: Path) -> None:
@@ -109,9 +115,9 @@ def test_a_drain_with_room_elsewhere_moves_and_nobody_is_worse_off(tmp_path: Pat
     (chat,) = ran.data["deployments"]
     assert ran.code == 0
     assert (chat["moves"], chat["shortfall"], chat["servingAtWorst"]) == (1, 0, 1)
-    assert [each["cluster"] for each in chat["leaving"]] == ["east"]
+    assert [replica["cluster"] for replica in chat["leaving"]] == ["east"]
     assert chat["leaving"][0]["why"].startswith("its cluster has an untolerated NoExecute taint")
-    assert [each["cluster"] for each in chat["arriving"]] == ["west"]
+    assert [item["cluster"] for item in chat["arriving"]] == ["west"]
     assert len(chat["endpointsGone"]) == 1
     assert ran.data["settles"]
 
@@ -152,7 +158,7 @@ def test_an_applied_object_replaces_its_spec_and_others_are_added(tmp_path: Path
     applied = write(tmp_path / "c.yaml", [changed, new])
     ran = run("whatif", path, "--apply", applied, "--drain", "east", "--drain", "west", "-o", "json")
     (chat,) = ran.data["deployments"]
-    assert [each["cluster"] for each in chat["after"]["replicas"]] == ["north"]
+    assert [replica["cluster"] for replica in chat["after"]["replicas"]] == ["north"]
 
 
 def test_a_changed_class_is_published_anew(tmp_path: Path) -> None:

@@ -29,10 +29,12 @@ def test_every_manifest_of_an_example_is_printed_and_valid(example: str, kind: s
     code, text = command_line("plan", "--workloads", "example/fleet", f"example/{example}")
     assert code in (0, 2)
     documents = list(yaml.safe_load_all(text))
-    assert not [each for one in documents for each in schemas.findings(one)]
-    routes = [each for each in documents if each["kind"] == "HTTPRoute"]
+    assert not [finding for one in documents for finding in schemas.findings(one)]
+    routes = [document for document in documents if document["kind"] == "HTTPRoute"]
     serving = [
-        each for each in documents if each["kind"] == kind and not each["metadata"]["name"].endswith("-epp")
+        document
+        for document in documents
+        if document["kind"] == kind and not document["metadata"]["name"].endswith("-epp")
     ]
     assert len(serving) == number * len(routes)
     assert f"# {_cluster(text)}: " in text
@@ -52,17 +54,17 @@ def below(tmp_path: Path, stage: str) -> str:
     """Write one replica of the small model and its Objects at a stage, and ask why."""
     from tests.replica.build import Scene, config, run
 
-    replica = next(each for each in composed("small-model") if each["kind"] == "ModelReplica")
+    replica = next(manifest for manifest in composed("small-model") if manifest["kind"] == "ModelReplica")
     cluster = next(
-        each
+        document
         for path in sorted(_fleet())
-        for each in yaml.safe_load_all(path.read_text())
-        if each["metadata"]["name"] == replica["spec"]["clusterName"]
+        for document in yaml.safe_load_all(path.read_text())
+        if document["metadata"]["name"] == replica["spec"]["clusterName"]
     )
     scene = Scene({**replica, "kind": "ModelReplica"}, cluster, input=config(diagnose="Pods"))
     desired = run(scene).desired
-    objects = [_held(replica, key, observed(key, each, stage)) for key, each in desired.items()]
-    collection = next(each for each in objects if each["kind"] == "ObservedObjectCollection")
+    objects = [_held(replica, key, observed(key, manifest, stage)) for key, manifest in desired.items()]
+    collection = next(manifest for manifest in objects if manifest["kind"] == "ObservedObjectCollection")
     pod = {
         "apiVersion": "kubernetes.m.crossplane.io/v1alpha1",
         "kind": "Object",
@@ -105,14 +107,14 @@ def _fleet() -> list[Path]:
     return list(FLEET.glob("cluster-*.yaml"))
 
 
-def _held(replica: Plain, key: str, each: Plain) -> Plain:
+def _held(replica: Plain, key: str, manifest: Plain) -> Plain:
     """Return an Object as Crossplane labels it."""
-    each["metadata"] |= {
+    manifest["metadata"] |= {
         "namespace": replica["metadata"]["namespace"],
         "labels": {"crossplane.io/composite": replica["metadata"]["name"]},
         "annotations": {"crossplane.io/composition-resource-name": key},
     }
-    return each
+    return manifest
 
 
 def test_why_says_what_a_pending_pod_waits_for(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_nothing_leaves_but_for_a_listed_reason(number: int) -> None:
         response = case.answer()
         lost = set(before.observed) - set(response.desired)
         assert not {key for key in lost if not allowed_to_leave(key, case, response)}, (seed, what)
-        assert [each.type for each in response.conditions] == CONDITIONS
+        assert [condition.type for condition in response.conditions] == CONDITIONS
         for field in PUBLISHED:
             if field in before.cluster["status"] and "composite" not in what:
                 assert response.status[field] == before.cluster["status"][field], (seed, what, field)
@@ -112,7 +112,7 @@ def test_an_answer_applied_and_asked_again_is_the_same(number: int) -> None:
         settled = running(random.Random(seed))
         first = settled.answer()
         again = settled.settled().answer()
-        assert {key: each.resource for key, each in again.desired.items()} == {
-            key: each.resource for key, each in first.desired.items()
+        assert {key: resource.resource for key, resource in again.desired.items()} == {
+            key: resource.resource for key, resource in first.desired.items()
         }, seed
         assert again.status == first.status, seed

@@ -45,7 +45,7 @@ def looked_at(key: str, *, synced: bool, message: str = "", remote: Plain | None
 )
 def test_nodes_are_the_most_a_pool_can_have(pool: Plain, nodes: int, why: str) -> None:
     response = Case(cluster({"name": "gpu", "className": "h200", **pool})).answer()
-    assert [each["nodes"] for each in response.status["gpuPools"]] == [nodes], why
+    assert [item["nodes"] for item in response.status["gpuPools"]] == [nodes], why
 
 
 def test_devices_are_published_verbatim_with_the_defaults() -> None:
@@ -129,7 +129,7 @@ def test_an_invalid_input_is_said_and_keeps_everything() -> None:
     settled.input = {"stack": "Mine"}
     response = settled.answer()
     assert set(response.desired) == set(settled.observed)
-    assert "stack" in next(each.message for each in response.conditions)
+    assert "stack" in next(condition.message for condition in response.conditions)
 
 
 def test_the_guard_stands_while_there_are_replicas() -> None:
@@ -183,7 +183,7 @@ def test_a_cluster_is_reachable_when_it_answers(
     observed: dict[str, Plain], expected: tuple[bool, str], why: str
 ) -> None:
     response = Case(observed=observed).answer()
-    found = next(each for each in response.conditions if each.type == "ClusterReachable")
+    found = next(condition for condition in response.conditions if condition.type == "ClusterReachable")
     assert (found.status, found.reason) == expected, why
 
 
@@ -228,11 +228,11 @@ def test_another_source_is_published_and_not_made() -> None:
 
 def test_events_are_transitions() -> None:
     first = Case()
-    assert [each.reason for each in first.answer().results] == ["ClusterRunning"]
+    assert [result.reason for result in first.answer().results] == ["ClusterRunning"]
     settled = first.settled()
     settled.cluster["status"]["conditions"] = [
-        {"type": each.type, "status": str(each.status), "reason": each.reason}
-        for each in first.answer().conditions
+        {"type": condition.type, "status": str(condition.status), "reason": condition.reason}
+        for condition in first.answer().conditions
     ]
     assert settled.answer().results == ()
 
@@ -243,5 +243,7 @@ def test_the_scheduler_reads_what_is_published() -> None:
     read = read_cluster(PlainDocument(settled.cluster))
     assert isinstance(read, InferenceCluster)
     assert read.gateway == GATEWAY["address"]
-    assert [(each.name, each.nodes, each.class_name) for each in read.pools] == [("gpu", 4, "h200")]
+    assert [(candidate.name, candidate.nodes, candidate.class_name) for candidate in read.pools] == [
+        ("gpu", 4, "h200")
+    ]
     assert [device.device_class_name for device in read.pools[0].devices or ()] == ["gpu.nvidia.com"]

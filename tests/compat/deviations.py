@@ -35,7 +35,7 @@ class Deviation(Enum):
 
 def explanations(pair: Pair, difference: Difference) -> list[Deviation]:
     """Return the deviations that explain a difference, none when it is unexplained."""
-    return [each for each in Deviation if _EXPLAINS[each](pair, difference)]
+    return [item for item in Deviation if _EXPLAINS[item](pair, difference)]
 
 
 def _observed(pair: Pair, kind: str) -> set[str]:
@@ -65,10 +65,10 @@ def _listed(pair: Pair, key: str) -> bool:
     """Say whether a key is that of a replica that is only in the list."""
     mine = pair.world.deployment["metadata"]
     return any(
-        key == f"replica-{each['spec']['clusterName']}-{labels.get('modelplane.ai/replica-index')}"
-        for each in pair.world.replicas or ()
-        if each["metadata"]["namespace"] == mine["namespace"]
-        and (labels := each["metadata"].get("labels", {})).get("modelplane.ai/deployment") == mine["name"]
+        key == f"replica-{replica['spec']['clusterName']}-{labels.get('modelplane.ai/replica-index')}"
+        for replica in pair.world.replicas or ()
+        if replica["metadata"]["namespace"] == mine["namespace"]
+        and (labels := replica["metadata"].get("labels", {})).get("modelplane.ai/deployment") == mine["name"]
     )
 
 
@@ -112,7 +112,7 @@ def _one_call(pair: Pair, difference: Difference) -> bool:
     """Everything came unasked: an answer that states requirements would be called again."""
     if difference.what != "calls" or difference.ours:
         return False
-    return {each["name"] for each in pair.theirs.requirements} <= pair.world.required.keys()
+    return {requirement["name"] for requirement in pair.theirs.requirements} <= pair.world.required.keys()
 
 
 def _requirements(pair: Pair, difference: Difference) -> bool:
@@ -124,8 +124,8 @@ def _requirements(pair: Pair, difference: Difference) -> bool:
 def _unreachable(pair: Pair) -> int:
     """Return how many desired replicas are Ready on a cluster without a gateway address."""
     gates = {
-        each["metadata"]["name"]: each.get("status", {}).get("gateway", {}).get("address")
-        for each in pair.world.clusters or ()
+        cluster["metadata"]["name"]: cluster.get("status", {}).get("gateway", {}).get("address")
+        for cluster in pair.world.clusters or ()
     }
     return sum(not gates.get(pair.ours.desired[key]["spec"]["clusterName"]) for key in _ready(pair))
 
@@ -133,11 +133,11 @@ def _unreachable(pair: Pair) -> int:
 def _ready(pair: Pair) -> list[str]:
     return [
         key
-        for key, each in pair.world.observed.items()
+        for key, manifest in pair.world.observed.items()
         if key in pair.ours.replicas
         and any(
             one["type"] == "Ready" and one["status"] == "True"
-            for one in each.get("status", {}).get("conditions", [])
+            for one in manifest.get("status", {}).get("conditions", [])
         )
     ]
 

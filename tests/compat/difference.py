@@ -57,7 +57,7 @@ def _requirements(pair: Pair) -> Iterator[Difference]:
     if at_once != bool(theirs):
         yield Difference("calls", "", at_once, bool(theirs))
     stated = pair.later.requirements
-    for name in sorted({each["name"] for each in (*stated, *theirs)}):
+    for name in sorted({entry["name"] for entry in (*stated, *theirs)}):
         mine, other = _requirement(stated, name), _requirement(theirs, name)
         if mine != other:
             yield Difference("requirement", name, mine, other)
@@ -70,4 +70,4 @@ def _said(conditions: Any, kind: str) -> tuple[bool, str] | None:
 
 
 def _requirement(requirements: tuple[Plain, ...], name: str) -> Plain | None:
-    return next((each for each in requirements if each["name"] == name), None)
+    return next((requirement for requirement in requirements if requirement["name"] == name), None)

@@ -46,7 +46,7 @@ class Pair:
     @property
     def fleet(self) -> set[str]:
         """The clusters that were delivered."""
-        return {each["metadata"]["name"] for each in self.world.clusters or ()}
+        return {cluster["metadata"]["name"] for cluster in self.world.clusters or ()}
 
 
 def load(path: Path) -> Pair:
@@ -67,7 +67,7 @@ def _answer(request: pb.RunFunctionRequest) -> drive.Answer:
 def world(request: pb.RunFunctionRequest) -> World:
     """Return a request as a world."""
     required = {
-        name: [drive.plain(each.resource) for each in request.required_resources[name].items]
+        name: [drive.plain(item.resource) for item in request.required_resources[name].items]
         for name in request.required_resources
     }
     observed = request.observed

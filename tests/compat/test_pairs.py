@@ -24,13 +24,18 @@ RECORDED = (
 @pytest.mark.parametrize("path", [*PAIRS, *RECORDED], ids=lambda path: path.stem)
 def test_every_difference_is_a_deviation_on_purpose(path: Path) -> None:
     pair = load(path)
-    unexplained = [str(each) for each in differences(pair) if not explanations(pair, each)]
+    unexplained = [str(difference) for difference in differences(pair) if not explanations(pair, difference)]
     assert not unexplained
 
 
 def test_every_deviation_is_shown_by_a_pair() -> None:
     pairs = [load(path) for path in PAIRS]
-    shown = {found for pair in pairs for each in differences(pair) for found in explanations(pair, each)}
+    shown = {
+        found
+        for pair in pairs
+        for difference in differences(pair)
+        for found in explanations(pair, difference)
+    }
     assert shown == set(Deviation)
 
 

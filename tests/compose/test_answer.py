@@ -83,7 +83,7 @@ def test_an_endpoint_whose_gateway_is_not_known_stays_as_it_is(
     seen = {**build.endpoint(own), "status": status}
     [observed] = build.observed(endpoints=[seen]).values()
     observed["spec"]["crossplane"] = {"x": 1}
-    plain = {name: each for name, each in observed["spec"].items() if name != "crossplane"}
+    plain = {name: manifest for name, manifest in observed["spec"].items() if name != "crossplane"}
     made = World(ask(), clusters(a={"gateway": None}), [own], {**build.observed(own), key: observed})
     answer = run(made)
     assert answer.desired[key]["kind"] == "ModelEndpoint"
@@ -111,9 +111,9 @@ def test_each_replica_claims_what_its_own_pool_publishes() -> None:
     ]
     answer = run(World(ask(2), fleet))
     assert {
-        each["spec"]["clusterName"]: asked["deviceClassName"]
-        for each in answer.replicas.values()
-        for asked in each["spec"]["engines"][0]["members"][0]["deviceRequests"]
+        replica["spec"]["clusterName"]: asked["deviceClassName"]
+        for replica in answer.replicas.values()
+        for asked in replica["spec"]["engines"][0]["members"][0]["deviceRequests"]
     } == {"a": "gpu-of-a", "b": "gpu-of-b"}
 
 
@@ -216,9 +216,12 @@ def test_what_crossplane_must_fetch() -> None:
         ("weights", {"coordination": "GlobalOrder"}, [*both, *others, *cache]),
     ):
         asked = run(World(ask(cache=name), clusters(a=4), input=given)).requirements
-        told = [(each["name"], each["kind"], each["matchName"], each["namespace"]) for each in asked]
+        told = [
+            (manifest["name"], manifest["kind"], manifest["matchName"], manifest["namespace"])
+            for manifest in asked
+        ]
         assert told == expected
-        assert {each["apiVersion"] for each in asked} == {"modelplane.ai/v1alpha1"}
+        assert {item["apiVersion"] for item in asked} == {"modelplane.ai/v1alpha1"}
 
 
 @pytest.mark.parametrize(
@@ -332,8 +335,8 @@ def test_what_leaves_is_told_once_for_each_cause(
 def test_what_is_new_is_told_with_its_places(replicas: int, names: str, text: str) -> None:
     answer = run(World(ask(replicas), clusters(**dict.fromkeys(names, 9))))
     made = [
-        f"{each['spec']['clusterName']}/{each['metadata']['name']}"
-        for _, each in sorted(answer.replicas.items(), key=lambda item: item[0][::-1])
+        f"{replica['spec']['clusterName']}/{replica['metadata']['name']}"
+        for _, replica in sorted(answer.replicas.items(), key=lambda item: item[0][::-1])
     ]
     assert answer.events == (("NORMAL", "ReplicasPlaced", text.format(*made)),)
 
@@ -361,4 +364,4 @@ def test_the_selector_selects_every_replica_and_no_other() -> None:
         World(build.deployment("chat", 2), clusters(a=4), [], input=config | {"scaleSelector": "Status"})
     )
     key, _, value = answer.status["replicas"]["selector"].partition("=")
-    assert [each["metadata"]["labels"][key] for each in answer.replicas.values()] == [value, value]
+    assert [replica["metadata"]["labels"][key] for replica in answer.replicas.values()] == [value, value]

@@ -69,7 +69,7 @@ def test_requirements_are_declared_identically_on_every_call() -> None:
                 World(fine, [CLUSTER], input=None if given is None else _coordinated(explian="x")),
             )
         ]
-        assert all(each == declared[0] for each in declared)
+        assert all(item == declared[0] for item in declared)
 
 
 def test_an_unreadable_deployment_still_tells_of_its_cache() -> None:

@@ -59,9 +59,9 @@ def test_what_has_not_changed_is_the_same_object_written_before(memory: Memory) 
 
 
 def _unready(world: World) -> None:
-    each = world.observed[A]
-    each["status"] = {"conditions": [build.condition("Ready", status=False)]}
-    each["metadata"]["resourceVersion"] = "8"
+    manifest = world.observed[A]
+    manifest["status"] = {"conditions": [build.condition("Ready", status=False)]}
+    manifest["metadata"]["resourceVersion"] = "8"
 
 
 def _edited(world: World) -> None:
@@ -117,8 +117,8 @@ def test_only_what_has_changed_is_composed_anew(
     change(world)
     second = desired(world, memory)
     assert {key for key in (A, B) if second[key] is not first[key]} == renewed, reason
-    assert {key: each.resource for key, each in second.items()} == {
-        key: each.resource for key, each in desired(world, Memory(1 << 24)).items()
+    assert {key: resource.resource for key, resource in second.items()} == {
+        key: resource.resource for key, resource in desired(world, Memory(1 << 24)).items()
     }
 
 

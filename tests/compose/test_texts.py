@@ -33,7 +33,7 @@ def running(deployment: Plain, wanted: Plain, *, count: int = 1, nodes: int = 4)
 
 
 def cel(*selectors: str) -> Plain:
-    return {"selectors": [{"cel": each} for each in selectors]}
+    return {"selectors": [{"cel": selector} for selector in selectors]}
 
 
 def broken(*selectors: str) -> Plain:

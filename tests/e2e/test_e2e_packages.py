@@ -59,7 +59,7 @@ def test_the_same_sources_make_the_same_packages(tmp_path: Path) -> None:
             build.configuration("registry.example.com/fleet", folder),
             build.function(runtime(folder, "amd64"), "amd64", folder),
         )
-        return [each.read_bytes() for each in packages]
+        return [item.read_bytes() for item in packages]
 
     assert made(tmp_path / "one") == made(tmp_path / "two")
 
@@ -67,7 +67,7 @@ def test_the_same_sources_make_the_same_packages(tmp_path: Path) -> None:
 def test_the_function_arrives_for_both_architectures(registry: Registry, pushed: str) -> None:
     name = f"{pushed}/{build.FUNCTION}"
     index = registry.manifest(name, build.version())
-    found = {each["platform"]["architecture"]: each["digest"] for each in index["manifests"]}
+    found = {blob["platform"]["architecture"]: blob["digest"] for blob in index["manifests"]}
     assert found.keys() == set(build.ARCHITECTURES)
     for architecture, digest in found.items():
         manifest = registry.manifest(name, digest)
@@ -82,11 +82,11 @@ def test_the_function_package_holds_its_meta_and_its_input(registry: Registry, p
     name = f"{pushed}/{build.FUNCTION}"
     first = registry.manifest(name, build.version())["manifests"][0]
     held = package(registry, name, registry.manifest(name, first["digest"]))
-    assert [(each["apiVersion"].split("/")[0], each["kind"]) for each in held] == [
+    assert [(manifest["apiVersion"].split("/")[0], manifest["kind"]) for manifest in held] == [
         ("meta.pkg.crossplane.io", "Function"),
         *(("apiextensions.k8s.io", "CustomResourceDefinition") for _ in INPUTS),
     ]
-    assert [each["spec"] for each in held[1:]] == [each["spec"] for each in objects(*INPUTS)]
+    assert [manifest["spec"] for manifest in held[1:]] == [manifest["spec"] for manifest in objects(*INPUTS)]
 
 
 def test_the_configuration_arrives_whole_and_depends_on_the_function_beside_it(
@@ -94,36 +94,41 @@ def test_the_configuration_arrives_whole_and_depends_on_the_function_beside_it(
 ) -> None:
     name = f"{pushed}/{build.CONFIGURATION}"
     held = package(registry, name, image(registry, name))
-    kinds = [each["kind"] for each in held]
+    kinds = [manifest["kind"] for manifest in held]
     assert kinds.count("Configuration") == 1
     assert kinds.count("Composition") == len(COMPOSITIONS)
     assert kinds.count("CompositeResourceDefinition") == len(DEFINITIONS)
-    meta = next(each for each in held if each["kind"] == "Configuration")
+    meta = next(manifest for manifest in held if manifest["kind"] == "Configuration")
     (depends,) = meta["spec"]["dependsOn"]
     assert depends["package"] == f"{registry.address}/{pushed}/{build.FUNCTION}"
     assert depends["version"] == f">={build.version()}"
-    steps = [step for each in held if each["kind"] == "Composition" for step in each["spec"]["pipeline"]]
+    steps = [
+        step
+        for manifest in held
+        if manifest["kind"] == "Composition"
+        for step in manifest["spec"]["pipeline"]
+    ]
     for step in steps:
         assert step["functionRef"]["name"] == f"{pushed}-{build.FUNCTION}", "Crossplane's name for it"
-    required = [each for step in steps for each in step.get("requirements", {}).get("requiredResources", ())]
+    required = [item for step in steps for item in step.get("requirements", {}).get("requiredResources", ())]
     assert required
-    for each in required:
+    for entry in required:
         # The CLI drops the empty map; from Crossplane 2.3 on, no labels means all.
-        assert (each.get("matchLabels", {}), each.get("name")) == ({}, None)
+        assert (entry.get("matchLabels", {}), entry.get("name")) == ({}, None)
     for definition in objects(*DEFINITIONS):
-        assert any(each["metadata"]["name"] == definition["metadata"]["name"] for each in held)
+        assert any(manifest["metadata"]["name"] == definition["metadata"]["name"] for manifest in held)
 
 
 def package(registry: Registry, name: str, manifest: dict[str, Any]) -> list[dict[str, Any]]:
     """The objects in package.yaml, from the layer that is annotated as the package."""
-    layers = [each for each in manifest["layers"] if each.get("annotations", {}).get(ANNOTATION) == "base"]
+    layers = [blob for blob in manifest["layers"] if blob.get("annotations", {}).get(ANNOTATION) == "base"]
     if not layers:  # Layers of a package are also named by labels of its image.
         labels = json.loads(registry.blob(name, manifest["config"]["digest"]))["config"]["Labels"]
         named = {digest.removeprefix(f"{ANNOTATION}:"): kind for digest, kind in labels.items()}
-        layers = [each for each in manifest["layers"] if named.get(each["digest"]) == "base"]
+        layers = [blob for blob in manifest["layers"] if named.get(blob["digest"]) == "base"]
     (layer,) = layers
     content = registry.files(name, layer)["package.yaml"]
-    return [each for each in yaml.safe_load_all(content) if each]
+    return [document for document in yaml.safe_load_all(content) if document]
 
 
 def image(registry: Registry, name: str) -> dict[str, Any]:

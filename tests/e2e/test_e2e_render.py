@@ -37,25 +37,27 @@ def test_render_and_plan_agree(cli: Cli, functions: Path, folder: Path) -> None:
     assert compare.placements(composed) == planned
     assert planned, "an example places something"
     assert composite["status"]["replicas"]["total"] == sum(
-        each["kind"] == "ModelReplica" for each in composed
+        manifest["kind"] == "ModelReplica" for manifest in composed
     )
 
 
 @pytest.mark.parametrize("folder", caller.deployments(), ids=lambda path: path.name)
 def test_what_is_rendered_is_accepted_by_the_schemas(cli: Cli, functions: Path, folder: Path) -> None:
     composite, *composed = cli.render(folder, functions, *observed(folder))
-    for each in composed:
-        assert refusals(each, schema_of(each["kind"])) == []
+    for manifest in composed:
+        assert refusals(manifest, schema_of(manifest["kind"])) == []
     status = {"status": composite["status"], **deployment(folder)}
     assert refusals(status, schema_of("ModelDeployment")) == []
 
 
 def test_what_leaves_is_not_rendered(cli: Cli, functions: Path) -> None:
     folder = caller.HERE / "scale-drain"
-    names = {each["metadata"]["name"] for each in cli.render(folder, functions, *observed(folder))[1:]}
+    names = {
+        manifest["metadata"]["name"] for manifest in cli.render(folder, functions, *observed(folder))[1:]
+    }
     running = caller.observed_in(folder).values()
-    left = [each for each in running if each["metadata"]["name"] not in names]
-    assert [each["spec"]["clusterName"] for each in left if each["kind"] == "ModelReplica"] == [
+    left = [manifest for manifest in running if manifest["metadata"]["name"] not in names]
+    assert [manifest["spec"]["clusterName"] for manifest in left if manifest["kind"] == "ModelReplica"] == [
         "gke-us-central1"
     ]
 

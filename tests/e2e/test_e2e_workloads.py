@@ -38,18 +38,22 @@ def functions(cli: Cli, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_render_and_plan_agree(cli: Cli, functions: Path, tmp_path: Path, example: str) -> None:
     _, planned = compare.command_line("plan", "-o", "yaml", "example/fleet", f"example/{example}")
-    replica = next(each for each in yaml.safe_load_all(planned) if each["kind"] == "ModelReplica")
+    replica = next(document for document in yaml.safe_load_all(planned) if document["kind"] == "ModelReplica")
     composite, *composed = render(cli, functions, tmp_path, replica)
-    manifests = [each["spec"]["forProvider"]["manifest"] for each in composed if each["kind"] == "Object"]
-    assert all(not list(schemas.findings(each)) for each in manifests)
+    manifests = [
+        manifest["spec"]["forProvider"]["manifest"] for manifest in composed if manifest["kind"] == "Object"
+    ]
+    assert all(not list(schemas.findings(manifest)) for manifest in manifests)
 
     step = caller.objects(COMPOSITION)[0]["spec"]["pipeline"][0]["input"]
     config = tmp_path / "config.yaml"
     config.write_text(yaml.safe_dump(step))
     _, text = compare.command_line("plan", "--workloads", "example/fleet", f"example/{example}", str(config))
-    expected = [each for each in yaml.safe_load_all(text) if replica["metadata"]["name"] in str(each)]
+    expected = [
+        document for document in yaml.safe_load_all(text) if replica["metadata"]["name"] in str(document)
+    ]
     assert sorted(map(str, map(ordered, manifests))) == sorted(map(str, map(ordered, expected)))
-    reasons = {each["type"]: each["reason"] for each in composite["status"]["conditions"]}
+    reasons = {condition["type"]: condition["reason"] for condition in composite["status"]["conditions"]}
     assert reasons["ModelAccepted"] == "Deploying"
 
 
@@ -57,7 +61,7 @@ def ordered(value: Any) -> Any:
     """Return a value with its maps in the order of their keys."""
     if isinstance(value, dict):
         return {key: ordered(value[key]) for key in sorted(value)}
-    return [ordered(each) for each in value] if isinstance(value, list) else value
+    return [ordered(item) for item in value] if isinstance(value, list) else value
 
 
 def render(cli: Cli, functions: Path, folder: Path, replica: Plain) -> list[Plain]:
@@ -65,4 +69,4 @@ def render(cli: Cli, functions: Path, folder: Path, replica: Plain) -> list[Plai
     file = folder / "replica.yaml"
     file.write_text(yaml.safe_dump(replica))
     words = [file, COMPOSITION, functions, f"--required-resources={caller.FLEET}", *cli.core_flags]
-    return [each for each in yaml.safe_load_all(cli.run(*cli.render_words, *words)) if each]
+    return [document for document in yaml.safe_load_all(cli.run(*cli.render_words, *words)) if document]

@@ -32,7 +32,7 @@ PLACED, SHORTFALL = 0, 2
 def _selectors(made: Plain) -> list[Plain]:
     """Return every device selector of a deployment."""
     engines = made["spec"]["template"]["spec"]["engines"]
-    members = [one for each in engines for one in each["members"]]
+    members = [one for engine in engines for one in engine["members"]]
     requests = [asked for one in members for asked in one.get("nodeSelector", {}).get("devices", ())]
     return [selector for asked in requests for selector in asked["selectors"]]
 
@@ -112,8 +112,8 @@ def test_the_conditions_read_as_reviewed(tmp_path: Path) -> None:
     for name in CASES:
         told = json.loads(asked(name, tmp_path, "-o", "json")[1])
         lines += [
-            f"{name}: {each['type']}={each['status']} {each['reason']}: {each['message']}\n"
-            for each in told["conditions"]
+            f"{name}: {one['type']}={one['status']} {one['reason']}: {one['message']}\n"
+            for one in told["conditions"]
         ]
     compare("conditions", "".join(lines))
 
@@ -126,7 +126,7 @@ def test_json_says_why_one_cluster_is_not_chosen(tmp_path: Path) -> None:
         "Rejected",
         "UntoleratedTaint",
     )
-    assert [each["name"] for each in cluster["pools"]] == ["h100", "l4"]
+    assert [pool["name"] for pool in cluster["pools"]] == ["h100", "l4"]
 
 
 @pytest.mark.parametrize(
@@ -144,4 +144,4 @@ def test_what_is_not_there_is_refused_with_the_nearest(options: tuple[str, ...],
 
 
 def test_no_golden_is_left_over() -> None:
-    assert {each.stem for each in GOLDEN.glob("*.txt")} == {*CASES, "conditions"}
+    assert {path.stem for path in GOLDEN.glob("*.txt")} == {*CASES, "conditions"}

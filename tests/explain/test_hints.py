@@ -17,8 +17,8 @@ Plain = dict[str, Any]
 def told(world: World) -> list[tuple[str, str, int]]:
     """Return kind, message and what it unlocks, of every hint."""
     decision = scarce.decide(world)
-    found = [each.plain for each in hints(decision, decision.survey())]
-    return [(each["change"], each["message"], each["unlocks"]) for each in found]
+    found = [hint.plain for hint in hints(decision, decision.survey())]
+    return [(hint["change"], hint["message"], hint["unlocks"]) for hint in found]
 
 
 BY_REASON = {

@@ -73,10 +73,10 @@ CASES = [
 
 def findings(made: Plain, *clusters: Plain) -> list[tuple[str, str]]:
     """Return codes and messages of the findings."""
-    return [(each.code, each.message) for each in lint(scarce.decide(one(made, *clusters)).inputs)]
+    return [(finding.code, finding.message) for finding in lint(scarce.decide(one(made, *clusters)).inputs)]
 
 
-@pytest.mark.parametrize(("selector", "code", "message"), CASES, ids=[each[1] for each in CASES])
+@pytest.mark.parametrize(("selector", "code", "message"), CASES, ids=[case[1] for case in CASES])
 def test_each_finding(selector: str, code: str, message: str) -> None:
     fleet = here(build.pool("p", 2, [build.gpu(memory="81559Mi")]))
     assert findings(wants(build.request("gpu", 1, selector)), fleet) == [(code, message)]

@@ -77,8 +77,8 @@ def test_clusters_are_counted_by_the_taint_that_keeps_them_out(
     taints: list[tuple[str, str, str | None]], message: str, reason: str
 ) -> None:
     fleet = [
-        build.cluster(f"c{at}", [build.pool("p")], taints=[build.taint(*each)])
-        for at, each in enumerate(taints)
+        build.cluster(f"c{at}", [build.pool("p")], taints=[build.taint(*taint)])
+        for at, taint in enumerate(taints)
     ]
     number = len(taints)
     made = said(World(build.deployment(), fleet, [], {}))
@@ -103,7 +103,7 @@ def test_particulars_are_dropped_before_counts() -> None:
     message = said(everything())
     assert len(message) <= LIMIT
     counted = re.sub(r"\([^)]*\)|\{[^}]*\}", "", message.split("another: ")[1])
-    assert sum(int(each.split()[0]) for each in counted.split(", ")) == len(everything().clusters or ())
+    assert sum(int(part.split()[0]) for part in counted.split(", ")) == len(everything().clusters or ())
     assert "…" not in message
 
 
@@ -121,7 +121,7 @@ def test_counts_that_do_not_fit_are_summed() -> None:
     assert len(told) <= 120
     assert told.endswith("for other reasons")
     counts = told.split("another: ")[1].split(", ")
-    assert sum(int(each.split()[0]) for each in counts) == len(decision.rejections)
+    assert sum(int(count.split()[0]) for count in counts) == len(decision.rejections)
 
 
 def test_where_room_is_short_every_count_stays() -> None:

@@ -19,7 +19,7 @@ def test_each_reason_is_produced_and_said(code: str) -> None:
     case = CASES[code]()
     answer = drive.run(case.world, level="plain")
     rejections = answer.decision.rejections
-    assert {name: each.reason.name for name, each in rejections.items()} == {"here": code}
+    assert {name: rejection.reason.name for name, rejection in rejections.items()} == {"here": code}
     assert case.says in answer.conditions["ReplicasScheduled"][2]
 
 
@@ -30,7 +30,7 @@ def test_no_code_is_without_a_case() -> None:
 def test_no_code_is_without_a_section_in_the_docs() -> None:
     """A section says what it means, what it looks like in kubectl, and what to do."""
     sections = re.split(r"^### ", DOCS.read_text(), flags=re.MULTILINE)[1:]
-    told = {each.split("\n", 1)[0].strip(): each for each in sections}
+    told = {section.split("\n", 1)[0].strip(): section for section in sections}
     for reason in Reason:
         assert reason.name in told, f"docs/troubleshooting.md has no section {reason.name}"
         for part in ("**Means**", "**Looks like**", "**Do**"):

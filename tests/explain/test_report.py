@@ -49,9 +49,11 @@ def test_only_declared_fields_sorted(number: int) -> None:
     for seed in scale.batch(number, quick=80):
         found = placement(scarce.world(seed))
         assert set(found) == FIELDS
-        names = [each["name"] for each in found["clusters"]]
+        names = [cluster["name"] for cluster in found["clusters"]]
         assert names == sorted(names)
-        order = [(each["cluster"], each.get("index", -1), each["name"]) for each in found["replicas"]]
+        order = [
+            (replica["cluster"], replica.get("index", -1), replica["name"]) for replica in found["replicas"]
+        ]
         assert order == sorted(order)
         assert json.loads(json.dumps(found)) == found
 
@@ -129,13 +131,13 @@ def test_the_closest_device_is_shown_with_its_actual_value() -> None:
 )
 def test_each_reason_has_its_verdict(code: str, verdict: str) -> None:
     found = placement(CASES[code]().world)
-    assert [(each["verdict"], each["reason"]) for each in found["clusters"]] == [(verdict, code)]
+    assert [(cluster["verdict"], cluster["reason"]) for cluster in found["clusters"]] == [(verdict, code)]
 
 
 def test_a_cluster_that_could_take_more_says_how_many() -> None:
     made = wants(build.request(), replicas=1)
     found = placement(one(made, here(build.pool("p", 3)), build.cluster("other", [build.pool("p", 50)])))
-    assert {each["name"]: (each["verdict"], each["headroom"]) for each in found["clusters"]} == {
+    assert {cluster["name"]: (cluster["verdict"], cluster["headroom"]) for cluster in found["clusters"]} == {
         "here": ("Chosen", 2),
         "other": ("Eligible", 10),
     }
@@ -144,7 +146,7 @@ def test_a_cluster_that_could_take_more_says_how_many() -> None:
 def test_while_nothing_is_known_every_verdict_is_unknown() -> None:
     world = one(wants(build.request())).but(replicas=None)
     found = placement(world)
-    assert [each["verdict"] for each in found["clusters"]] == ["Unknown"]
+    assert [cluster["verdict"] for cluster in found["clusters"]] == ["Unknown"]
     assert found["hints"] == []
 
 
@@ -153,7 +155,7 @@ def large(clusters: int, replicas: int, *, length: int = 20) -> World:
     fleet = [
         build.cluster(
             f"{'c' * length}-{number:05}",
-            [build.pool(f"pool-{each}", 1 + number % 3, [build.gpu(), build.nic()]) for each in range(4)],
+            [build.pool(f"pool-{item}", 1 + number % 3, [build.gpu(), build.nic()]) for item in range(4)],
             labels={"modelplane.ai/region": f"region-{number % 7}"},
             taints=[build.taint("maintenance", value=f"window-{number % 50}")] if number % 3 == 0 else (),
             ready=number % 5 != 0,
@@ -176,10 +178,13 @@ def test_it_stays_within_its_size(clusters: int, replicas: int, length: int, rea
     found = answer.status["placement"]
     assert len(json.dumps(found).encode()) <= LIMIT, reason
     assert len(json.dumps(answer.desired).encode()) + LIMIT <= RESPONSE, reason
-    hosting = {each["cluster"] for each in found["replicas"]}
+    hosting = {replica["cluster"] for replica in found["replicas"]}
     assert len(found["clusters"]) + found["clustersOmitted"] == clusters
-    assert len([each for each in found["clusters"] if each["name"] not in hosting]) <= OTHERS or length > 20
-    assert max(len(each[2]) for each in answer.conditions.values()) <= 512
+    assert (
+        len([cluster for cluster in found["clusters"] if cluster["name"] not in hosting]) <= OTHERS
+        or length > 20
+    )
+    assert max(len(condition[2]) for condition in answer.conditions.values()) <= 512
 
 
 def test_a_rejection_of_an_alternative_says_which_and_shows_its_own_selector() -> None:
@@ -190,7 +195,9 @@ def test_a_rejection_of_an_alternative_says_which_and_shows_its_own_selector() -
     small = here(build.pool("p", 2, [build.gpu(memory="40Gi")]))
     decision = scarce.decide(one(made, small))
     assert decision.placer is not None
-    found = [each.rejection for _, each in decision.placer.on_pools(decision.inputs.fleet.clusters["here"])]
+    found = [
+        manifest.rejection for _, manifest in decision.placer.on_pools(decision.inputs.fleet.clusters["here"])
+    ]
     leaves = [leaf for leaf in found if leaf]
     assert [(leaf.alternative, leaf.reason.name) for leaf in leaves] == [
         ("", "NoMatchingDevice"),

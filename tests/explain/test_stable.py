@@ -47,10 +47,10 @@ def test_five_reconciles_of_a_world_at_rest_say_the_same(number: int) -> None:
         _rest(lived)
         for of in lived.deployments:
             said = [lived.reconcile(of, _nothing) for _ in range(AGAIN)]
-            for each in said:
-                assert each.conditions == said[0].conditions, f"seed {seed}"
-                assert each.status == said[0].status, f"seed {seed}"
-                assert each.events == (), f"seed {seed}"
+            for item in said:
+                assert item.conditions == said[0].conditions, f"seed {seed}"
+                assert item.status == said[0].status, f"seed {seed}"
+                assert item.events == (), f"seed {seed}"
 
 
 def _rest(lived: Plane) -> None:
@@ -59,7 +59,7 @@ def _rest(lived: Plane) -> None:
     for _ in range(PATIENCE):
         said = [lived.reconcile(of, _nothing) for of in lived.deployments]
         lived.age()
-        now = [(each.desired, each.conditions, each.status) for each in said]
+        now = [(item.desired, item.conditions, item.status) for item in said]
         if now == before and not lived.dying:
             return
         before = copy.deepcopy(now)
@@ -71,9 +71,9 @@ def _touched(made: World) -> World:
     noise = {"resourceVersion": "4711", "generation": 7, "managedFields": [{"manager": "x", "time": "now"}]}
     made.deployment["metadata"] |= noise
     made.deployment["status"] = {"placement": {"summary": "an older one"}}
-    for each in [*(made.clusters or ()), *(made.replicas or ())]:
-        each["metadata"] |= noise
-        for told in each.get("status", {}).get("conditions", []):
+    for cluster in [*(made.clusters or ()), *(made.replicas or ())]:
+        cluster["metadata"] |= noise
+        for told in cluster.get("status", {}).get("conditions", []):
             told |= {"lastTransitionTime": "2031-01-01T00:00:00Z", "message": "as before"}
     return made.but(
         clusters=list(reversed(made.clusters or ())), replicas=list(reversed(made.replicas or ()))

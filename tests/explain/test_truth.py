@@ -136,9 +136,9 @@ def test_the_selector_that_is_blamed_is_the_one_in_the_way(number: int) -> None:
 def _blames(now: Rejection, leaf: Rejection) -> bool:
     where = (leaf.pool, leaf.engine, leaf.member, leaf.request, leaf.selector)
     return any(
-        (each.pool, each.engine, each.member, each.request, each.selector) == where
-        and each.reason is Reason.NoMatchingDevice
-        for each in now.leaves
+        (rejection.pool, rejection.engine, rejection.member, rejection.request, rejection.selector) == where
+        and rejection.reason is Reason.NoMatchingDevice
+        for rejection in now.leaves
     )
 
 

@@ -47,8 +47,8 @@ def _cluster(world: World, change: Callable[[Plain], object]) -> World:
 
 
 def _both(world: World, change: Callable[[Plain], object]) -> World:
-    for each in world.clusters[:2]:
-        change(each)
+    for cluster in world.clusters[:2]:
+        change(cluster)
     return world
 
 
@@ -91,17 +91,17 @@ CASES = [
     ),
     Case(
         "a cluster without status has told nothing yet",
-        lambda world: _both(world, lambda each: each.pop("status")),
+        lambda world: _both(world, lambda item: item.pop("status")),
         "ReplicasCreated",
     ),
     Case(
         "a cluster that publishes an empty list of pools may only be late",
-        lambda world: _both(world, lambda each: each["status"].update(gpuPools=[])),
+        lambda world: _both(world, lambda manifest: manifest["status"].update(gpuPools=[])),
         "ReplicasCreated",
     ),
     Case(
         "labels gate new placements only: a replica is not moved because a label changed",
-        lambda world: _both(world, lambda each: each["metadata"].update(labels={})),
+        lambda world: _both(world, lambda manifest: manifest["metadata"].update(labels={})),
         "ReplicasCreated",
     ),
     Case(
@@ -135,12 +135,12 @@ CASES = [
     ),
     Case(
         "a cluster that cannot be read is not filled, and its replicas stay",
-        lambda world: _cluster(world, lambda each: each["status"].update(gpuPools="none")),
+        lambda world: _cluster(world, lambda manifest: manifest["status"].update(gpuPools="none")),
         "ReplicasCreated",
     ),
     Case(
         "a cluster whose name cannot be read may be the one a replica runs on",
-        lambda world: _cluster(world, lambda each: each["metadata"].update(name=7)),
+        lambda world: _cluster(world, lambda manifest: manifest["metadata"].update(name=7)),
         "ReplicasCreated",
     ),
     Case(
@@ -151,18 +151,19 @@ CASES = [
     Case(
         "a cluster that is not Ready keeps its replicas",
         lambda world: _both(
-            world, lambda each: each["status"].update(conditions=[build.condition("Ready", status=False)])
+            world,
+            lambda manifest: manifest["status"].update(conditions=[build.condition("Ready", status=False)]),
         ),
         "ReplicasCreated",
     ),
     Case(
         "a cluster without a gateway keeps its replicas and their endpoints as they were",
-        lambda world: _both(world, lambda each: each["status"].pop("gateway")),
+        lambda world: _both(world, lambda manifest: manifest["status"].pop("gateway")),
         "ReplicasCreated",
     ),
     Case(
         "a NoSchedule taint keeps new replicas away, not running ones",
-        lambda world: _both(world, lambda each: each["spec"].update(taints=[build.taint("busy")])),
+        lambda world: _both(world, lambda manifest: manifest["spec"].update(taints=[build.taint("busy")])),
         "ReplicasCreated",
     ),
     Case(
@@ -188,7 +189,7 @@ CASES = [
 
 
 def _bytes(desired: Mapping[str, Plain]) -> dict[str, str]:
-    return {key: json.dumps(each, sort_keys=True) for key, each in desired.items()}
+    return {key: json.dumps(manifest, sort_keys=True) for key, manifest in desired.items()}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
@@ -223,7 +224,7 @@ def test_the_settled_world_is_settled() -> None:
 
 
 def test_a_cluster_without_a_readable_name_is_counted_and_told_of() -> None:
-    world = _cluster(settled(), lambda each: each["metadata"].update(name=7))
+    world = _cluster(settled(), lambda manifest: manifest["metadata"].update(name=7))
     world.deployment["spec"]["replicas"] = 9
     world.deployment["spec"]["template"]["spec"]["engines"][0]["copies"] = 9
     assert "1 unreadable cluster" in run(world).conditions["ReplicasScheduled"][2]
@@ -246,7 +247,7 @@ def _edited(world: World, **request: object) -> World:
 def test_in_doubt_only_an_edit_that_depends_on_nothing_unknown_is_applied(
     count: int, *, updated: bool, reason: str
 ) -> None:
-    world = _both(_edited(settled(), count=count), lambda each: each.pop("status"))
+    world = _both(_edited(settled(), count=count), lambda item: item.pop("status"))
     (engine,) = run(world).desired["replica-a-0"]["spec"]["engines"]
     assert (engine["members"][0]["template"] == build.template("new:1")) is updated, reason
 

@@ -21,8 +21,11 @@ def _placed(namespace: str, replicas: list[Plain], nodes: int) -> dict[str, Plai
 def _existing(namespace: str, placed: dict[str, Plain]) -> list[Plain]:
     owner = build.owner(build.deployment("my-model", namespace=namespace))
     return [
-        {**each, "metadata": {**each["metadata"], "uid": f"{namespace}-{key}", "ownerReferences": [owner]}}
-        for key, each in placed.items()
+        {
+            **manifest,
+            "metadata": {**manifest["metadata"], "uid": f"{namespace}-{key}", "ownerReferences": [owner]},
+        }
+        for key, manifest in placed.items()
     ]
 
 
@@ -37,7 +40,7 @@ def test_namesakes_never_share_an_object_name_on_a_cluster() -> None:
     """Objects of all namespaces may meet in one namespace of the workload cluster."""
     first = _placed("team-1", [], nodes=8)
     second = _placed("team-2", _existing("team-1", first), nodes=8)
-    names = [each["metadata"]["name"] for each in (*first.values(), *second.values())]
+    names = [manifest["metadata"]["name"] for manifest in (*first.values(), *second.values())]
     assert len(set(names)) == 4
 
 
@@ -53,9 +56,11 @@ def test_a_replica_of_a_namesake_is_never_emitted_or_dropped() -> None:
 def test_a_recreated_deployment_does_not_adopt_its_predecessors_replicas() -> None:
     """Same name, same namespace, another uid: the controller reference tells them apart."""
     first = _existing("team-1", _placed("team-1", [], nodes=8))
-    for each in first:
-        each["metadata"]["ownerReferences"] = [{**each["metadata"]["ownerReferences"][0], "uid": "before"}]
+    for manifest in first:
+        manifest["metadata"]["ownerReferences"] = [
+            {**manifest["metadata"]["ownerReferences"][0], "uid": "before"}
+        ]
     second = _placed("team-1", first, nodes=8)
-    names = [each["metadata"]["name"] for each in (*first, *second.values())]
+    names = [manifest["metadata"]["name"] for manifest in (*first, *second.values())]
     assert len(second) == 2
     assert len(set(names)) == 4

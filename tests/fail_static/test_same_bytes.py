@@ -24,7 +24,7 @@ def _shuffled(value: Any, rng: random.Random) -> Any:
         keys = list(value)
         rng.shuffle(keys)
         return {key: _shuffled(value[key], rng) for key in keys}
-    return [_shuffled(each, rng) for each in value] if isinstance(value, list) else value
+    return [_shuffled(item, rng) for item in value] if isinstance(value, list) else value
 
 
 def _permuted(world: World, seed: int) -> World:

@@ -145,5 +145,5 @@ def test_an_unreadable_composite_is_not_fatal_before_the_requirements_were_deliv
     world.deployment["spec"]["replicas"] = "two"
     answer = run(world)
     assert not answer.fatal
-    assert [each["name"] for each in answer.requirements] == ["clusters", "all-replicas"]
+    assert [requirement["name"] for requirement in answer.requirements] == ["clusters", "all-replicas"]
     assert set(answer.desired) == set(world.observed)

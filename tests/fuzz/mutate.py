@@ -59,8 +59,8 @@ def paths(value: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         for key in value:
             found += paths(value[key], (*prefix, key))
     elif isinstance(value, list):
-        for number, each in enumerate(value):
-            found += paths(each, (*prefix, number))
+        for number, item in enumerate(value):
+            found += paths(item, (*prefix, number))
     return found
 
 
@@ -112,7 +112,7 @@ def mutated_world(draw: random.Random, world: World, times: int) -> World:
     for _ in range(times):
         tree = mutated(draw, tree, keep=tops)
     delivered = {name: None if getattr(world, name) is None else _objects(tree[name]) for name in _LISTS}
-    observed = {key: each for key, each in tree["observed"].items() if isinstance(each, dict)}
+    observed = {key: manifest for key, manifest in tree["observed"].items() if isinstance(manifest, dict)}
     given = None if world.input is None and draw.random() < 0.9 else tree["input"]
     return world.but(deployment=tree["deployment"], observed=observed, input=given, **delivered)
 
@@ -122,7 +122,7 @@ _LISTS = ("clusters", "replicas", "cache")
 
 def _objects(items: Any) -> list[Plain]:
     """Return the elements that a request can carry: an item of a request is a map."""
-    return [each for each in items if isinstance(each, dict)]
+    return [item for item in items if isinstance(item, dict)]
 
 
 def mutated_bytes(draw: random.Random, content: bytes) -> bytes:

@@ -124,5 +124,5 @@ def test_mutated_bytes_are_answered_or_refused(number: int, function: Function) 
         except wire.Malformed:
             refused += 1
             continue
-        assert all(each.message != INTERNAL_ERROR_TEXT for each in response.results), f"seed {seed}"
+        assert all(result.message != INTERNAL_ERROR_TEXT for result in response.results), f"seed {seed}"
     assert refused

@@ -35,7 +35,9 @@ def outcome(call: Callable[..., bytes], content: bytes) -> str:
     except grpc.RpcError as error:
         return str(error.code().name)
     response = drive.pb.RunFunctionResponse.FromString(answer)
-    return "failed" if any(each.message == INTERNAL_ERROR_TEXT for each in response.results) else "answered"
+    return (
+        "failed" if any(result.message == INTERNAL_ERROR_TEXT for result in response.results) else "answered"
+    )
 
 
 def test_mutated_requests_leave_the_server_as_it_was() -> None:

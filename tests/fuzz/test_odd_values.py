@@ -184,4 +184,4 @@ def test_an_odd_replica_of_another_changes_nothing_of_ours(case: Case) -> None:
     answer = run(before.but(replicas=[*(before.replicas or ()), odd]), level="plain")
     expected = run(before, level="plain").desired
     assert answer.desired.keys() == expected.keys(), case.reason
-    assert all(answer.desired[key] == each for key, each in expected.items()), case.reason
+    assert all(answer.desired[key] == value for key, value in expected.items()), case.reason

@@ -77,11 +77,13 @@ def publish_fleet(living: plane.ControlPlane, clusters: int) -> None:
     """Create so many clusters of one pool each, all alike and empty, where they are not there yet."""
     listed = living.list("InferenceCluster")
     there = {
-        plane.name_of(each) for each in listed if FLEET.items() <= each["metadata"].get("labels", {}).items()
+        plane.name_of(manifest)
+        for manifest in listed
+        if FLEET.items() <= manifest["metadata"].get("labels", {}).items()
     }
     pools = [build.pool(POOL, NODES)]
     made = [build.cluster(f"c-{number:03}", pools, labels=FLEET) for number in range(clusters)]
-    missing = [each for each in made if plane.name_of(each) not in there]
+    missing = [manifest for manifest in made if plane.name_of(manifest) not in there]
     if missing:
         fleet.create_fleet(living, missing)
 
@@ -130,12 +132,12 @@ class Seen:
 def used(replicas: list[Plain]) -> Counter[Pool]:
     """Nodes that living replicas hold, by cluster and pool."""
     held: Counter[Pool] = Counter()
-    for each in replicas:
-        if "deletionTimestamp" not in each["metadata"]:
-            for engine in each["spec"]["engines"]:
+    for replica in replicas:
+        if "deletionTimestamp" not in replica["metadata"]:
+            for engine in replica["spec"]["engines"]:
                 for member in engine["members"]:
                     nodes = engine["copies"] * (member.get("worker") or {}).get("nodes", 1)
-                    held[each["spec"]["clusterName"], member["nodePoolName"]] += nodes
+                    held[replica["spec"]["clusterName"], member["nodePoolName"]] += nodes
     return held
 
 
@@ -161,18 +163,18 @@ class Kubelets:
 
     def look(self, replicas: list[Plain], now: float) -> None:
         """Start what there is room for."""
-        alive = {plane.name_of(each) for each in replicas}
+        alive = {plane.name_of(replica) for replica in replicas}
         self.running = {name: pool for name, pool in self.running.items() if name in alive}
         taken = Counter(self.running.values())
-        for each in replicas:
-            name, pool = plane.name_of(each), next(iter(used([each])), None)
+        for replica in replicas:
+            name, pool = plane.name_of(replica), next(iter(used([replica])), None)
             if name in self.running or pool is None:
                 continue
             due = self.due.setdefault(name, now + self.draw.expovariate(1 / self.mean))
             if now >= due and taken[pool] < NODES:
                 taken[pool] += 1
                 self.running[name] = pool
-                fleet.make_ready(self.living, [each])
+                fleet.make_ready(self.living, [replica])
 
 
 def create(living: plane.ControlPlane, plan: Plan) -> float:
@@ -189,9 +191,9 @@ def create(living: plane.ControlPlane, plan: Plan) -> float:
             with lock:
                 if not waiting:
                     return
-                each, number = waiting.pop(0), plan.deployments - len(waiting)
+                item, number = waiting.pop(0), plan.deployments - len(waiting)
             time.sleep(max(0.0, started + number * pace - time.monotonic()))
-            own.request("POST", where, each)
+            own.request("POST", where, item)
 
     workers = [threading.Thread(target=work) for _ in range(THREADS)]
     for worker in workers:
@@ -205,10 +207,10 @@ def metrics() -> dict[str, float]:
     """What Crossplane counts for our composites."""
     with urllib.request.urlopen(METRICS, timeout=10) as page:
         lines = page.read().decode().splitlines()
-    ours = [each for each in lines if f'controller="{CONTROLLER}"' in each]
+    ours = [line for line in lines if f'controller="{CONTROLLER}"' in line]
     found: Counter[str] = Counter()
-    for each in ours:
-        named, _, value = each.rpartition(" ")
+    for item in ours:
+        named, _, value = item.rpartition(" ")
         name = named.partition("{")[0]
         if name in ("controller_runtime_reconcile_total", "circuit_breaker_opens_total"):
             found[name] += float(value)
@@ -229,11 +231,11 @@ def answers(state: Path, skip: int = 0) -> Iterator[Plain]:
 def said(deployments: list[Plain]) -> str:
     """What the conditions say of overcommitted pools."""
     return "\n".join(
-        each.get("message", "")
+        condition.get("message", "")
         for one in deployments
-        for each in (one.get("status") or {}).get("conditions") or ()
-        if "PoolOvercommitted" in (each.get("message", ""), each["reason"])
-        or "holds" in each.get("message", "")
+        for condition in (one.get("status") or {}).get("conditions") or ()
+        if "PoolOvercommitted" in (condition.get("message", ""), condition["reason"])
+        or "holds" in condition.get("message", "")
     )
 
 
@@ -248,9 +250,9 @@ def watch(living: plane.ControlPlane, plan: Plan, seen: Seen, patience: float) -
         if kubelets:
             kubelets.look(replicas, now)
         alive = {
-            plane.name_of(each): is_ready(each)
-            for each in replicas
-            if "deletionTimestamp" not in each["metadata"]
+            plane.name_of(replica): is_ready(replica)
+            for replica in replicas
+            if "deletionTimestamp" not in replica["metadata"]
         }
         gone = before.keys() - alive.keys()
         seen.yielded += len(gone)
@@ -284,9 +286,9 @@ def run(living: plane.ControlPlane, plan: Plan, patience: float) -> Seen:
     name = "controller_runtime_reconcile_total"
     seen.reconciles = int(after.get(name, 0) - counted.get(name, 0))
     seen.calls = len(lines)
-    seen.errors = sum(each["event"] == "failed" for each in lines)
-    seen.repeated = sum(each.get("repeated", False) for each in lines)
-    seen.kilobytes = sum(each.get("received", 0) for each in lines) / 1000 / max(1, len(lines))
+    seen.errors = sum(line["event"] == "failed" for line in lines)
+    seen.repeated = sum(line.get("repeated", False) for line in lines)
+    seen.kilobytes = sum(line.get("received", 0) for line in lines) / 1000 / max(1, len(lines))
     name = "circuit_breaker_opens_total"
     seen.opened = int(after.get(name, 0) - counted.get(name, 0))
     return seen

@@ -103,9 +103,9 @@ def bystanders(living: plane.ControlPlane, count: int) -> None:
     made = [burst.deployment(f"other-{number:02}", 1) for number in range(count)]
     if made:
         living.apply(*made)
-    for each in made:
-        fleet.until_placed(living, each, 1, 300)
-        fleet.until_serving(living, each, 300)
+    for manifest in made:
+        fleet.until_placed(living, manifest, 1, 300)
+        fleet.until_serving(living, manifest, 300)
     time.sleep(20 if made else 0)
 
 
@@ -122,15 +122,16 @@ def to_ready(living: plane.ControlPlane, replicas: int, pause: float, others: in
     found = fleet.until_placed(living, made, replicas, 120)
     time.sleep(5)
     placed = tokens(watches)
-    for each in found:
-        fleet.make_ready(living, [each])
+    for item in found:
+        fleet.make_ready(living, [item])
         time.sleep(pause)
         for one in fleet.endpoints(living, made):
             if not plane.is_true(one, "Ready"):
                 fleet.make_ready(living, [one])
     plane.until(lambda: len(fleet.endpoints(living, made)) == replicas, "an endpoint of each", 400)
     fleet.make_ready(
-        living, [each for each in fleet.endpoints(living, made) if not plane.is_true(each, "Ready")]
+        living,
+        [endpoint for endpoint in fleet.endpoints(living, made) if not plane.is_true(endpoint, "Ready")],
     )
     fleet.until_reason(living, made, "AllReplicasReady", "ReplicasReady", 400)
     plane.until(lambda: plane.is_true(fleet.current(living, made), "Ready"), "the deployment Ready", 400)

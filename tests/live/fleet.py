@@ -34,7 +34,7 @@ def publish_example(plane: ControlPlane) -> None:
 
 def example_fleet() -> list[Plain]:
     """The classes and clusters of `example/fleet`, with the status that their platform publishes."""
-    return [each for each in caller.objects(caller.FLEET) if each["kind"].startswith("Inference")]
+    return [manifest for manifest in caller.objects(caller.FLEET) if manifest["kind"].startswith("Inference")]
 
 
 def example_deployment(folder: str) -> Plain:
@@ -44,10 +44,10 @@ def example_deployment(folder: str) -> Plain:
 
 def small_cluster(name: str, group: str, nodes: int = 1) -> Plain:
     """A cluster of one pool of L4 nodes, for the deployments of a group only (`small_deployment`)."""
-    plain = deepcopy(next(each for each in example_fleet() if name_of(each) == "eks-us-east-1"))
+    plain = deepcopy(next(manifest for manifest in example_fleet() if name_of(manifest) == "eks-us-east-1"))
     plain["metadata"] = {"name": name, "labels": {GROUP: group}}
     for pools in (plain["spec"]["nodePools"], plain["status"]["gpuPools"]):
-        pools[:] = [each for each in pools if each["name"] == "l4"]
+        pools[:] = [pool for pool in pools if pool["name"] == "l4"]
     plain["spec"]["taints"] = [{"key": GROUP, "effect": "NoSchedule"}]
     plain["spec"]["nodePools"][0] |= {"nodeCount": nodes, "minNodeCount": nodes, "maxNodeCount": nodes}
     plain["status"]["gpuPools"][0]["nodes"] = nodes
@@ -95,7 +95,7 @@ def create_namespace(plane: ControlPlane, name: str) -> None:
 def replicas(plane: ControlPlane, deployment: Plain, *, leaving: bool = False) -> list[Plain]:
     """The replicas of a deployment; those being deleted only when asked for."""
     found = plane.list("ModelReplica", deployment["metadata"]["namespace"], labels_of(deployment))
-    return [each for each in found if leaving or "deletionTimestamp" not in each["metadata"]]
+    return [manifest for manifest in found if leaving or "deletionTimestamp" not in manifest["metadata"]]
 
 
 def endpoints(plane: ControlPlane, deployment: Plain) -> list[Plain]:
@@ -110,13 +110,13 @@ def labels_of(deployment: Plain) -> str:
 
 def clusters_of(found: list[Plain]) -> list[str]:
     """The cluster of each replica, sorted."""
-    return sorted(each["spec"]["clusterName"] for each in found)
+    return sorted(manifest["spec"]["clusterName"] for manifest in found)
 
 
 def make_ready(plane: ControlPlane, found: list[Plain], *, ready: bool = True) -> None:
     """Say that replicas or endpoints became Ready, or ceased to be."""
-    for each in found:
-        plane.publish({**each, "status": {"conditions": [_ready(ready=ready)]}})
+    for item in found:
+        plane.publish({**item, "status": {"conditions": [_ready(ready=ready)]}})
 
 
 def current(plane: ControlPlane, deployment: Plain) -> Plain:
@@ -152,9 +152,9 @@ def until_serving(plane: ControlPlane, deployment: Plain, seconds: float = 60) -
     """Make every replica Ready, wait for its endpoint, make that Ready, and wait for ReplicasReady."""
     found = replicas(plane, deployment)
     make_ready(plane, found)
-    names = {name_of(each) for each in found}
+    names = {name_of(item) for item in found}
     until(
-        lambda: names == {name_of(each) for each in endpoints(plane, deployment)},
+        lambda: names == {name_of(endpoint) for endpoint in endpoints(plane, deployment)},
         f"an endpoint of each replica of {name_of(deployment)}",
         seconds,
     )

@@ -63,7 +63,7 @@ def configuration() -> Plain:
     """The Configuration that docs/install.md has applied, with the registry of the control plane."""
     blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "install.md").read_text(), re.DOTALL)
     found = [yaml.safe_load(block.replace(build.PLACEHOLDER, REGISTRY)) for block in blocks]
-    (plain,) = [each for each in found if each.get("kind") == "Configuration"]
+    (plain,) = [manifest for manifest in found if manifest.get("kind") == "Configuration"]
     return dict(plain)
 
 

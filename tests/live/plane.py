@@ -137,7 +137,7 @@ class ControlPlane:
             "GET", path(kind, "", namespace) + (f"?labelSelector={labels}" if labels else "")
         )
         items: list[Plain] = (found or {}).get("items", [])
-        return sorted(items, key=lambda each: (each["metadata"].get("namespace", ""), name_of(each)))
+        return sorted(items, key=lambda item: (item["metadata"].get("namespace", ""), name_of(item)))
 
     def publish(self, plain: Plain, manager: str = "platform") -> None:
         """Write the status of an object as its controller would: server-side, by a field manager."""
@@ -228,7 +228,7 @@ def name_of(plain: Plain) -> str:
 def condition(plain: Plain | None, kind: str) -> Plain:
     """A condition of an object, {} when it has none of that type."""
     conditions = ((plain or {}).get("status") or {}).get("conditions") or []
-    return next((each for each in conditions if each["type"] == kind), {})
+    return next((condition_row for condition_row in conditions if condition_row["type"] == kind), {})
 
 
 def is_true(plain: Plain | None, kind: str) -> bool:

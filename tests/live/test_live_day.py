@@ -27,12 +27,14 @@ NEWER = "vllm/vllm-openai:v0.12.0"
 
 
 def uids(found: list[Plain]) -> set[str]:
-    return {each["metadata"]["uid"] for each in found}
+    return {manifest["metadata"]["uid"] for manifest in found}
 
 
 def images(found: list[Plain]) -> set[str]:
-    members = [member for each in found for engine in each["spec"]["engines"] for member in engine["members"]]
-    return {each["template"]["spec"]["containers"][0]["image"] for each in members}
+    members = [
+        member for manifest in found for engine in manifest["spec"]["engines"] for member in engine["members"]
+    ]
+    return {one_member["template"]["spec"]["containers"][0]["image"] for one_member in members}
 
 
 def edited(plain: Plain, image: str = NEWER, architecture: str = "Ada Lovelace") -> Plain:
@@ -59,20 +61,26 @@ def serving(plane: ControlPlane, name: str, replicas: int = 2) -> Plain:
 def test_a_fleet_is_published(living: ControlPlane, day: Day) -> None:
     with day.step("publish the example fleet", "8 clusters with their status"):
         fleet.publish_example(living)
-    names = {name_of(each) for each in fleet.example_fleet() if each["kind"] == "InferenceCluster"}
-    found = [each for each in living.list("InferenceCluster") if name_of(each) in names]
+    names = {
+        name_of(manifest) for manifest in fleet.example_fleet() if manifest["kind"] == "InferenceCluster"
+    }
+    found = [manifest for manifest in living.list("InferenceCluster") if name_of(manifest) in names]
     assert len(found) == 8
-    assert all(each["status"]["gpuPools"] for each in found)
+    assert all(manifest["status"]["gpuPools"] for manifest in found)
     fleet.create_fleet(living, [fleet.small_cluster(f"day-{number}", "day", nodes=8) for number in (1, 2)])
 
 
 def test_bad_objects_are_refused(living: ControlPlane, day: Day) -> None:
     fleet.create_namespace(living, NAMESPACE)
-    bad = [each for each in BAD if each.old is None and each.plain["apiVersion"].startswith(SERVED)]
-    good = [each for each in GOOD if each.plain["apiVersion"].startswith(SERVED)]
+    bad = [
+        document
+        for document in BAD
+        if document.old is None and document.plain["apiVersion"].startswith(SERVED)
+    ]
+    good = [document for document in GOOD if document.plain["apiVersion"].startswith(SERVED)]
     with day.step(f"{len(bad)} bad objects, {len(good)} good ones", "bad ones refused, good ones accepted"):
-        assert [each.reason for each in bad if accepted(living, each.plain)] == []
-        assert [each.reason for each in good if not accepted(living, each.plain)] == []
+        assert [rejection.reason for rejection in bad if accepted(living, rejection.plain)] == []
+        assert [rejection.reason for rejection in good if not accepted(living, rejection.plain)] == []
 
 
 def accepted(plane: ControlPlane, plain: Plain) -> bool:
@@ -140,7 +148,7 @@ def autoscaling(living: ControlPlane, name: str) -> dict[str, tuple[str, str]]:
     """The conditions of an HPA: status and reason by type; empty while its metric was not asked for."""
     found = living.get("HorizontalPodAutoscaler", name, NAMESPACE)
     conditions = ((found or {}).get("status") or {}).get("conditions") or []
-    said = {each["type"]: (each["status"], each["reason"]) for each in conditions}
+    said = {condition["type"]: (condition["status"], condition["reason"]) for condition in conditions}
     return said if "ScalingActive" in said else {}
 
 
@@ -160,7 +168,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(
-    ("name", "mistake", "architecture", "reason"), MISTAKES, ids=[each[0] for each in MISTAKES]
+    ("name", "mistake", "architecture", "reason"), MISTAKES, ids=[pair[0] for pair in MISTAKES]
 )
 def test_a_typo_keeps_what_runs_and_is_named(
     living: ControlPlane, day: Day, name: str, mistake: str, architecture: str, reason: str
@@ -194,4 +202,6 @@ def test_the_namespace_is_deleted(living: ControlPlane, day: Day) -> None:
         living.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
         until(lambda: living.get("Namespace", NAMESPACE) is None, "the namespace gone", 120)
     for kind in ("ModelDeployment", "ModelReplica", "ModelEndpoint"):
-        assert [each for each in living.list(kind) if each["metadata"]["namespace"] == NAMESPACE] == []
+        assert [
+            manifest for manifest in living.list(kind) if manifest["metadata"]["namespace"] == NAMESPACE
+        ] == []

@@ -51,11 +51,11 @@ class Scene:
         fleet.create_namespace(plane, NAMESPACE)
         fleet.create_fleet(plane, self.clusters)
         running = [self.deployment("taint"), self.deployment("gone"), self.deployment("holds", "room")]
-        for each in running:
-            plane.apply(each)
-        for each in running:
-            fleet.until_placed(plane, each, 1)
-            fleet.until_serving(plane, each)
+        for replica in running:
+            plane.apply(replica)
+        for replica in running:
+            fleet.until_placed(plane, replica, 1)
+            fleet.until_serving(plane, replica)
         plane.apply(self.deployment("waits", "room"))
         fleet.until_reason(plane, self.deployment("waits"), "InsufficientCapacity")
 
@@ -111,7 +111,7 @@ def test_a_change_of_the_fleet_is_acted_on_with_watch_operations(living: Control
     scene.set_up(living)
     for what, seconds in scene.change(living).items():
         day.record(what, "the same, with WatchOperations", seconds)
-    assert not [each for each in living.list("Operation") if failed(each)]
+    assert not [manifest for manifest in living.list("Operation") if failed(manifest)]
     living.kubectl("delete", "watchoperation", *WATCHES)
 
 

@@ -58,7 +58,7 @@ def test_a_stopped_function_removes_nothing(living: ControlPlane, day: Day) -> N
 
 
 def uids(plane: ControlPlane) -> set[str]:
-    return {each["metadata"]["uid"] for each in fleet.replicas(plane, MODEL)}
+    return {replica["metadata"]["uid"] for replica in fleet.replicas(plane, MODEL)}
 
 
 def synced(plane: ControlPlane) -> Plain:
@@ -105,7 +105,10 @@ def test_the_runtime_config_is_taken(living: ControlPlane) -> None:
     living.kubectl("apply", "-f", "example/operate/runtime.yaml")
     patch = '{"spec":{"runtimeConfigRef":{"name":"function-fleet-scheduler"}}}'
     living.kubectl("patch", "function.pkg.crossplane.io", install.FUNCTION, "--type=merge", "-p", patch)
-    until(lambda: [each["spec"]["replicas"] for each in deployments(living)] == [2], "two copies are wanted")
+    until(
+        lambda: [manifest["spec"]["replicas"] for manifest in deployments(living)] == [2],
+        "two copies are wanted",
+    )
     (deployment,) = deployments(living)
     pod = deployment["spec"]["template"]
     (container,) = pod["spec"]["containers"]
@@ -121,7 +124,7 @@ def test_the_runtime_config_is_taken(living: ControlPlane) -> None:
 
 def deployments(plane: ControlPlane) -> list[Plain]:
     found = plane.request("GET", f"/apis/apps/v1/namespaces/{SYSTEM}/deployments")
-    return [each for each in (found or {})["items"] if install.FUNCTION in each["metadata"]["name"]]
+    return [item for item in (found or {})["items"] if install.FUNCTION in item["metadata"]["name"]]
 
 
 def test_the_namespace_is_deleted(living: ControlPlane) -> None:

@@ -70,8 +70,8 @@ def run(
 
 def tokens(response: Response) -> dict[str, str]:
     """The value of the annotation by name of the deployment."""
-    found = [each.resource["metadata"] for each in response.desired.values()]
-    return {each["name"]: each["annotations"][ANNOTATION] for each in found}
+    found = [resource.resource["metadata"] for resource in response.desired.values()]
+    return {entry["name"]: entry["annotations"][ANNOTATION] for entry in found}
 
 
 @dataclass(frozen=True)
@@ -157,12 +157,12 @@ def test_a_deployment_is_asked_once_for_one_state_of_the_fleet() -> None:
     first = tokens(run(DRAINED, (DRAINED, B)))
     asked = [
         deployment(
-            each["metadata"]["name"],
-            each["status"]["replicas"]["total"],
-            each["status"]["conditions"][0],
-            annotations={ANNOTATION: first.get(each["metadata"]["name"], "")},
+            manifest["metadata"]["name"],
+            manifest["status"]["replicas"]["total"],
+            manifest["status"]["conditions"][0],
+            annotations={ANNOTATION: first.get(manifest["metadata"]["name"], "")},
         )
-        for each in (ON_A, ON_B, WAITING)
+        for manifest in (ON_A, ON_B, WAITING)
     ]
     assert run(DRAINED, (DRAINED, B), deployments=asked).desired == {}
     assert tokens(run(A, (A, B), deployments=asked)).keys() == {"on-a", "waiting"}, "the taint is gone again"
@@ -209,8 +209,8 @@ def test_the_order_of_delivery_changes_nothing() -> None:
     clusters, replicas, deployments = [A, B], [*REPLICAS], [ON_A, ON_B, WAITING]
     expected = run(A)
     for _ in range(10):
-        for each in (clusters, replicas, deployments):
-            draw.shuffle(each)
+        for cluster in (clusters, replicas, deployments):
+            draw.shuffle(cluster)
         assert run(A, clusters, replicas, deployments) == expected
 
 
@@ -226,11 +226,13 @@ def test_an_unreadable_object_costs_only_itself(metadata: Any) -> None:
 
 def fetch(selector: pb.ResourceSelector) -> pb.Resources:
     """What a control plane has of a kind."""
-    named = [each for each in (A, B, *REPLICAS, ON_A, ON_B, WAITING) if each["kind"] == selector.kind]
+    named = [
+        manifest for manifest in (A, B, *REPLICAS, ON_A, ON_B, WAITING) if manifest["kind"] == selector.kind
+    ]
     found = pb.Resources()
-    for each in named:
-        if selector.match_name in ("", each["metadata"]["name"]):
-            found.items.add().resource.update(each)
+    for manifest in named:
+        if selector.match_name in ("", manifest["metadata"]["name"]):
+            found.items.add().resource.update(manifest)
     if selector.match_name and not found.items:
         found.items.add()  # Some versions deliver an empty item for what does not exist.
     return found
@@ -252,7 +254,7 @@ def test_an_operation_settles(kind: str, name: str, calls: int, asked: set[str])
     assert ran.calls == calls
     assert ran.response.desired.resources.keys() == asked
     assert not ran.response.conditions
-    assert all(each.severity == pb.SEVERITY_NORMAL for each in ran.response.results)
+    assert all(result.severity == pb.SEVERITY_NORMAL for result in ran.response.results)
 
 
 def test_a_composite_is_no_operation_whatever_it_requires() -> None:

@@ -45,12 +45,14 @@ def line(seed: int) -> Line:
 def decision(answer: Response) -> Any:
     """Everything the response holds but its texts."""
     return {
-        "requirements": [_stated(each) for each in answer.requirements],
-        "desired": {key: [each.resource, each.ready] for key, each in answer.desired.items()},
+        "requirements": [_stated(requirement) for requirement in answer.requirements],
+        "desired": {key: [resource.resource, resource.ready] for key, resource in answer.desired.items()},
         "status": dict(answer.status),
         "readiness": [answer.unready, answer.settled, answer.ttl],
-        "conditions": [[each.type, each.status, each.reason] for each in answer.conditions],
-        "results": [[each.severity, each.reason] for each in answer.results],
+        "conditions": [
+            [condition.type, condition.status, condition.reason] for condition in answer.conditions
+        ],
+        "results": [[result.severity, result.reason] for result in answer.results],
     }
 
 
@@ -62,7 +64,7 @@ def _stated(requirement: Requirement) -> Any:
 
 def texts(answer: Response) -> Any:
     """The messages, without the note."""
-    return [each.message.partition(NOTE)[0] for each in (*answer.conditions, *answer.results)]
+    return [condition.message.partition(NOTE)[0] for condition in (*answer.conditions, *answer.results)]
 
 
 def recorded() -> dict[int, Line]:

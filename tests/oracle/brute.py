@@ -46,10 +46,10 @@ def values(device: Plain, attribute: str) -> set[str]:
 def holds(member: Plain, devices: list[Plain]) -> bool:
     """Whether all constraints hold for these devices, one per request."""
     selector = member.get("nodeSelector", {})
-    for each in selector.get("constraints", ()):
-        named = each.get("requests") or [request["name"] for request in selector["devices"]]
+    for constraint in selector.get("constraints", ()):
+        named = constraint.get("requests") or [request["name"] for request in selector["devices"]]
         chosen = [
-            values(device, each["matchAttribute"])
+            values(device, constraint["matchAttribute"])
             for request, device in zip(selector["devices"], devices, strict=True)
             if request["name"] in named
         ]
@@ -79,13 +79,13 @@ def resolved(member: Plain, pool: Plain) -> list[tuple[int, Plain, Plain]] | Non
             and holds(member, devices)
         ):
             every.append([(rank, way, device) for (rank, way), (_, device) in chosen])
-    claiming = [each for each in every if any(claims(device) for _, _, device in each)]
+    claiming = [item for item in every if any(claims(device) for _, _, device in item)]
     return next(iter(claiming or every), None)
 
 
 def fabric_proofs(pool: Plain, cluster: Plain) -> list[str | None]:
     """What proves the fabric of a pool: its InfiniBand id, its attribute."""
-    declared = next(each for each in cluster["spec"]["nodePools"] if each["name"] == pool["name"])
+    declared = next(entry for entry in cluster["spec"]["nodePools"] if entry["name"] == pool["name"])
     fabric = pool.get("fabric") or declared.get("fabric") or {}
     attributes = declared.get("attributes", {}) | pool.get("attributes", {})
     return [
@@ -95,7 +95,7 @@ def fabric_proofs(pool: Plain, cluster: Plain) -> list[str | None]:
 
 
 def same_fabric(pools: list[Plain], cluster: Plain) -> bool:
-    proofs = [fabric_proofs(each, cluster) for each in pools]
+    proofs = [fabric_proofs(pool, cluster) for pool in pools]
     return all(
         any(one and one == other for one, other in zip(left, right, strict=True))
         for left in proofs
@@ -117,8 +117,8 @@ def options(engine: Plain, cluster: Plain) -> list[Option]:
             if len(set(several)) > 1 and same_fabric([pools[at] for at in set(several)], cluster):
                 chosen.append(several)  # noqa: PERF401 - the condition is the rule, and reads better so
     found: list[Option] = []
-    for each in chosen:
-        per_member = [table[pool][at] for at, pool in enumerate(each)]
+    for item in chosen:
+        per_member = [table[pool][at] for at, pool in enumerate(item)]
         if any(one is None for one in per_member):
             continue
         claiming = [any(claims(device) for _, _, device in one or ()) for one in per_member]
@@ -129,31 +129,31 @@ def options(engine: Plain, cluster: Plain) -> list[Option]:
         if not any(claiming) or any(b and not a for a, b in zip(claiming, elsewhere, strict=True)):
             continue
         nodes: Counter[int] = Counter()
-        for member, pool, binds in zip(members, each, claiming, strict=True):
+        for member, pool, binds in zip(members, item, claiming, strict=True):
             pods = member.get("worker", {}).get("nodes", 1) if member["role"] == "Worker" else 1
             if binds:
                 nodes[pool] += pods * engine.get("copies", 1)
         ranks = tuple(rank for one in per_member for rank, _, _ in one or ())
         found.append(
-            ((len(set(each)) > 1, ranks), len(found), each, [one or [] for one in per_member], nodes)
+            ((len(set(item)) > 1, ranks), len(found), item, [one or [] for one in per_member], nodes)
         )
     return found
 
 
 def complete(engines: list[Plain], cluster: Plain, free: Free, *, pack: bool) -> Iterator[tuple[Any, Any]]:
     """Every choice of one option per engine that the free nodes allow, with its place in the order."""
-    for chosen in product(*(options(each, cluster) for each in engines)):
+    for chosen in product(*(options(engine, cluster) for engine in engines)):
         left, order = list(free), []
         for _, position, _, _, nodes in chosen:
             for pool, number in nodes.items():
                 left[pool] -= number
             order.append((sum(left[pool] for pool in nodes) if pack else 0, position))
         if all(left[pool] >= 0 for _, _, _, _, nodes in chosen for pool in nodes):
-            yield (tuple(each[0] for each in chosen), tuple(order)), (chosen, tuple(left))
+            yield (tuple(pair[0] for pair in chosen), tuple(order)), (chosen, tuple(left))
 
 
 def best(engines: list[Plain], cluster: Plain, free: Free, *, pack: bool) -> tuple[Any, Free] | None:
-    found = min(complete(engines, cluster, free, pack=pack), key=lambda each: each[0], default=None)
+    found = min(complete(engines, cluster, free, pack=pack), key=lambda pair: pair[0], default=None)
     return found[1] if found else None
 
 
@@ -177,8 +177,8 @@ def place(world: World) -> dict[str, Plain]:
     inner, policy = spec["template"]["spec"], spec.get("placement", {})
     shapes = [("", inner["engines"]), *((e["name"], e["engines"]) for e in inner.get("alternatives", ()))]
     pack = policy.get("strategy") == "BinPack"
-    clusters = {each["metadata"]["name"]: each for each in world.clusters or ()}
-    free = {name: start(name, each, world) for name, each in clusters.items()}
+    clusters = {manifest["metadata"]["name"]: manifest for manifest in world.clusters or ()}
+    free = {name: start(name, one_cluster, world) for name, one_cluster in clusters.items()}
     counts: Counter[str] = Counter()
     placed: dict[str, Plain] = {}
 
@@ -189,12 +189,12 @@ def place(world: World) -> dict[str, Plain]:
                 if found is None:
                     continue
                 chosen, left = found
-                used = {pool for each in chosen for pool in each[4]}
+                used = {pool for pair in chosen for pool in pair[4]}
                 packing = (sum(left[pool] for pool in used), -counts[name]) if pack else (counts[name],)
                 yield (listed_ranks(engines, chosen), packing, name), (shape, engines, chosen, left)
                 break
 
-    rounds = [shapes] if policy.get("alternativePolicy") == "ClusterFirst" else [[each] for each in shapes]
+    rounds = [shapes] if policy.get("alternativePolicy") == "ClusterFirst" else [[item] for item in shapes]
     while len(placed) < spec["replicas"]:
         winner = next(
             (won for among in rounds if (won := min(candidates(among), key=lambda c: c[0], default=None))),
@@ -211,9 +211,9 @@ def place(world: World) -> dict[str, Plain]:
 def start(name: str, cluster: Plain, world: World) -> Free:
     """Free nodes of every pool: each of the strangers holds one."""
     held = Counter(
-        each["spec"]["engines"][0]["members"][0]["nodePoolName"]
-        for each in world.replicas or ()
-        if each["spec"]["clusterName"] == name
+        replica["spec"]["engines"][0]["members"][0]["nodePoolName"]
+        for replica in world.replicas or ()
+        if replica["spec"]["clusterName"] == name
     )
     return tuple(pool["nodes"] - held[pool["name"]] for pool in cluster["status"]["gpuPools"])
 
@@ -247,10 +247,10 @@ def requested(
 def carried(member: Plain, claimed: set[str]) -> list[Plain]:
     """The constraints that the claim can carry: those about something it claims."""
     found = []
-    for each in member.get("nodeSelector", {}).get("constraints", ()):
-        named = [name for name in each.get("requests", ()) if name in claimed]
+    for constraint in member.get("nodeSelector", {}).get("constraints", ()):
+        named = [name for name in constraint.get("requests", ()) if name in claimed]
         if named:
-            found.append({"requests": named, "matchAttribute": each["matchAttribute"]})
-        elif claimed and "requests" not in each:
-            found.append({"matchAttribute": each["matchAttribute"]})
+            found.append({"requests": named, "matchAttribute": constraint["matchAttribute"]})
+        elif claimed and "requests" not in constraint:
+            found.append({"matchAttribute": constraint["matchAttribute"]})
     return found

@@ -41,7 +41,7 @@ class Cluster:
     def usable(self) -> tuple[Pool, ...]:
         """The published pools that a new replica may use: those the spec still has."""
         pools = self.pools.values()
-        return tuple(each for each in pools if self.declared is None or each.name in self.declared)
+        return tuple(pool for pool in pools if self.declared is None or pool.name in self.declared)
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Facts:
     def phases(self) -> dict[str, str]:
         """The phase of the referenced cache by cluster, as far as it says one."""
         listed = (self.cache or {}).get("status", {}).get("clusters", [])
-        return {each["name"]: each["phase"] for each in listed}
+        return {entry["name"]: entry["phase"] for entry in listed}
 
     @property
     def cache_name(self) -> str:
@@ -129,7 +129,7 @@ def read(world: World) -> Facts:
         deployment=world.deployment,
         clusters=None
         if world.clusters is None
-        else {each.name: each for each in map(_cluster, world.clusters)},
+        else {cluster.name: cluster for cluster in map(_cluster, world.clusters)},
         own=own,
         others=others,
         listed=world.replicas is not None,
@@ -140,15 +140,19 @@ def read(world: World) -> Facts:
 
 
 def _condition(plain: Plain, kind: str) -> str:
-    found = [each["status"] for each in plain.get("status", {}).get("conditions", []) if each["type"] == kind]
+    found = [
+        condition["status"]
+        for condition in plain.get("status", {}).get("conditions", [])
+        if condition["type"] == kind
+    ]
     return str(found[0]) if found else ""
 
 
 def _cluster(plain: Plain) -> Cluster:
     status, spec = plain.get("status", {}), plain.get("spec", {})
     pools = [
-        Pool(each["name"], max(0, each.get("nodes", 0)), tuple(each["devices"]))
-        for each in status.get("gpuPools", [])
+        Pool(pool["name"], max(0, pool.get("nodes", 0)), tuple(pool["devices"]))
+        for pool in status.get("gpuPools", [])
     ]
     return Cluster(
         name=plain["metadata"]["name"],
@@ -157,28 +161,30 @@ def _cluster(plain: Plain) -> Cluster:
         ready=_condition(plain, "Ready") == "True",
         deleting="deletionTimestamp" in plain["metadata"],
         gateway=status.get("gateway", {}).get("address", ""),
-        pools={each.name: each for each in pools},
-        declared=frozenset(each["name"] for each in spec.get("nodePools", [])) or None,
+        pools={pool.name: pool for pool in pools},
+        declared=frozenset(pool["name"] for pool in spec.get("nodePools", [])) or None,
     )
 
 
 def _replicas(world: World) -> tuple[tuple[Replica, ...], tuple[Replica, ...]]:
     doomed = {
-        each["metadata"]["uid"]
-        for each in (*world.observed.values(), *(world.replicas or ()))
-        if "deletionTimestamp" in each["metadata"]
+        manifest["metadata"]["uid"]
+        for manifest in (*world.observed.values(), *(world.replicas or ()))
+        if "deletionTimestamp" in manifest["metadata"]
     }
     own = [
-        Replica(key, *_identity(key), each, observed=True, terminating=each["metadata"]["uid"] in doomed)
-        for key, each in sorted(world.observed.items())
-        if each["kind"] == "ModelReplica"
+        Replica(
+            key, *_identity(key), manifest, observed=True, terminating=manifest["metadata"]["uid"] in doomed
+        )
+        for key, manifest in sorted(world.observed.items())
+        if manifest["kind"] == "ModelReplica"
     ]
-    seen = {(each.plain["metadata"]["namespace"], each.name) for each in own}
+    seen = {(document.plain["metadata"]["namespace"], document.name) for document in own}
     others: list[Replica] = []
-    for each in sorted(world.replicas or (), key=_place):
-        if _place(each) in seen:
+    for replica in sorted(world.replicas or (), key=_place):
+        if _place(replica) in seen:
             continue
-        found = _listed(each, world.deployment)
+        found = _listed(replica, world.deployment)
         taken = found.key in {one.key for one in own}
         if found.key is None or taken:
             others.append(found)
@@ -210,9 +216,9 @@ def _listed(plain: Plain, deployment: Plain) -> Replica:
 
 def _ours(plain: Plain, labels: Plain, deployment: Plain) -> bool:
     metadata = deployment["metadata"]
-    owners = [each for each in plain["metadata"].get("ownerReferences", []) if each.get("controller")]
+    owners = [owner for owner in plain["metadata"].get("ownerReferences", []) if owner.get("controller")]
     return (
         plain["metadata"]["namespace"] == metadata["namespace"]
         and labels.get("modelplane.ai/deployment") == metadata["name"]
-        and all(each["uid"] == metadata["uid"] for each in owners)
+        and all(owner["uid"] == metadata["uid"] for owner in owners)
     )

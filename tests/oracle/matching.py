@@ -76,7 +76,8 @@ def claims(member: Plain, chosen: Assignment) -> Claims:
 def stamped(member: Plain) -> Claims:
     """Return the DRA requests a member of a replica carries."""
     return tuple(
-        (each["name"], each["deviceClassName"], each["count"]) for each in member.get("deviceRequests", [])
+        (request["name"], request["deviceClassName"], request["count"])
+        for request in member.get("deviceRequests", [])
     )
 
 
@@ -89,8 +90,8 @@ def errs(member: Plain, pool: Pool) -> bool:
 
 def about(request: Plain, pool: Pool) -> tuple[Plain, ...]:
     """Return the devices whose driver the selectors of a request read from, all if there is none such."""
-    read = {domain for each in request["selectors"] for domain in DOMAIN.findall(each["cel"])}
-    return tuple(each for each in pool.devices if each["driver"] in read) or pool.devices
+    read = {domain for selector in request["selectors"] for domain in DOMAIN.findall(selector["cel"])}
+    return tuple(device for device in pool.devices if device["driver"] in read) or pool.devices
 
 
 def claimable(member: Plain, cluster: Cluster) -> bool:

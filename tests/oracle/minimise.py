@@ -15,7 +15,7 @@ Plain = dict[str, Any]
 def minimise(world: World, shows: Callable[[World], bool]) -> World:
     """Return the smallest world found that still `shows` what the given one does."""
     while True:
-        smaller = next((each for each in _smaller(world) if _shows(each, shows)), None)
+        smaller = next((item for item in _smaller(world) if _shows(item, shows)), None)
         if smaller is None:
             return world
         world = smaller
@@ -35,7 +35,7 @@ def _smaller(world: World) -> Iterator[World]:
         for number in range(len(items)):
             yield world.but(**{name: [*items[:number], *items[number + 1 :]]})
     for key in world.observed:
-        yield world.but(observed={name: each for name, each in world.observed.items() if name != key})
+        yield world.but(observed={name: manifest for name, manifest in world.observed.items() if name != key})
     if world.cache:
         yield _without_cache(world)
     yield from _fewer_wanted(world)
@@ -71,12 +71,12 @@ def _paths(world: World) -> list[tuple[Any, ...]]:
     inner = ("deployment", "spec", "template", "spec")
     spec = world.deployment["spec"]["template"]["spec"]
     found += [(*inner, "engines", n) for n in range(len(spec["engines"])) if len(spec["engines"]) > 1]
-    found += [(*inner, each) for each in ("clusterSelector", "tolerations", "serving") if each in spec]
-    for number, each in enumerate(spec["engines"]):
+    found += [(*inner, label) for label in ("clusterSelector", "tolerations", "serving") if label in spec]
+    for number, engine in enumerate(spec["engines"]):
         here = (*inner, "engines", number)
-        found += [(*here, name) for name in ("copies", "phase") if name in each]
-        found += [(*here, "members", n) for n in range(len(each["members"])) if len(each["members"]) > 1]
-        for place, member in enumerate(each["members"]):
+        found += [(*here, name) for name in ("copies", "phase") if name in engine]
+        found += [(*here, "members", n) for n in range(len(engine["members"])) if len(engine["members"]) > 1]
+        for place, member in enumerate(engine["members"]):
             devices = member.get("nodeSelector", {}).get("devices", [])
             there = (*here, "members", place, "nodeSelector", "devices")
             found += [(*there, n) for n in range(len(devices)) if len(devices) > 1]

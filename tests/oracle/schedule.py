@@ -77,7 +77,7 @@ class Plan:
 
 def tolerated(taint: Plain, tolerations: list[Plain]) -> bool:
     """Say whether a taint is tolerated."""
-    return any(_tolerates(each, taint) for each in tolerations)
+    return any(_tolerates(toleration, taint) for toleration in tolerations)
 
 
 def _tolerates(toleration: Plain, taint: Plain) -> bool:
@@ -103,10 +103,10 @@ class Scheduler:
 
     def run(self) -> Plan:
         """Return what is to be."""
-        for each in (*self.facts.own, *self.facts.others):
-            self.charged += self.cost(each)
+        for replica in (*self.facts.own, *self.facts.others):
+            self.charged += self.cost(replica)
         if self.facts.clusters is None or not self.facts.listed:
-            self.plan.kept = [each for each in self.facts.own if not each.terminating]
+            self.plan.kept = [replica for replica in self.facts.own if not replica.terminating]
         else:
             self.retain()
             self.scale_down()
@@ -125,11 +125,11 @@ class Scheduler:
 
     def cost(self, replica: Replica) -> Counter[Where]:
         """Return the nodes a replica takes as it was stamped; a pool that is not published takes none."""
-        return self._priced(replica, {each["name"]: each for each in replica.engines})
+        return self._priced(replica, {engine["name"]: engine for engine in replica.engines})
 
     def new_cost(self, replica: Replica) -> Counter[Where]:
         """Return the nodes a retained replica takes with the present copies and workers."""
-        return self._priced(replica, {each["name"]: each for each in self.facts.inner["engines"]})
+        return self._priced(replica, {engine["name"]: engine for engine in self.facts.inner["engines"]})
 
     def _priced(self, replica: Replica, sizes: dict[str, Plain]) -> Counter[Where]:
         total: Counter[Where] = Counter()
@@ -151,14 +151,14 @@ class Scheduler:
 
     def retain(self) -> None:
         """Keep every replica unless there is a listed reason not to."""
-        for each in sorted(self.facts.own, key=lambda one: (one.cluster, one.index)):
-            reason = self.leaves(each)
+        for replica in sorted(self.facts.own, key=lambda one: (one.cluster, one.index)):
+            reason = self.leaves(replica)
             if reason:
-                self.plan.dropped[str(each.key)] = reason
+                self.plan.dropped[str(replica.key)] = reason
                 continue
-            self.plan.kept.append(each)
-            if self.mismatched(each):
-                self.plan.held.append(each)
+            self.plan.kept.append(replica)
+            if self.mismatched(replica):
+                self.plan.held.append(replica)
 
     def leaves(self, replica: Replica) -> str:
         """Return why a replica has to leave at once, "" if it has not."""
@@ -174,7 +174,7 @@ class Scheduler:
     def untolerated(self, cluster: Cluster, *effects: str) -> bool:
         """Say whether a taint with one of the effects is not tolerated."""
         return any(
-            each["effect"] in effects and not tolerated(each, self.tolerations) for each in cluster.taints
+            taint["effect"] in effects and not tolerated(taint, self.tolerations) for taint in cluster.taints
         )
 
     def mismatched(self, replica: Replica) -> bool:
@@ -190,7 +190,7 @@ class Scheduler:
 
     def pairs(self, replica: Replica) -> list[tuple[Plain, Plain]]:
         """Return each stamped member with the member of the deployment it comes from."""
-        asked = {each["name"]: each["members"] for each in self.facts.inner["engines"]}
+        asked = {entry["name"]: entry["members"] for entry in self.facts.inner["engines"]}
         return [
             pair
             for engine in replica.engines
@@ -200,7 +200,7 @@ class Scheduler:
     @staticmethod
     def pool_gone(replica: Replica, cluster: Cluster) -> bool:
         """Say whether the cluster's spec no longer has a pinned pool."""
-        pinned = {member["nodePoolName"] for each in replica.engines for member in each["members"]}
+        pinned = {member["nodePoolName"] for engine in replica.engines for member in engine["members"]}
         return cluster.declared is not None and not pinned <= cluster.declared
 
     def reshaped(self, replica: Replica) -> bool:
@@ -208,7 +208,8 @@ class Scheduler:
 
         def shape(engines: list[Plain]) -> dict[str, list[str]]:
             return {
-                each["name"]: [one.get("role", "Standalone") for one in each["members"]] for each in engines
+                engine["name"]: [one.get("role", "Standalone") for one in engine["members"]]
+                for engine in engines
             }
 
         return shape(replica.engines) != shape(self.facts.inner["engines"])
@@ -231,7 +232,7 @@ class Scheduler:
         if pool is None:
             return False
         had = matching.stamped(member)
-        resolved = {matching.claims(asked, each) for each in matching.assignments(asked, pool)}
+        resolved = {matching.claims(asked, assignment) for assignment in matching.assignments(asked, pool)}
         return had not in resolved and not matching.errs(asked, pool)
 
     def grows(self, replica: Replica) -> bool:
@@ -255,8 +256,8 @@ class Scheduler:
 
     def victim(self, among: list[Replica]) -> Replica:
         """Return the replica that would be given up first."""
-        on = Counter(each.cluster for each in self.plan.kept)
-        return max(among, key=lambda each: self.expendable(each, on))
+        on = Counter(placement.cluster for placement in self.plan.kept)
+        return max(among, key=lambda item: self.expendable(item, on))
 
     def expendable(self, replica: Replica, on: Counter[str]) -> tuple[Any, ...]:
         """Return the key of the scale down: the largest goes first."""
@@ -286,25 +287,25 @@ class Scheduler:
         """Give each mismatched replica up if there is a place for its replacement."""
         waiting = list(self.plan.held)
         while waiting:
-            each = self.victim(waiting)
-            waiting.remove(each)
-            cost = self.cost(each)
+            victim = self.victim(waiting)
+            waiting.remove(victim)
+            cost = self.cost(victim)
             self.charged -= cost
-            placed = self.place([one for one in self.plan.kept if one is not each])
+            placed = self.place([one for one in self.plan.kept if one is not victim])
             if placed is None:
                 self.charged += cost
                 continue
             self.charged += cost | placed.charge
             self.plan.new.append(placed)
-            self.plan.kept.remove(each)
-            self.plan.held.remove(each)
-            self.plan.dropped[str(each.key)] = "replaced"
+            self.plan.kept.remove(victim)
+            self.plan.held.remove(victim)
+            self.plan.dropped[str(victim.key)] = "replaced"
 
     def place(self, staying: list[Replica]) -> New | None:
         """Return the next replica to place, None if it fits nowhere."""
-        hosts = Counter(each.cluster for each in (*staying, *self.plan.new))
-        order = sorted(self.clusters.values(), key=lambda each: (hosts[each.name], each.name))
-        for cluster in sorted(order, key=lambda each: self.distance(each.name)):
+        hosts = Counter(placement.cluster for placement in (*staying, *self.plan.new))
+        order = sorted(self.clusters.values(), key=lambda entry: (hosts[entry.name], entry.name))
+        for cluster in sorted(order, key=lambda entry: self.distance(entry.name)):
             if self.open(cluster):
                 found = self.search(cluster)
                 if found is not None:
@@ -336,7 +337,7 @@ class Scheduler:
 
     def search(self, cluster: Cluster) -> New | None:
         """Return the first complete assignment in declaration order that has the nodes."""
-        options = [self.options(each, cluster) for each in self.facts.inner["engines"]]
+        options = [self.options(engine, cluster) for engine in self.facts.inner["engines"]]
         for homes in itertools.product(*options):
             charge: Counter[Where] = Counter()
             for pool, cost, _ in homes:
@@ -356,8 +357,8 @@ class Scheduler:
         must = [matching.claimable(member, cluster) for member in engine["members"]]
         found: dict[tuple[str, int], tuple[matching.Assignment, ...]] = {}
         for pool in cluster.usable:
-            each = [list(matching.assignments(member, pool)) for member in engine["members"]]
-            for taken in itertools.product(*each):
+            item = [list(matching.assignments(member, pool)) for member in engine["members"]]
+            for taken in itertools.product(*item):
                 claimed = [
                     bool(matching.claims(member, one))
                     for member, one in zip(engine["members"], taken, strict=True)
@@ -375,16 +376,16 @@ class Scheduler:
     def index(self, cluster: str) -> int:
         """Return the lowest index that is free on a cluster, in every sense."""
         facts = self.facts
-        taken = {each.index for each in facts.own if each.cluster == cluster}
-        taken |= {each.index for each in facts.others if each.key and each.cluster == cluster}
-        taken |= {each.index for each in self.plan.new if each.cluster == cluster}
+        taken = {replica.index for replica in facts.own if replica.cluster == cluster}
+        taken |= {replica.index for replica in facts.others if replica.key and replica.cluster == cluster}
+        taken |= {replica.index for replica in self.plan.new if replica.cluster == cluster}
         namespace = facts.deployment["metadata"]["namespace"]
         names = {
-            each.name
-            for each in (*facts.own, *facts.others)
-            if each.cluster == cluster or each.plain["metadata"]["namespace"] == namespace
+            placement.name
+            for placement in (*facts.own, *facts.others)
+            if placement.cluster == cluster or placement.plain["metadata"]["namespace"] == namespace
         }
-        names |= {self.name(each.cluster, each.index) for each in self.plan.new}
+        names |= {self.name(replica.cluster, replica.index) for replica in self.plan.new}
         return next(
             number
             for number in itertools.count()
@@ -403,7 +404,7 @@ class Scheduler:
         """Work out what ReplicasScheduled may report."""
         facts, plan = self.facts, self.plan
         placed = len(plan.kept) + len(plan.new)
-        observed = any(each.observed for each in plan.kept)
+        observed = any(replica.observed for replica in plan.kept)
         unresolved = facts.clusters is None or not facts.listed or not facts.cache_known
         said = {
             "InputsUnresolved": unresolved,

@@ -35,8 +35,8 @@ def asked(made: World) -> World:
 
 def _without_wants(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_wants(each) for key, each in value.items() if key != WANTS}
-    return [_without_wants(each) for each in value] if isinstance(value, list) else value
+        return {key: _without_wants(item) for key, item in value.items() if key != WANTS}
+    return [_without_wants(item) for item in value] if isinstance(value, list) else value
 
 
 def _attribute(draw: random.Random) -> Plain:
@@ -106,7 +106,7 @@ def _node_selector(draw: random.Random) -> Plain:
     requests = [_request(draw, number) for number in range(draw.choice((1, 1, 2, 2, 3)))]
     made: Plain = {"devices": requests}
     if draw.random() < 0.4:
-        names = [each["name"] for each in requests]
+        names = [request["name"] for request in requests]
         constraint: Plain = {"matchAttribute": draw.choice((ROOT, ROOT, f"{GPU}/kind"))}
         if draw.random() < 0.7:
             constraint["requests"] = draw.sample(names, draw.randint(1, len(names)))

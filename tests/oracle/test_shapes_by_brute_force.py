@@ -33,10 +33,10 @@ def decided(replica: Plain) -> Plain:
 def test_the_function_places_as_brute_force_does(number: int) -> None:
     for seed in batch(number, 400):
         made = shapes.world(seed)
-        found = {key: decided(each) for key, each in run(shapes.asked(made)).replicas.items()}
+        found = {key: decided(replica) for key, replica in run(shapes.asked(made)).replicas.items()}
         expected = brute.place(made)
-        for each in expected.values():
-            del each[brute.HOW]
+        for pair in expected.values():
+            del pair[brute.HOW]
         assert found == expected, f"seed {seed}"
 
 
@@ -45,12 +45,12 @@ def test_the_worlds_are_worth_comparing() -> None:
     seen: Counter[str] = Counter()
     for seed in range(400):
         made = shapes.world(seed)
-        for each in brute.place(made).values():
+        for engine in brute.place(made).values():
             seen["placed"] += 1
-            seen["alternative"] += bool(each["alternative"])
-            seen["split"] += each[brute.HOW]["split"]
-            seen["later"] += each[brute.HOW]["later"]
-            seen["constrained"] += any(constraints for _, _, constraints in each["members"])
+            seen["alternative"] += bool(engine["alternative"])
+            seen["split"] += engine[brute.HOW]["split"]
+            seen["later"] += engine[brute.HOW]["later"]
+            seen["constrained"] += any(constraints for _, _, constraints in engine["members"])
         seen["short"] += len(brute.place(made)) < made.deployment["spec"]["replicas"]
     assert all(number >= 8 for number in seen.values()), seen
     assert len(seen) == 6, seen

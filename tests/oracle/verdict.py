@@ -26,9 +26,9 @@ def differences(world: World, answer: Answer) -> list[str]:
     facts = read_facts.read(world)
     scheduler = Scheduler(facts)
     planned = scheduler.run()
-    expected = {str(each.key): retained(facts, planned, each) for each in planned.kept}
-    expected |= {each.key: composed(facts, each) for each in planned.new}
-    found = {key: essence(each) for key, each in answer.replicas.items()}
+    expected = {str(replica.key): retained(facts, planned, replica) for replica in planned.kept}
+    expected |= {replica.key: composed(facts, replica) for replica in planned.new}
+    found = {key: essence(replica) for key, replica in answer.replicas.items()}
     told = _compare("replica", expected, found)
     told += _compare("endpoint", endpoints(facts, planned), answer.endpoints)
     return told + _summary(facts, planned, answer)
@@ -38,7 +38,7 @@ def _compare(what: str, expected: dict[str, Plain], found: dict[str, Plain]) -> 
     told = [f"{what} {key}: expected, not desired" for key in sorted(expected.keys() - found.keys())]
     told += [f"{what} {key}: desired, not expected" for key in sorted(found.keys() - expected.keys())]
     for key in sorted(expected.keys() & found.keys()):
-        told += [f"{what} {key}: {each}" for each in _apart("", expected[key], found[key])]
+        told += [f"{what} {key}: {item}" for item in _apart("", expected[key], found[key])]
     return told
 
 
@@ -75,8 +75,8 @@ def _summary(facts: Facts, planned: Plan, answer: Answer) -> list[str]:
 def essence(replica: Plain) -> Plain:
     """Return what is compared of a desired replica, absences made visible."""
     engines = [
-        each | {"members": [{"deviceRequests": None} | one for one in each["members"]]}
-        for each in replica["spec"]["engines"]
+        engine | {"members": [{"deviceRequests": None} | one for one in engine["members"]]}
+        for engine in replica["spec"]["engines"]
     ]
     return replica | {"spec": replica["spec"] | {"engines": engines}}
 
@@ -87,13 +87,13 @@ def retained(facts: Facts, planned: Plan, replica: Replica) -> Plain:
         "metadata": {"name": replica.name, "namespace": facts.deployment["metadata"]["namespace"]},
         "spec": {
             "clusterName": replica.cluster,
-            "engines": [_pinned(each) for each in replica.engines],
+            "engines": [_pinned(engine) for engine in replica.engines],
         },
     }
     if replica in planned.held:
-        expected["spec"]["engines"] = [_as_observed(each) for each in replica.engines]
+        expected["spec"]["engines"] = [_as_observed(engine) for engine in replica.engines]
     elif settled(facts, replica):
-        expected["spec"]["engines"] = [_updated(facts, each) for each in replica.engines]
+        expected["spec"]["engines"] = [_updated(facts, engine) for engine in replica.engines]
         expected["metadata"]["labels"] = labels(facts, replica.cluster, replica.index)
     return expected
 
@@ -115,20 +115,20 @@ def _settled(member: Plain, asked: Plain, cluster: Cluster) -> bool:
 
 def _pinned(engine: Plain) -> Plain:
     members = [
-        {"nodePoolName": each["nodePoolName"], "deviceRequests": each.get("deviceRequests")}
-        for each in engine["members"]
+        {"nodePoolName": member["nodePoolName"], "deviceRequests": member.get("deviceRequests")}
+        for member in engine["members"]
     ]
     return {"name": engine["name"], "members": members}
 
 
 def _as_observed(engine: Plain) -> Plain:
-    members = [{"deviceRequests": None} | each for each in engine["members"]]
+    members = [{"deviceRequests": None} | member for member in engine["members"]]
     return engine | {"members": members}
 
 
 def _updated(facts: Facts, engine: Plain) -> Plain:
     """Return a stamped engine with what may be edited in place."""
-    asked = next(each for each in facts.inner["engines"] if each["name"] == engine["name"])
+    asked = next(entry for entry in facts.inner["engines"] if entry["name"] == engine["name"])
     pairs = zip(engine["members"], asked["members"], strict=True)
     members = [_pinned_member(old) | _carried(new) for old, new in pairs]
     return {"name": engine["name"], "copies": asked.get("copies", 1), "members": members}
@@ -180,7 +180,7 @@ def composed(facts: Facts, new: New) -> Plain:
 def _stamped(engine: Plain, pool: str, taken: tuple[matching.Assignment, ...]) -> Plain:
     members = []
     for member, chosen in zip(engine["members"], taken, strict=True):
-        asked = {each["name"]: each for each in matching.requests(member)}
+        asked = {request["name"]: request for request in matching.requests(member)}
         claims = [
             {"name": name, "deviceClassName": kind, "count": count, "selectors": asked[name]["selectors"]}
             for name, kind, count in matching.claims(member, chosen)
@@ -193,13 +193,13 @@ def _stamped(engine: Plain, pool: str, taken: tuple[matching.Assignment, ...]) -
 def endpoints(facts: Facts, planned: Plan) -> dict[str, Plain]:
     """Return the endpoints that must be desired, each with what must be in it."""
     expected = {}
-    for each in planned.kept:
-        if each.condition != "True":
+    for replica in planned.kept:
+        if replica.condition != "True":
             continue
-        key = str(each.key).replace("replica-", "endpoint-", 1)
-        cluster = (facts.clusters or {}).get(each.cluster)
+        key = str(replica.key).replace("replica-", "endpoint-", 1)
+        cluster = (facts.clusters or {}).get(replica.cluster)
         if cluster and cluster.gateway:
-            path = f"/{each.plain['metadata']['namespace']}/{each.name}"
+            path = f"/{replica.plain['metadata']['namespace']}/{replica.name}"
             spec = {"url": f"http://{cluster.gateway}{path}/v1", "rewritePath": f"{path}/"}
             expected[key] = {"kind": "ModelEndpoint", "spec": spec}
         elif key in facts.observed_keys:

@@ -109,7 +109,7 @@ def test_the_steps_of_the_image(dockerfile: Dockerfile, tmp_path: Path) -> None:
         assert timed(environment) == [], "compiled by time: two builds would differ"
         answer = serve(environment / "bin" / "function", dockerfile.uid, tmp_path)
     assert answer.requirements.resources.keys() >= {"clusters", "all-replicas"}
-    assert [each.severity for each in answer.results if each.severity == fnv1.SEVERITY_FATAL] == []
+    assert [result.severity for result in answer.results if result.severity == fnv1.SEVERITY_FATAL] == []
 
 
 def build_wheel(out: Path) -> Path:
@@ -135,9 +135,9 @@ def install(builder: Path, environment: Path, *words: str | Path) -> None:
 def timed(environment: Path) -> list[Path]:
     """What is compiled and would be compiled again when its source has another time; see PEP 552."""
     return [
-        each
-        for each in sorted(environment.rglob("*.pyc"))
-        if int.from_bytes(each.read_bytes()[4:8], "little") != UNCHECKED_HASH
+        path
+        for path in sorted(environment.rglob("*.pyc"))
+        if int.from_bytes(path.read_bytes()[4:8], "little") != UNCHECKED_HASH
     ]
 
 

@@ -20,7 +20,7 @@ ROW = re.compile(r"^\| `(--[a-z-]+)`[^|]*\|([^|]*)\|", re.MULTILINE)
 
 
 def flags() -> dict[str, click.Option]:
-    return {each.opts[0]: each for each in main.params if isinstance(each, click.Option)}
+    return {parameter.opts[0]: parameter for parameter in main.params if isinstance(parameter, click.Option)}
 
 
 def test_every_flag_is_described_and_no_other() -> None:
@@ -48,7 +48,7 @@ def test_every_metric_is_described() -> None:
 
 def test_alerts_ask_for_metrics_that_exist() -> None:
     known = {family.name for family in Metrics().registry.collect()}
-    alerts = [each for each in blocks() if "groups" in each]
+    alerts = [block for block in blocks() if "groups" in block]
     assert alerts
     for rule in alerts[0]["groups"][0]["rules"]:
         (name,) = re.findall(r"fleet_scheduler_\w+", rule["expr"])
@@ -56,7 +56,7 @@ def test_alerts_ask_for_metrics_that_exist() -> None:
 
 
 def test_the_runtime_config_uses_flags_that_exist() -> None:
-    (config,) = [each for each in blocks() if each.get("kind") == "DeploymentRuntimeConfig"]
+    (config,) = [block for block in blocks() if block.get("kind") == "DeploymentRuntimeConfig"]
     (container,) = config["spec"]["deploymentTemplate"]["spec"]["template"]["spec"]["containers"]
     assert container["name"] == "package-runtime", "the name that Crossplane gives the function's container"
     assert {word for word in container["args"] if word.startswith("--")} <= flags().keys()
@@ -69,7 +69,7 @@ def blocks() -> list[dict]:
 def test_the_runtime_config_is_the_example() -> None:
     """The pod's labels are what the spread and the disruption budget select by."""
     config, budget = yaml.safe_load_all((ROOT / "example" / "operate" / "runtime.yaml").read_text())
-    (shown,) = [each for each in blocks() if each.get("kind") == "DeploymentRuntimeConfig"]
+    (shown,) = [block for block in blocks() if block.get("kind") == "DeploymentRuntimeConfig"]
     assert shown == config
     template = config["spec"]["deploymentTemplate"]["spec"]["template"]
     labels = template["metadata"]["labels"]

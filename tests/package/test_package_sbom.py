@@ -52,30 +52,30 @@ def package(entry: str) -> Package:
 def listed(bill: dict[str, Any]) -> set[Package]:
     return {
         Package(
-            each["name"],
-            each["version"],
+            component["name"],
+            component["version"],
             frozenset(
                 found["content"]
-                for place in each["externalReferences"]
+                for place in component["externalReferences"]
                 for found in place["hashes"]
                 if found["alg"] == "SHA-256"
             ),
         )
-        for each in bill["components"]
+        for component in bill["components"]
     }
 
 
 def test_the_bill_lists_the_runtime_lock_with_versions_and_hashes_and_nothing_else(
     bill: dict[str, Any],
 ) -> None:
-    assert all(each.hashes for each in locked())
+    assert all(item.hashes for item in locked())
     assert listed(bill) == locked()
     assert len(bill["components"]) == len(locked()), "a package twice"
 
 
 def test_every_package_has_the_address_that_scanners_look_up(bill: dict[str, Any]) -> None:
-    addresses = {each["purl"] for each in bill["components"]}
-    assert addresses == {f"pkg:pypi/{each.name}@{each.version}" for each in locked()}
+    addresses = {component["purl"] for component in bill["components"]}
+    assert addresses == {f"pkg:pypi/{entry.name}@{entry.version}" for entry in locked()}
 
 
 def test_the_bill_is_of_this_project(bill: dict[str, Any]) -> None:

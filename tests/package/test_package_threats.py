@@ -12,7 +12,7 @@ TEXT = (ROOT / "docs" / "threats.md").read_text()
 NAMED = sorted(set(re.findall(r"`(\w+/\w+\.py)(?:::(\w+))?`", TEXT)))
 
 
-@pytest.mark.parametrize(("file", "test"), NAMED, ids=["::".join(each) for each in NAMED])
+@pytest.mark.parametrize(("file", "test"), NAMED, ids=["::".join(item) for item in NAMED])
 def test_a_test_that_is_named_is_there(file: str, test: str) -> None:
     source = (ROOT / "tests" / file).read_text()
     assert (f"\ndef {test}(" if test else "\ndef test_") in source

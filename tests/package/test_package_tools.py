@@ -121,7 +121,7 @@ def test_the_configuration_is_staged_with_the_registry_and_the_version(path: Bin
     assert f'version: ">={build.version()}"' in meta
     composition = (staged / "apis" / "modeldeployments" / "composition.yaml").read_text()
     assert "name: here-function-fleet-scheduler\n" in composition
-    assert sorted(each.name for each in staged.iterdir()) == ["apis", "crossplane.yaml"]
+    assert sorted(entry.name for entry in staged.iterdir()) == ["apis", "crossplane.yaml"]
     assert "xpkg build" in path.calls[0]
 
 
@@ -166,7 +166,7 @@ def test_all_architectures_are_pushed_under_one_tag(path: Bin, tmp_path: Path) -
 
 def test_the_function_package_holds_only_what_a_function_package_may() -> None:
     held = [path.relative_to(build.ROOT / "package") for path in (build.ROOT / "package").rglob("*.yaml")]
-    assert {str(each.parts[0]) for each in held} == {"crossplane.yaml", "input"}
+    assert {str(manifest.parts[0]) for manifest in held} == {"crossplane.yaml", "input"}
 
 
 def test_no_registry_is_written_down_but_the_placeholder() -> None:

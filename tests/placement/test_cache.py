@@ -31,7 +31,7 @@ def asking(replicas: int = 1, cache: str | None = None, **policy: Any) -> Plain:
 def placed(deployment: Plain, fleet: list[Plain], cache: Plain) -> list[str]:
     """Return the clusters of the new replicas, sorted."""
     answer = run(World(deployment, fleet, [], cache=[cache]))
-    return sorted(each["spec"]["clusterName"] for each in answer.replicas.values())
+    return sorted(replica["spec"]["clusterName"] for replica in answer.replicas.values())
 
 
 ORDER = [
@@ -46,7 +46,7 @@ ORDER = [
 ]
 
 
-@pytest.mark.parametrize(("policy", "replicas", "where", "reason"), ORDER, ids=[each[3] for each in ORDER])
+@pytest.mark.parametrize(("policy", "replicas", "where", "reason"), ORDER, ids=[pair[3] for pair in ORDER])
 def test_clusters_are_taken_by_phase(policy: str | None, replicas: int, where: str, reason: str) -> None:
     fleet = clusters(**dict.fromkeys(NAMES, 1))
     assert placed(asking(replicas, policy), fleet, build.cache(phases=FIVE)) == list(where), reason
@@ -75,7 +75,7 @@ STATUSES = [
 ]
 
 
-@pytest.mark.parametrize(("status", "reason"), STATUSES, ids=[each[1] for each in STATUSES])
+@pytest.mark.parametrize(("status", "reason"), STATUSES, ids=[pair[1] for pair in STATUSES])
 def test_a_phase_that_cannot_be_read_is_unknown(status: object, reason: str) -> None:
     """Nothing is placed on a guess under Require; nothing is lost under the others."""
     cache = build.cache()

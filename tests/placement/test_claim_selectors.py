@@ -30,7 +30,7 @@ def asking(request: Plain, **more: Any) -> Plain:
 
 def claims(answer: Answer) -> list[Plain]:
     """Return the stamped requests of the only member of every replica."""
-    engines = [each["spec"]["engines"][0] for each in answer.replicas.values()]
+    engines = [replica["spec"]["engines"][0] for replica in answer.replicas.values()]
     return [request for engine in engines for request in engine["members"][0]["deviceRequests"]]
 
 
@@ -78,7 +78,7 @@ TYPOS = [
 ]
 
 
-@pytest.mark.parametrize(("cel", "reason"), TYPOS, ids=[each[1] for each in TYPOS])
+@pytest.mark.parametrize(("cel", "reason"), TYPOS, ids=[typo[1] for typo in TYPOS])
 def test_a_typo_is_invalid_input_and_keeps_what_runs(cel: str, reason: str) -> None:
     """Placed, it would be a claim that no API server takes: pods that never start."""
     made = asking(picking(UUID, cel), replicas=2)

@@ -57,16 +57,16 @@ class Seen:
 
 
 def running(*seen: Seen) -> list[Plain]:
-    return [each.built() for each in seen]
+    return [item.built() for item in seen]
 
 
 def images(answer: Answer) -> dict[str, str]:
     """The desired image of every replica."""
     return {
-        key.removeprefix("replica-"): each["spec"]["engines"][0]["members"][0]["template"]["spec"][
+        key.removeprefix("replica-"): replica["spec"]["engines"][0]["members"][0]["template"]["spec"][
             "containers"
         ][0]["image"]
-        for key, each in answer.replicas.items()
+        for key, replica in answer.replicas.items()
     }
 
 
@@ -211,7 +211,7 @@ CASES = [
 def test_what_is_updated_in_one_pass(case: Case) -> None:
     made = deployment(case.wanted or len(case.seen), NEW, case.placement or ONE)
     answer = asked(made, case.seen, clusters(**case.fleet))
-    own = {f"{each.on}-{each.index}" for each in case.seen}
+    own = {f"{replica.on}-{replica.index}" for replica in case.seen}
     assert {key for key, image in images(answer).items() if image == NEW and key in own} == case.updated
     assert answer.conditions["ReplicasUpdated"][:2] == (case.status == "AllReplicasUpdated", case.status)
 
@@ -252,12 +252,12 @@ def test_copies_and_labels_do_not_wait() -> None:
     made["spec"]["template"]["spec"]["engines"][0]["copies"] = 2
     answer = asked(made, THREE)
     assert answer.conditions["ReplicasUpdated"][1] == "AllReplicasUpdated"
-    assert {each["spec"]["engines"][0]["copies"] for each in answer.replicas.values()} == {2}
+    assert {replica["spec"]["engines"][0]["copies"] for replica in answer.replicas.values()} == {2}
     made = deployment(3, NEW, ONE)
     made["spec"]["template"]["spec"]["engines"][0]["copies"] = 2
     answer = asked(made, THREE)
     assert images(answer) == {"a-0": OLD, "a-1": NEW, "b-0": OLD}
-    assert {each["spec"]["engines"][0]["copies"] for each in answer.replicas.values()} == {2}
+    assert {replica["spec"]["engines"][0]["copies"] for replica in answer.replicas.values()} == {2}
 
 
 @pytest.mark.parametrize(
@@ -273,9 +273,9 @@ def test_copies_and_labels_do_not_wait() -> None:
     ],
 )
 def test_what_an_api_server_adds_or_leaves_out_is_no_edit(change: Any, reason: str) -> None:
-    own = running(*(Seen(each.on, each.index, NEW) for each in THREE))
-    for each in own:
-        change(each["spec"])
+    own = running(*(Seen(replica.on, replica.index, NEW) for replica in THREE))
+    for manifest in own:
+        change(manifest["spec"])
     answer = run(World(deployment(3, NEW, ONE), clusters(a=9, b=9), own, build.observed(*own)))
     assert answer.conditions["ReplicasUpdated"][1] == "AllReplicasUpdated", reason
 
@@ -283,7 +283,7 @@ def test_what_an_api_server_adds_or_leaves_out_is_no_edit(change: Any, reason: s
 def test_the_note_that_a_replica_was_ready_is_written_and_is_no_template() -> None:
     answer = asked(deployment(3, NEW, ONE), THREE, input={"overcommit": "Yield"})
     assert images(answer) == {"a-0": OLD, "a-1": NEW, "b-0": OLD}
-    notes = {key: each["metadata"].get("annotations") for key, each in answer.replicas.items()}
+    notes = {key: replica["metadata"].get("annotations") for key, replica in answer.replicas.items()}
     assert set(map(str, notes.values())) == {"{'modelplane.ai/was-ready': 'true'}"}
 
 
@@ -292,7 +292,7 @@ def test_an_edit_of_the_shape_is_paced_by_the_rollout_too() -> None:
     made = deployment(3, NEW, ONE, gpus=4)
     answer = asked(made, THREE)
     assert answer.decision is not None
-    assert [each.own.key for each in answer.decision.dropped] == ["replica-a-1"]
+    assert [replica.own.key for replica in answer.decision.dropped] == ["replica-a-1"]
     assert len(answer.decision.placed) == 1
     unlimited = asked(deployment(3, NEW, gpus=4), THREE)
     assert len(unlimited.decision.dropped if unlimited.decision else ()) == 3
@@ -320,7 +320,7 @@ def test_a_scale_down_in_a_rollout_takes_what_is_not_in_service_first() -> None:
 
 def test_an_endpoint_of_one_that_is_updated_follows_its_readiness_only() -> None:
     own = running(*THREE)
-    seen = build.observed(*own, endpoints=[build.endpoint(each) for each in own])
+    seen = build.observed(*own, endpoints=[build.endpoint(replica) for replica in own])
     answer = run(World(deployment(3, NEW, ONE), clusters(a=9, b=9), own, seen))
     assert len(answer.endpoints) == 3
     assert images(answer)["a-1"] == NEW
@@ -352,7 +352,7 @@ SAYS = [
 ]
 
 
-@pytest.mark.parametrize(("seen", "said", "reason"), SAYS, ids=[each[2] for each in SAYS])
+@pytest.mark.parametrize(("seen", "said", "reason"), SAYS, ids=[say[2] for say in SAYS])
 def test_what_the_condition_says(seen: Sequence[Seen], said: str, reason: str) -> None:
     answer = asked(deployment(len(seen), NEW, ONE), seen)
     digest = build.composed_name("my-model", "a", 1).rpartition("-")[2]
@@ -361,6 +361,6 @@ def test_what_the_condition_says(seen: Sequence[Seen], said: str, reason: str) -
 
 def test_an_update_is_an_event_and_a_pause_is_none() -> None:
     step = asked(deployment(3, NEW, ONE), THREE)
-    assert [each for each in step.events if each[1] == "ReplicasUpdating"]
+    assert [event for event in step.events if event[1] == "ReplicasUpdating"]
     paused = asked(deployment(3, NEW, ONE), [Seen("a", 0), Seen("a", 1, NEW, ready=False)])
-    assert not [each for each in paused.events if each[1] == "ReplicasUpdating"]
+    assert not [event for event in paused.events if event[1] == "ReplicasUpdating"]

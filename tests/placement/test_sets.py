@@ -213,7 +213,7 @@ def test_with_minreplicas_met_partial_placement_is_a_success() -> None:
 def test_below_minreplicas_nothing_is_replaced_either(nodes: int, replaced: int, reason: str) -> None:
     running = own(build.deployment("my-model", 4, OLD["spec"]["template"]["spec"]["engines"]), "a")
     decision = Case(reason, clusters(a=nodes), FOUR, [], running=running).answer().decision
-    assert sum(each.replaces is not None for each in decision.placed) == replaced, reason
+    assert sum(placement.replaces is not None for placement in decision.placed) == replaced, reason
     assert bool(decision.held) == (not replaced), reason
 
 
@@ -232,15 +232,15 @@ def test_a_rollout_under_a_budget_ends_with_everything_replaced_and_never_too_fe
     running = own(OLD, "a", "a", "a")
     for _ in range(6):
         answer = Case("", clusters(a=9), THREE, ["a"] * 3, running=running).check()
-        kept = [each for each in running if each["metadata"]["name"] in _names(answer)]
+        kept = [manifest for manifest in running if manifest["metadata"]["name"] in _names(answer)]
         assert len(kept) >= 2
-        running = [_ready(THREE, each) for each in answer.replicas.values()]
+        running = [_ready(THREE, replica) for replica in answer.replicas.values()]
     counts = [e["spec"]["engines"][0]["members"][0]["deviceRequests"][0]["count"] for e in running]
     assert counts == [8, 8, 8]
 
 
 def _names(answer: Answer) -> set[str]:
-    return {each["metadata"]["name"] for each in answer.replicas.values()}
+    return {replica["metadata"]["name"] for replica in answer.replicas.values()}
 
 
 def _ready(deployment: Plain, replica: Plain) -> Plain:
@@ -308,7 +308,7 @@ YIELDS = [
 ]
 
 
-@pytest.mark.parametrize(("reason", "mine", "theirs", "on"), YIELDS, ids=[each[0] for each in YIELDS])
+@pytest.mark.parametrize(("reason", "mine", "theirs", "on"), YIELDS, ids=[pair[0] for pair in YIELDS])
 def test_yield(reason: str, mine: Plain, theirs: Plain, on: list[str]) -> None:
     fleet = clusters(a=1, b=1)
     Case(reason, fleet, MINE, on, running=[mine], others=[theirs], input=YIELD).check()
@@ -382,7 +382,7 @@ def test_a_pool_that_charges_devices_is_overcommitted_when_a_packing_could_stran
     )
     last = Case("", fleet, five, ["a"], running=running, input=YIELD).check()
     assert set(last.replicas) == {
-        min((each["metadata"]["name"], key) for key, each in build.observed(*running).items())[1]
+        min((manifest["metadata"]["name"], key) for key, manifest in build.observed(*running).items())[1]
     }
 
 
@@ -390,7 +390,7 @@ def test_the_common_order_needs_all_deployments_and_caches_and_declares_them_alw
     mine = called("mine")
     for all_, caches in ((None, None), ([mine], None), (None, []), ([mine], [])):
         answer = coordinated(mine, all_, clusters(a=1), caches=caches)
-        names = [each["name"] for each in answer.requirements]
+        names = [requirement["name"] for requirement in answer.requirements]
         assert names == ["clusters", "all-replicas", "all-deployments", "all-caches"]
         told = all_ is not None and caches is not None
         assert answer.reason() == ("Scheduling" if told else "InputsUnresolved")
@@ -401,7 +401,8 @@ def test_equal_snapshots_give_disjoint_claims() -> None:
     """Three deployments, two nodes: the first two of the order get one each, whoever asks."""
     three = [called("x", created=LATE), called("y", created=EARLY), called("z")]
     taken = {
-        each["metadata"]["name"]: coordinated(each, three, clusters(a=1, b=1)).replicas for each in three
+        manifest["metadata"]["name"]: coordinated(manifest, three, clusters(a=1, b=1)).replicas
+        for manifest in three
     }
     assert [set(taken[name]) for name in ("y", "z", "x")] == [{"replica-a-0"}, {"replica-b-0"}, set()]
 
@@ -428,7 +429,7 @@ def test_deployments_before_ours_that_want_nothing_cost_no_survey(
 
     monkeypatch.setattr(schedule, "Placer", counted)
     before = [called(name, replicas, EARLY) for name in ("a", "b", "c")]
-    listed = [build.replica(each, "a", 0, pools="p0", ready=True) for each in before]
+    listed = [build.replica(item, "a", 0, pools="p0", ready=True) for item in before]
     coordinated(called("mine", created=LATE), before, clusters(a=9), listed=listed)
     assert len(made) == surveys, reason
 
@@ -459,7 +460,7 @@ def test_deployments_before_ours_that_want_nothing_cost_no_survey(
 def test_who_comes_first(reason: str, first: Plain, on: list[str]) -> None:
     mine = called("mine")
     answer = coordinated(mine, [mine, first], clusters(a=1))
-    assert [each["spec"]["clusterName"] for each in answer.replicas.values()] == on, reason
+    assert [replica["spec"]["clusterName"] for replica in answer.replicas.values()] == on, reason
 
 
 def test_one_that_is_being_deleted_takes_nothing() -> None:
@@ -477,4 +478,4 @@ def test_listed_replicas_of_others_count_as_theirs() -> None:
 
 def test_without_coordination_nothing_more_is_required() -> None:
     answer = Case("", clusters(a=1), MINE, ["a"]).check()
-    assert [each["name"] for each in answer.requirements] == ["clusters", "all-replicas"]
+    assert [requirement["name"] for requirement in answer.requirements] == ["clusters", "all-replicas"]

@@ -17,7 +17,7 @@ NIC = 'device.driver == "dra.net"'
 
 
 def members(replica: Plain) -> list[Plain]:
-    return [each for engine in replica["spec"]["engines"] for each in engine["members"]]
+    return [member for engine in replica["spec"]["engines"] for member in engine["members"]]
 
 
 def the(answer: Any) -> Plain:
@@ -398,7 +398,7 @@ def test_constraints_refer_to_the_name_of_a_prioritized_request() -> None:
     stated = {"requests": ["gpu", "nic"], "matchAttribute": ROOT}
     engine = single(request, build.request("nic", 8, NIC), constraints=[stated])
     answer = Case("", sided("r1", "r1"), ask(1, engines=[engine]), ["a"]).check()
-    assert [each["name"] for each in members(the(answer))[0]["deviceRequests"]] == ["gpu", "nic"]
+    assert [entry["name"] for entry in members(the(answer))[0]["deviceRequests"]] == ["gpu", "nic"]
     assert members(the(answer))[0]["deviceConstraints"] == [stated]
 
 
@@ -458,7 +458,7 @@ def test_a_running_replica_whose_alternative_is_gone_is_replaced() -> None:
 def test_one_pool_is_tried_before_several_of_a_fabric() -> None:
     pools = [fabric(ONE, "f"), fabric(TWO, "f"), build.pool("p2", 3)]
     answer = Case("", [one("a", pools=pools)], ask(engines=[gang()]), ["a"]).check()
-    assert [each["nodePoolName"] for each in members(the(answer))] == ["p2", "p2"]
+    assert [member["nodePoolName"] for member in members(the(answer))] == ["p2", "p2"]
 
 
 def test_a_member_without_claims_may_sit_on_any_pool_of_the_fabric() -> None:
@@ -467,14 +467,14 @@ def test_a_member_without_claims_may_sit_on_any_pool_of_the_fabric() -> None:
     worker = build.member("Worker", [build.request("gpu", 8)], nodes=2)
     engine = build.engine(members=[leader, worker]) | {"poolPolicy": "SameFabric"}
     answer = Case("", two(fabric(ONE, "f"), fabric(TWO, "f")), ask(engines=[engine]), ["a"]).check()
-    assert [each["nodePoolName"] for each in members(the(answer))] == ["p1", "p1"]
+    assert [member["nodePoolName"] for member in members(the(answer))] == ["p1", "p1"]
 
 
 def test_a_running_replica_on_two_pools_stays_when_the_policy_is_edited_back() -> None:
     fleet = two(fabric(ONE, "f"), fabric(TWO, "f"))
     deployment = ask(engines=[gang()])
     placed = the(Case("", fleet, deployment, ["a"]).check())
-    assert [each["nodePoolName"] for each in members(placed)] == ["p0", "p1"]
+    assert [member["nodePoolName"] for member in members(placed)] == ["p0", "p1"]
     edited = ask(engines=[build.gang(nodes=2)])
     running = as_placed(edited, "a", placed)
     answer = Case("", fleet, edited, ["a"], status="ReplicasCreated", running=[running]).check()

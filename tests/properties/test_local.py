@@ -46,21 +46,21 @@ def disturbed(world: World, answer: Answer) -> Iterator[str]:
             "z", [build.pool("p0", 9), build.pool("p1", -2)], taints=[build.taint("odd")], ready=False
         ),
     ]
-    spare += [build.cluster("z") | {"status": each} for each in UNREADABLE]
-    for number, each in enumerate(spare):
-        if run(world.but(clusters=[*world.clusters, each])).desired != answer.desired:
+    spare += [build.cluster("z") | {"status": item} for item in UNREADABLE]
+    for number, item in enumerate(spare):
+        if run(world.but(clusters=[*world.clusters, item])).desired != answer.desired:
             yield f"a cluster that takes nothing changes what is desired (state {number})"
 
 
 def not_equal(world: World, _: Answer) -> Iterator[str]:
     """Make one cluster unreadable, and compare with the same cluster not available."""
-    for number, each in enumerate(world.clusters or ()):
-        plain = copy.deepcopy(each)
+    for number, cluster in enumerate(world.clusters or ()):
+        plain = copy.deepcopy(cluster)
         plain["spec"].pop("taints", None)
         others = [one for place, one in enumerate(world.clusters or ()) if place != number]
         without = {name: value for name, value in plain.items() if name != "status"}
         unavailable = run(world.but(clusters=[*others, without]))
-        on = f"-{each['metadata']['name']}-"
+        on = f"-{cluster['metadata']['name']}-"
         for status in UNREADABLE:
             unreadable = run(world.but(clusters=[*others, plain | {"status": status}]))
             if unreadable.desired.keys() != unavailable.desired.keys():
@@ -74,8 +74,10 @@ def ours(world: World, answer: Answer) -> Iterator[str]:
     twin = copy.deepcopy(world.deployment)
     twin["metadata"] |= {"namespace": "zz-other", "uid": build.uid("twin")}
     theirs = [
-        build.replica(twin, each["metadata"]["name"], index, pools="nowhere", name=f"theirs-{number}-{index}")
-        for number, each in enumerate(world.clusters or ())
+        build.replica(
+            twin, cluster["metadata"]["name"], index, pools="nowhere", name=f"theirs-{number}-{index}"
+        )
+        for number, cluster in enumerate(world.clusters or ())
         for index in range(3)
     ]
     if run(world.but(replicas=[*world.replicas, *theirs])).desired != answer.desired:

@@ -99,9 +99,9 @@ def test_the_worlds_are_worth_looking_at() -> None:
         if decision is not None:
             seen.update(
                 placed=len(decision.placed),
-                replaced=sum(each.replaces is not None for each in decision.placed),
+                replaced=sum(placement.replaces is not None for placement in decision.placed),
             )
-            seen.update(each.cause.name for each in decision.dropped)
+            seen.update(drop.cause.name for drop in decision.dropped)
     few = {name: seen[name] for name in FIELDS if seen[name] < 4}
     assert not few
 

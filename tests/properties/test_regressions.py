@@ -32,8 +32,12 @@ def test_a_replacement_stands_on_the_nodes_of_no_other_replica_given_up() -> Non
         replica["spec"]["engines"][1]["members"][0].pop("deviceRequests")
     for seen in ([on_one, on_two], []):
         answer = run(World(parent, clusters, seen, build.observed(on_one, on_two)))
-        new = [each for key, each in answer.replicas.items() if key not in {"replica-a-0", "replica-b-0"}]
-        taken = [each["spec"]["engines"][0]["members"][0]["nodePoolName"] for each in new]
+        new = [
+            running_replica
+            for key, running_replica in answer.replicas.items()
+            if key not in {"replica-a-0", "replica-b-0"}
+        ]
+        taken = [manifest["spec"]["engines"][0]["members"][0]["nodePoolName"] for manifest in new]
         assert taken.count("p0") + taken.count("p1") == len(taken) <= 2
         assert taken.count("p0") <= 1, "two copies each: p0 has three nodes, two of them taken by the old one"
 
@@ -94,5 +98,5 @@ def test_a_pod_that_asks_for_more_than_a_node_has_ends_no_check() -> None:
     )
     pool = build.pool("h100", 3, [build.gpu(2)]) | {"accounting": "Device"}
     parsed = InferenceCluster.parse(build.cluster("a", [pool]))
-    replicas = tuple(parse(PlainDocument(each)) for each in (was, build.replica(parent, "a", 1)))
+    replicas = tuple(parse(PlainDocument(item)) for item in (was, build.replica(parent, "a", 1)))
     assert not stranded(parsed.pools[0], replicas)

@@ -18,7 +18,9 @@ Plain = dict[str, Any]
 
 
 def _ready(world: World, cluster: Plain) -> None:
-    kept = [each for each in cluster["status"].get("conditions", []) if each["type"] != "Ready"]
+    kept = [
+        condition for condition in cluster["status"].get("conditions", []) if condition["type"] != "Ready"
+    ]
     cluster["status"]["conditions"] = [*kept, build.condition("Ready", status=True)]
 
 
@@ -28,45 +30,45 @@ def _labels(world: World, cluster: Plain) -> None:
 
 
 def _footprint(world: World, cluster: Plain) -> None:
-    for each in world.cache or ():
-        cluster["metadata"]["labels"] |= each["spec"].get("clusterSelector", {}).get("matchLabels", {})
+    for manifest in world.cache or ():
+        cluster["metadata"]["labels"] |= manifest["spec"].get("clusterSelector", {}).get("matchLabels", {})
 
 
 def _hydrated(world: World, cluster: Plain) -> None:
-    for each in world.cache or ():
-        each["status"] = {"clusters": [{"name": cluster["metadata"]["name"], "phase": "Ready"}]}
+    for manifest in world.cache or ():
+        manifest["status"] = {"clusters": [{"name": cluster["metadata"]["name"], "phase": "Ready"}]}
 
 
 def _nodes(world: World, cluster: Plain) -> None:
-    for each in cluster["status"]["gpuPools"]:
-        each["nodes"] = 1000
+    for pool in cluster["status"]["gpuPools"]:
+        pool["nodes"] = 1000
 
 
 def _counts(world: World, cluster: Plain) -> None:
     for pool in cluster["status"]["gpuPools"]:
-        for each in pool["devices"]:
-            each["count"] = 64
+        for device in pool["devices"]:
+            device["count"] = 64
 
 
 def _any_device(world: World, cluster: Plain) -> None:
     """Give every request selectors that hold everywhere."""
     for engine in world.deployment["spec"]["template"]["spec"]["engines"]:
         for member in engine["members"]:
-            for each in member.get("nodeSelector", {}).get("devices", []):
-                each["selectors"] = [{"cel": "true"}]
+            for device in member.get("nodeSelector", {}).get("devices", []):
+                device["selectors"] = [{"cel": "true"}]
 
 
 def _claimable(world: World, cluster: Plain) -> None:
     for pool in cluster["status"]["gpuPools"]:
-        for each in pool["devices"]:
-            each |= {"claim": "DRA", "deviceClassName": each.get("deviceClassName", "any")}
+        for device in pool["devices"]:
+            device |= {"claim": "DRA", "deviceClassName": device.get("deviceClassName", "any")}
 
 
 def _one_pool(world: World, cluster: Plain) -> None:
     """Publish one pool that has all the devices of the cluster."""
     pools = cluster["status"]["gpuPools"]
     entries = [
-        each | {"name": f"{pool['name']}-{each['name']}"} for pool in pools for each in pool["devices"]
+        device | {"name": f"{pool['name']}-{device['name']}"} for pool in pools for device in pool["devices"]
     ]
     pools[:] = [build.pool("p0", 1000, entries)]
 
@@ -95,7 +97,11 @@ REMEDIES: dict[str, Callable[[World, Plain], Any]] = {
 def headlines(answer: Answer) -> dict[str, str]:
     """Return the headline reason of each cluster that was rejected."""
     decision = answer.decision
-    return {} if decision is None else {name: each.reason.name for name, each in decision.rejections.items()}
+    return (
+        {}
+        if decision is None
+        else {name: rejection.reason.name for name, rejection in decision.rejections.items()}
+    )
 
 
 def unopened(world: World, answer: Answer) -> Iterator[str]:
@@ -109,7 +115,7 @@ def unopened(world: World, answer: Answer) -> Iterator[str]:
             yield f"{name}: {reason} has no remedy in this test"
             continue
         mended = copy.deepcopy(world)
-        cluster = next(each for each in mended.clusters or () if each["metadata"]["name"] == name)
+        cluster = next(manifest for manifest in mended.clusters or () if manifest["metadata"]["name"] == name)
         cluster.setdefault("status", {})
         REMEDIES[reason](mended, cluster)
         if headlines(run(mended, level="plain")).get(name) == reason:
@@ -132,8 +138,8 @@ def test_a_cluster_is_rejected_if_and_only_if_it_has_a_reason(number: int) -> No
         decision = run(world, level="plain").decision
         if decision is None or decision.total >= decision.wanted or decision.stopped or not world.clusters:
             return
-        for each in world.clusters:
-            if each["metadata"]["name"] not in decision.rejections:
-                yield f"{each['metadata']['name']} takes nothing and no reason is given"
+        for cluster in world.clusters:
+            if cluster["metadata"]["name"] not in decision.rejections:
+                yield f"{cluster['metadata']['name']} takes nothing and no reason is given"
 
     hold(number, silent, taste=generate.Taste(doubt=0.0, oddity=0.2, own=0.5))

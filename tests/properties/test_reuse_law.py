@@ -66,9 +66,9 @@ class Honest:
         self.draw = draw
         self.known = known
 
-    def stamp(self, each: Plain) -> None:
+    def stamp(self, manifest: Plain) -> None:
         """Give an object a version. One without uid or version stays so, whatever becomes of it."""
-        metadata = each["metadata"]
+        metadata = manifest["metadata"]
         if not metadata.keys() >= {"uid", "resourceVersion"}:
             return
         if self.draw.random() < 0.2:
@@ -76,22 +76,28 @@ class Honest:
             return
         for version in range(self.draw.choice((1, 1, 1, 2, 3)), 1_000):
             metadata["resourceVersion"] = str(version)
-            content = json.dumps(each, sort_keys=True)
-            key = (each["apiVersion"], each["kind"], metadata["uid"], version, len(write.struct(each)))
+            content = json.dumps(manifest, sort_keys=True)
+            key = (
+                manifest["apiVersion"],
+                manifest["kind"],
+                metadata["uid"],
+                version,
+                len(write.struct(manifest)),
+            )
             if self.known.setdefault(key, content) == content:
                 return
 
     def world(self, seed: int) -> World:
         """Return the world of a seed, its objects stamped. The observed may be older than the listed."""
         made = generate.world(seed, self.draw.choice((generate.CALM, generate.TASTE))).copy()
-        for each in (
+        for cluster in (
             made.deployment,
             *(made.clusters or ()),
             *(made.replicas or ()),
             *made.observed.values(),
             *(made.cache or ()),
         ):
-            self.stamp(each)
+            self.stamp(cluster)
         return made
 
 
@@ -120,27 +126,27 @@ def changed(draw: random.Random, honest: Honest, now: World, other: World) -> Wo
     clusters = list(now.clusters or other.clusters or ())
     if draw.random() < 0.3:
         clusters = [draw.choice(pair) for pair in zip(clusters, other.clusters or (), strict=False)]
-    replicas = [each for each in now.replicas or () if draw.random() < 0.9]
-    replicas += [each for each in other.replicas or () if draw.random() < 0.3]
+    replicas = [replica for replica in now.replicas or () if draw.random() < 0.9]
+    replicas += [replica for replica in other.replicas or () if draw.random() < 0.3]
     made = now.but(clusters=clusters, replicas=replicas).copy()
-    for each in (*(made.clusters or ()), *(made.replicas or ())):
+    for cluster in (*(made.clusters or ()), *(made.replicas or ())):
         if draw.random() < 0.5:
-            edit(draw, each)
-            honest.stamp(each)
+            edit(draw, cluster)
+            honest.stamp(cluster)
     return made
 
 
-def edit(draw: random.Random, each: Plain) -> None:
+def edit(draw: random.Random, manifest: Plain) -> None:
     """Change something that decides. Another count keeps the length; the rest may not."""
     what = draw.choice(("counts", "counts", "counts", "condition", "spec"))
     if what == "counts":
-        for pool in each.get("status", {}).get("gpuPools", ()):
+        for pool in manifest.get("status", {}).get("gpuPools", ()):
             pool["nodes"] = draw.choice((0, 1, 40))
     elif what == "condition":
         status = draw.choice(("True", "False", "Unknown"))
-        each.setdefault("status", {})["conditions"] = [{"type": "Ready", "status": status}]
+        manifest.setdefault("status", {})["conditions"] = [{"type": "Ready", "status": status}]
     elif draw.random() < 0.3:
-        each["spec"] = draw.choice(({}, {"taints": [{"key": "odd", "effect": "NoSchedule"}]}, "broken"))
+        manifest["spec"] = draw.choice(({}, {"taints": [{"key": "odd", "effect": "NoSchedule"}]}, "broken"))
 
 
 def seeds(number: int) -> range:
@@ -215,7 +221,7 @@ def test_a_memory_that_looks_at_less_would_be_caught(left_out: str, *, caught: b
 def differs(seed: int, memory: Careless) -> bool:
     """Say whether the answers of an episode are others with such a memory."""
     requests = [wire.decode(content).request for content in episode(seed)]
-    return any(not alike(handler.run(each, reuse=memory), handler.run(each)) for each in requests)
+    return any(not alike(handler.run(request, reuse=memory), handler.run(request)) for request in requests)
 
 
 def alike(one: Response, other: Response) -> bool:

@@ -41,7 +41,7 @@ def down(world: World, _: Answer) -> Iterator[str]:
         if len(found.replicas) != to:
             yield f"scaled to {to}, left with {len(found.replicas)}"
         expected = plan(smaller)
-        if found.replicas.keys() != {each.key for each in (*expected.kept, *expected.new)}:
+        if found.replicas.keys() != {replica.key for replica in (*expected.kept, *expected.new)}:
             yield f"scaled to {to}: {sorted(found.replicas)} stay"
 
 
@@ -50,8 +50,8 @@ def up(world: World, answer: Answer) -> Iterator[str]:
     if len(answer.replicas) < wanted or any(key not in world.observed for key in answer.replicas):
         return
     more = run(scaled(world, wanted + 2))
-    for key, each in answer.replicas.items():
-        if key not in more.desired or pools(more.desired[key]) != pools(each):
+    for key, replica in answer.replicas.items():
+        if key not in more.desired or pools(more.desired[key]) != pools(replica):
             yield f"{key} does not stay when more are wanted"
 
 

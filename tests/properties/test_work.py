@@ -59,14 +59,16 @@ def asked_for(found: Fleet) -> set[str]:
     """Return what the members ask for: the two of the gang ask for the same."""
     engines = found.deployment["spec"]["template"]["spec"]["engines"]
     return {
-        json.dumps(member["nodeSelector"], sort_keys=True) for each in engines for member in each["members"]
+        json.dumps(member["nodeSelector"], sort_keys=True)
+        for engine in engines
+        for member in engine["members"]
     }
 
 
 def shapes(found: Fleet) -> tuple[set[str], set[str]]:
     """Return the distinct device contents and the distinct pool shapes of a fleet."""
-    pools = [pool for each in found.clusters for pool in each["status"]["gpuPools"]]
-    devices = {json.dumps(each, sort_keys=True) for pool in pools for each in pool["devices"]}
+    pools = [pool for cluster in found.clusters for pool in cluster["status"]["gpuPools"]]
+    devices = {json.dumps(device, sort_keys=True) for pool in pools for device in pool["devices"]}
     return devices, {json.dumps(pool["devices"], sort_keys=True) for pool in pools}
 
 
@@ -139,8 +141,8 @@ def test_reuse_never_changes_an_answer_over_a_churning_fleet() -> None:
         content = requests.next()
         assert reusing.answer(content) == plain.answer(content)
         changed = churn(draw, requests.fleet, draw.choice((0, 1, 20)))
-        for each in draw.sample(changed, len(changed) // 2):
-            each["status"]["conditions"][1]["status"] = draw.choice(("True", "False"))
+        for manifest in draw.sample(changed, len(changed) // 2):
+            manifest["status"]["conditions"][1]["status"] = draw.choice(("True", "False"))
         requests.refresh(changed)
         if step % 4 == 3:
             requests.refresh(restored(requests.fleet, before))
@@ -150,10 +152,10 @@ def restored(found: Fleet, before: Fleet) -> list[dict[str, Any]]:
     """Make every object what it was before, and return them."""
     pairs = zip([*found.clusters, *found.replicas], [*before.clusters, *before.replicas], strict=True)
     changed = []
-    for each, was in pairs:
-        each.clear()
-        each.update(copy.deepcopy(was))
-        changed.append(each)
+    for item, was in pairs:
+        item.clear()
+        item.update(copy.deepcopy(was))
+        changed.append(item)
     return changed
 
 

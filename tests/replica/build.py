@@ -27,7 +27,7 @@ MEMORY = 'device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("80Gi")) >
 def claim(name: str = "gpu", count: int = 8, *selectors: str) -> Plain:
     """Return a device request as the scheduler resolved it."""
     made: Plain = {"name": name, "deviceClassName": "gpu.nvidia.com", "count": count}
-    return made | {"selectors": [{"cel": each} for each in selectors or (MEMORY,)]}
+    return made | {"selectors": [{"cel": selector} for selector in selectors or (MEMORY,)]}
 
 
 def member(
@@ -50,7 +50,7 @@ def member(
             container[key] = list(value)
     spec: Plain = {"containers": [container]}
     if secrets:
-        spec["imagePullSecrets"] = [{"name": each} for each in secrets]
+        spec["imagePullSecrets"] = [{"name": secret} for secret in secrets]
     made: Plain = {"role": role, "nodePoolName": pool, "template": {"spec": spec}}
     if metadata:
         made["template"]["metadata"] = metadata
@@ -170,7 +170,7 @@ def run_bytes(scene: Scene) -> bytes:
 def manifests(answer: drive.Answer) -> dict[str, Plain]:
     """Return the manifests of an answer's Objects by key."""
     return {
-        key: each["spec"]["forProvider"]["manifest"]
-        for key, each in answer.desired.items()
-        if each["kind"] == "Object"
+        key: manifest["spec"]["forProvider"]["manifest"]
+        for key, manifest in answer.desired.items()
+        if manifest["kind"] == "Object"
     }

@@ -42,7 +42,7 @@ def replica(draw: random.Random) -> Plain:
     if draw.random() < 0.1:
         name = f"{label(draw, 20)}.{label(draw, 20)}"
     return build.replica(
-        *(engine(draw, each, phase) for each, phase in zip(names, phases, strict=True)),
+        *(engine(draw, item, phase) for item, phase in zip(names, phases, strict=True)),
         name=name,
         namespace=draw.choice(("ml-team", "default", "a" * 63)),
         mode=mode,
@@ -96,8 +96,8 @@ def claims(draw: random.Random) -> list[Plain]:
 def environment(draw: random.Random) -> list[Plain]:
     """Return environment variables."""
     return [
-        each
-        for each in (
+        item
+        for item in (
             {"name": "A", "value": "1"},
             {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf-token", "key": "token"}}},
             {"name": "MODELPLANE_RANK", "value": "$(LWS_WORKER_INDEX)"},
@@ -117,7 +117,7 @@ def cluster(draw: random.Random) -> Plain:
             "labels": {"kai.scheduler/queue": "ml"},
             "annotations": {"example.com/team": "ml"},
         }
-    return build.cluster(*(pool(draw, each) for each in POOLS if draw.random() < 0.8), **spec)
+    return build.cluster(*(pool(draw, one_pool) for one_pool in POOLS if draw.random() < 0.8), **spec)
 
 
 def pool(draw: random.Random, name: str) -> Plain:

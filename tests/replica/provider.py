@@ -25,7 +25,7 @@ STAGES = ("nothing", "created", "started", "available")
 def applied(answer: Answer, stage: str = "available", **stages: str) -> dict[str, Plain]:
     """Return what is observed after an answer was applied. `stages` names keys, dashes as underscores."""
     named = {key.replace("_", "-"): value for key, value in stages.items()}
-    return {key: observed(key, each, named.get(key, stage)) for key, each in answer.desired.items()}
+    return {key: observed(key, manifest, named.get(key, stage)) for key, manifest in answer.desired.items()}
 
 
 def observed(key: str, desired: Mapping[str, Any], stage: str = "available") -> Plain:

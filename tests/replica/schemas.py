@@ -29,7 +29,7 @@ def _findings(text: str) -> tuple[str, ...]:
     plain = json.loads(text)
     schema = validator(f"{plain['apiVersion']} {plain['kind']}")
     found = [
-        f"{plain['kind']}{each.json_path[1:]}: {each.message[:200]}" for each in schema.iter_errors(plain)
+        f"{plain['kind']}{error.json_path[1:]}: {error.message[:200]}" for error in schema.iter_errors(plain)
     ]
     return (*found, *repeated(plain, schema.schema))
 
@@ -52,12 +52,12 @@ def repeated(plain: Any, schema: Any, path: str = "") -> Iterator[str]:
         schema = VENDORED["$defs"][schema["$ref"].rpartition("/")[2]]
     if isinstance(plain, list):
         keys = schema.get("x-kubernetes-list-map-keys", ())
-        named = [tuple(json.dumps(each.get(key)) for key in keys) for each in plain if keys]
+        named = [tuple(json.dumps(item.get(key)) for key in keys) for item in plain if keys]
         if len(set(named)) < len(named):
             yield f"{path}: an item stands twice"
-        for each in plain:
-            yield from repeated(each, schema.get("items", {}), f"{path}[]")
+        for item in plain:
+            yield from repeated(item, schema.get("items", {}), f"{path}[]")
     if isinstance(plain, dict):
-        for key, each in plain.items():
+        for key, value in plain.items():
             below = schema.get("properties", {}).get(key, {})
-            yield from repeated(each, below, f"{path}.{key}")
+            yield from repeated(value, below, f"{path}.{key}")

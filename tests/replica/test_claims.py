@@ -26,7 +26,7 @@ def referred(answer: Answer) -> str:
 def generation(answer: Answer) -> str:
     """Return the key of the template that the pods refer to."""
     name = referred(answer)
-    return next(key for key, each in manifests(answer).items() if each["metadata"]["name"] == name)
+    return next(key for key, manifest in manifests(answer).items() if manifest["metadata"]["name"] == name)
 
 
 def test_a_changed_claim_is_a_new_template_and_the_old_one_stays_until_every_copy_runs_with_it() -> None:

@@ -45,8 +45,8 @@ def vacuous(observed: Plain) -> None:
 
 
 def unsynced(observed: Plain) -> None:
-    for each in observed.values():
-        each["status"]["conditions"][0]["status"] = "False"
+    for manifest in observed.values():
+        manifest["status"]["conditions"][0]["status"] = "False"
 
 
 def without_status(observed: Plain) -> None:
@@ -100,7 +100,7 @@ def test_a_condition(
     answer = run(SCENE.but(observed=observed))
     assert answer.conditions[kind][:2] == (status, reason), why
     assert answer.desired.keys() == observed.keys()
-    assert answer.settled == all(each[0] for each in answer.conditions.values())
+    assert answer.settled == all(condition[0] for condition in answer.conditions.values())
 
 
 @pytest.mark.parametrize("change", [refused, unresolved])

@@ -24,12 +24,12 @@ def reported(scene: Scene, answer: Answer) -> Scene:
 
 def test_a_life_has_one_event_for_each_step() -> None:
     first = run(SCENE)
-    seen = [[each[1] for each in first.events]]
+    seen = [[event[1] for event in first.events]]
     scene = reported(SCENE, first)
     for stage in ("nothing", "created", "created", "available", "available"):
         scene = scene.but(observed=applied(first, stage))
         answer = run(scene)
-        seen.append([each[1] for each in answer.events])
+        seen.append([event[1] for event in answer.events])
         scene = reported(scene, answer)
     assert seen == [["Composing"], [], ["Accepted"], [], ["Serving"], []]
 
@@ -38,5 +38,5 @@ def test_a_problem_is_reported_once() -> None:
     settled = SCENE.but(observed=applied(run(SCENE)))
     cut = reported(settled, run(settled)).but(absent=True)
     first = run(cut)
-    assert [(each[0], each[1]) for each in first.events] == [("WARNING", "WaitingForCluster")]
+    assert [(event[0], event[1]) for event in first.events] == [("WARNING", "WaitingForCluster")]
     assert run(reported(cut, first)).events == ()

@@ -64,7 +64,7 @@ def lost_owner(key: str, spec: Plain) -> bool:
     if read.what == names.SECRET:
         return f'"{read.of}"' not in json.dumps(spec)
     return read.what in (names.WORKLOAD, names.CLAIM) and read.of not in {
-        each["name"] for each in spec["engines"]
+        entry["name"] for entry in spec["engines"]
     }
 
 
@@ -126,9 +126,9 @@ def test_in_doubt_everything_stays_as_it_is_and_goes_on_serving(doubt: str, leve
     doubted = DOUBTS[doubt](settled)
     answer = run(doubted, level=level)
     assert answer.desired.keys() == settled.observed.keys()
-    for key, each in settled.observed.items():
-        assert answer.desired[key]["spec"] == each["spec"]
-        assert answer.desired[key]["metadata"]["name"] == each["metadata"]["name"]
+    for key, manifest in settled.observed.items():
+        assert answer.desired[key]["spec"] == manifest["spec"]
+        assert answer.desired[key]["metadata"]["name"] == manifest["metadata"]["name"]
     assert answer.reason("ModelAccepted") == REASONS.get(doubt, "WaitingForCluster")
     assert answer.reason("ModelReady") == "Serving"
     assert answer.ready == settled.observed.keys()
@@ -210,8 +210,8 @@ def edits(draw: random.Random, scene: Scene) -> Iterator[Plain]:
     """Yield edits of a spec that users make."""
     engines = scene.replica["spec"]["engines"]
     first = copy.deepcopy(engines[0])
-    for each in first["members"]:
-        each["deviceRequests"] = [claim(count=4)]
+    for one_member in first["members"]:
+        one_member["deviceRequests"] = [claim(count=4)]
     yield {"engines": [first, *engines[1:]]}
     yield {"engines": [{**engines[0], "copies": 3}, *engines[1:]]}
     yield {"engines": [*engines, engine("added")]}
@@ -316,6 +316,6 @@ def stored(scene: Scene, owner: str, version: int = 1) -> Scene:
         metadata = mapping(plain.get("metadata"))
         return {**plain, "metadata": {**metadata, "uid": uid, "resourceVersion": str(version)}}
 
-    held = {key: given(each, f"{owner}/{key}") for key, each in scene.observed.items()}
+    held = {key: given(manifest, f"{owner}/{key}") for key, manifest in scene.observed.items()}
     known = None if scene.cluster is None else given(scene.cluster, f"{owner}/cluster")
     return scene.but(observed=held, replica=given(scene.replica, owner), cluster=known)

@@ -112,21 +112,21 @@ def test_every_name_and_label_of_a_random_replica_is_one_that_kubernetes_takes()
 def labels(value: Any) -> list[str]:
     """Return the values of all labels, and of all that select by label, anywhere in a manifest."""
     if isinstance(value, list):
-        return [each for item in value for each in labels(item)]
+        return [label for item in value for label in labels(item)]
     if not isinstance(value, dict):
         return []
-    found = [each for key in ("labels", "matchLabels") for each in value.get(key, {}).values()]
-    return found + [each for item in value.values() for each in labels(item)]
+    found = [entry for key in ("labels", "matchLabels") for entry in value.get(key, {}).values()]
+    return found + [label for item in value.values() for label in labels(item)]
 
 
 def test_names_that_a_workload_refers_to_are_those_of_the_objects() -> None:
     for seed in seeds(quick=100, gate=2_000):
         composed = manifests(run(generate.scene(seed)))
-        by_kind = {(each["kind"], each["metadata"]["name"]) for each in composed.values()}
-        pool = next(each for each in composed.values() if each["kind"] == "InferencePool")
+        by_kind = {(manifest["kind"], manifest["metadata"]["name"]) for manifest in composed.values()}
+        pool = next(manifest for manifest in composed.values() if manifest["kind"] == "InferencePool")
         assert ("Service", pool["spec"]["endpointPickerRef"]["name"]) in by_kind
-        for each in composed.values():
-            for claim in claims(each):
+        for manifest in composed.values():
+            for claim in claims(manifest):
                 assert ("ResourceClaimTemplate", claim) in by_kind, seed
         assert len(by_kind) == len(composed), seed
 
@@ -134,11 +134,11 @@ def test_names_that_a_workload_refers_to_are_those_of_the_objects() -> None:
 def claims(value: Any) -> list[str]:
     """Return the claim templates that pods refer to."""
     if isinstance(value, list):
-        return [each for item in value for each in claims(item)]
+        return [claim for item in value for claim in claims(item)]
     if not isinstance(value, dict):
         return []
-    own = [each["resourceClaimTemplateName"] for each in value.get("resourceClaims", ())]
-    return own + [each for item in value.values() for each in claims(item)]
+    own = [claim["resourceClaimTemplateName"] for claim in value.get("resourceClaims", ())]
+    return own + [claim for item in value.values() for claim in claims(item)]
 
 
 KEYS = [

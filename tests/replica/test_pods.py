@@ -106,7 +106,7 @@ def test_a_side_channel_that_the_user_sets_stays() -> None:
     own = {"name": "VLLM_NIXL_SIDE_CHANNEL_PORT", "value": "6000"}
     engines = engine("main", member(env=[own]), phase="Prefill"), engine("decode", phase="Decode")
     made = container(templates(Scene(replica(*engines, mode="PrefillDecode")))["Standalone"])
-    assert [each["name"] for each in made["env"]] == [
+    assert [manifest["name"] for manifest in made["env"]] == [
         "VLLM_NIXL_SIDE_CHANNEL_PORT",
         "VLLM_NIXL_SIDE_CHANNEL_HOST",
     ]
@@ -180,7 +180,7 @@ def test_requests_leave_before_a_container_stops() -> None:
     engines = engine("prefill", phase="Prefill"), engine("main", phase="Decode")
     scene = Scene(replica(*engines, mode="PrefillDecode"), input=config(drainSeconds=120))
     spec = templates(scene)["Standalone"]["spec"]
-    assert [each["lifecycle"] for each in spec["containers"]] == [
+    assert [item["lifecycle"] for item in spec["containers"]] == [
         {"preStop": {"sleep": {"seconds": 120}}}
     ] * 2
     assert spec["terminationGracePeriodSeconds"] == 150

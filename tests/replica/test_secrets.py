@@ -54,8 +54,8 @@ def test_a_literal_value_is_in_its_pod_only(change: dict[str, Any]) -> None:
     answer = run(mirrored().but(**change))
     said = [answer.conditions, answer.events, answer.status, answer.counts, answer.requirements]
     assert CANARY not in json.dumps(said, default=str)
-    for key, each in answer.desired.items():
-        assert (CANARY in json.dumps(each)) == (key == "model-serving-main"), key
+    for key, manifest in answer.desired.items():
+        assert (CANARY in json.dumps(manifest)) == (key == "model-serving-main"), key
 
 
 def test_a_fault_does_not_quote_what_stands_in_a_template() -> None:

@@ -66,17 +66,19 @@ def test_copies_are_edited_in_place() -> None:
 def test_only_engines_of_several_copies_get_a_budget() -> None:
     scene = Scene(replica(engine("a"), engine("b", copies=2), gang("c", copies=2)), input=config(budget=True))
     made = manifests(run(scene))
-    budgets = {key: each for key, each in made.items() if each["kind"] == "PodDisruptionBudget"}
+    budgets = {key: manifest for key, manifest in made.items() if manifest["kind"] == "PodDisruptionBudget"}
     assert budgets.keys() == {"budget-b", "budget-c"}
-    for key, each in budgets.items():
-        assert each["spec"]["maxUnavailable"] == 1
+    for key, budget in budgets.items():
+        assert budget["spec"]["maxUnavailable"] == 1
         workload = made[f"model-serving-{key[-1]}"]["metadata"]["name"]
-        assert list(each["spec"]["selector"]["matchLabels"].values()) == [workload]
+        assert list(budget["spec"]["selector"]["matchLabels"].values()) == [workload]
 
 
 def test_workloads_are_watched_on_request() -> None:
     watched = run(Scene(replica(), input=config(watch=True))).desired
-    assert {key for key, each in watched.items() if each["spec"].get("watch")} == {"model-serving-main"}
+    assert {key for key, manifest in watched.items() if manifest["spec"].get("watch")} == {
+        "model-serving-main"
+    }
 
 
 def test_the_remote_namespace_may_be_the_replicas_own() -> None:
@@ -84,7 +86,7 @@ def test_the_remote_namespace_may_be_the_replicas_own() -> None:
     made = manifests(answer)
     assert made["namespace"] == {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml-team"}}
     assert "Delete" not in answer.desired["namespace"]["spec"]["managementPolicies"]
-    others = [each["metadata"]["namespace"] for key, each in made.items() if key != "namespace"]
+    others = [manifest["metadata"]["namespace"] for key, manifest in made.items() if key != "namespace"]
     assert set(others) == {"ml-team"}
     assert "--pool-namespace=ml-team" in made["epp"]["spec"]["template"]["spec"]["containers"][0]["args"]
 
@@ -95,11 +97,14 @@ def test_moving_to_another_namespace_keeps_the_old_workload_until_the_new_one_se
     moved = scene.but(input=config(remoteNamespace="Same"))
     first = run(moved.but(observed=applied(before)))
     assert before.desired.keys() < first.desired.keys()
-    for key, each in before.desired.items():
-        assert first.desired[key]["spec"] == each["spec"]
+    for key, manifest in before.desired.items():
+        assert first.desired[key]["spec"] == manifest["spec"]
     second = run(moved.but(observed=applied(first)))
     third = run(moved.but(observed=applied(second)))
-    assert {each["metadata"].get("namespace") for each in manifests(third).values()} == {"ml-team", None}
+    assert {manifest["metadata"].get("namespace") for manifest in manifests(third).values()} == {
+        "ml-team",
+        None,
+    }
     assert third.settled
 
 

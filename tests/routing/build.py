@@ -131,4 +131,4 @@ def settled(request: Asked) -> Asked:
 def references(answer: Answer) -> dict[str, int]:
     """Return the weight of every backend of the route, by Service."""
     (rule,) = answer.desired["httproute"]["spec"]["rules"]
-    return {each["name"]: each["weight"] for each in rule.get("backendRefs", ())}
+    return {backendref["name"]: backendref["weight"] for backendref in rule.get("backendRefs", ())}

@@ -54,7 +54,7 @@ DOUBTS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("doubt", "changes", "reason"), DOUBTS, ids=[each[0] for each in DOUBTS])
+@pytest.mark.parametrize(("doubt", "changes", "reason"), DOUBTS, ids=[pair[0] for pair in DOUBTS])
 @pytest.mark.parametrize("level", ["plain", "wire"])
 def test_in_doubt_the_observed_route_stays_and_serves(
     doubt: str, changes: dict[str, Any], reason: str, level: str
@@ -74,7 +74,7 @@ def test_in_doubt_the_observed_route_stays_and_serves(
     assert [event[:2] for event in answer.events] == [("WARNING", reason)]
 
 
-@pytest.mark.parametrize(("doubt", "changes", "reason"), DOUBTS, ids=[each[0] for each in DOUBTS])
+@pytest.mark.parametrize(("doubt", "changes", "reason"), DOUBTS, ids=[pair[0] for pair in DOUBTS])
 def test_in_doubt_nothing_new_is_composed(doubt: str, changes: dict[str, Any], reason: str) -> None:
     answer = asked(service(), TWO).but(**changes).answer()
     if reason == "NoReadyEndpoint":  # Nothing is in doubt: the route is there before its first backend.
@@ -133,7 +133,7 @@ STATUSES: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("reason", "status"), STATUSES, ids=[each[0] for each in STATUSES])
+@pytest.mark.parametrize(("reason", "status"), STATUSES, ids=[pair[0] for pair in STATUSES])
 def test_a_hostile_status_of_a_route_decides_nothing(reason: str, status: Any) -> None:
     running = settled(asked(service(), TWO))
     route = {**running.observed["httproute"], "status": status}
@@ -150,7 +150,7 @@ BACKENDS: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("reason", "name"), BACKENDS, ids=[each[0] for each in BACKENDS])
+@pytest.mark.parametrize(("reason", "name"), BACKENDS, ids=[backend[0] for backend in BACKENDS])
 def test_a_hostile_backend_name_is_not_ready(reason: str, name: str) -> None:
     """One reference that Kubernetes refuses would take the whole route with it."""
     answer = asked(service(), [endpoint("a", backend=name), endpoint("b")]).answer()
@@ -210,8 +210,8 @@ def struck(draw: random.Random, request: Asked) -> Asked:
         return request.but(input=mutated(draw, request.input or config(requestTimeout="0s")))
     if kind < 0.8 and request.required:
         name = draw.choice(sorted(request.required))
-        others = {each: request.required[each] for each in request.required if each != name}
-        items = [each for each in mutated(draw, list(request.required[name])) if isinstance(each, dict)]
+        others = {item: request.required[item] for item in request.required if item != name}
+        items = [item for item in mutated(draw, list(request.required[name])) if isinstance(item, dict)]
         return request.but(required=others if draw.random() < 0.3 else {**others, name: items})
     if key is not None:
         keep = (("metadata", "name"), ("metadata", "namespace"), ("addressType",))
@@ -258,7 +258,7 @@ def stored(request: Asked, owner: int, version: int = 1) -> Asked:
         composite=given(request.composite, f"{owner}"),
         observed={key: given(request.observed[key], f"{owner}/{key}") for key in request.observed},
         required={
-            name: [given(each, f"{owner}/{name}/{at}") for at, each in enumerate(request.required[name])]
+            name: [given(item, f"{owner}/{name}/{at}") for at, item in enumerate(request.required[name])]
             for name in request.required
         },
     )

@@ -53,7 +53,7 @@ MUTANTS: list[tuple[str, str, tuple[Any, ...], Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("reason", "key", "path", "value"), MUTANTS, ids=[each[0] for each in MUTANTS])
+@pytest.mark.parametrize(("reason", "key", "path", "value"), MUTANTS, ids=[mutant[0] for mutant in MUTANTS])
 def test_what_is_not_valid_is_found(reason: str, key: str, path: tuple[Any, ...], value: Any) -> None:
     of_service = key == "httproute"
     request = asked(service(), [endpoint()]) if of_service else settled(Asked(endpoint(backend="")))

@@ -49,7 +49,8 @@ def test_a_service_becomes_a_route_that_spreads_requests(level: str) -> None:
 def test_what_is_required() -> None:
     requirements = asked(service(group(), group(tier="external")), [], []).answer(level="wire").requirements
     assert {
-        each["name"]: (each["kind"], each["matchLabels"] or each["matchName"]) for each in requirements
+        requirement["name"]: (requirement["kind"], requirement["matchLabels"] or requirement["matchName"])
+        for requirement in requirements
     } == {
         "endpoints-0": ("ModelEndpoint", {"app": "chat"}),
         "endpoints-1": ("ModelEndpoint", {"tier": "external"}),
@@ -79,7 +80,10 @@ def test_the_host_is_rewritten_for_names_on_request() -> None:
     ends = [endpoint("a", "https://api.example.com/v1"), endpoint("b")]
     settings = config(rewriteHost=True, requestTimeout="0s")
     made = rule(asked(service(), ends, settings=settings).answer())
-    hosts = {each["name"]: each["filters"][0]["urlRewrite"].get("hostname") for each in made["backendRefs"]}
+    hosts = {
+        backendref["name"]: backendref["filters"][0]["urlRewrite"].get("hostname")
+        for backendref in made["backendRefs"]
+    }
     assert hosts == {"svc-a": "api.example.com", "svc-b": None}
     assert made["timeouts"] == {"request": "0s"}
 
@@ -117,7 +121,7 @@ def test_who_says_the_address_is_required_and_nobody_else() -> None:
         ({"addressFrom": "Gateway"}, {"gateway"}),
     ):
         answer = asked(service(), TWO, settings=config(**settings)).answer(level="wire")
-        requirements = {each["name"]: each for each in answer.requirements}
+        requirements = {requirement["name"]: requirement for requirement in answer.requirements}
         assert requirements.keys() - {"endpoints-0"} == expected
         if "gateway" in requirements:
             assert requirements["gateway"]["namespace"] == "modelplane-system"
@@ -135,7 +139,7 @@ def test_endpoints_of_other_namespaces_are_used_where_that_is_allowed(allowed: l
     assert ("svc-elsewhere" in references(answer)) is not refused
     message = answer.conditions["EndpointsResolved"][2]
     assert ("team-b/elsewhere" in message) is refused, "what is left out is said"
-    namespaces = {each.get("namespace") for each in rule(answer)["backendRefs"]}
+    namespaces = {backendref.get("namespace") for backendref in rule(answer)["backendRefs"]}
     assert namespaces == ({None} if refused else {None, "team-b"})
 
 

@@ -88,8 +88,8 @@ def told(found: Match | Rejection) -> object:
     if isinstance(found, Rejection):
         return found
     return [
-        (each.request, each.rank, each.count, each.selectors, each.claimed, each.device.device_class_name)
-        for each in found.resolved
+        (item.request, item.rank, item.count, item.selectors, item.claimed, item.device.device_class_name)
+        for item in found.resolved
     ]
 
 
@@ -101,7 +101,7 @@ def pool(devices: tuple[Device, ...]) -> Pool:
 @given(st.lists(REQUESTS, min_size=1, max_size=2), CONSTRAINTS, st.integers(0, 2**32))
 def test_lists_that_are_alike_match_alike(requests: list[Plain], constraints: list[Plain], seed: int) -> None:
     draw = Random(seed)
-    named = [{**each, "name": name} for name, each in zip(("gpu", "nic"), requests, strict=False)]
+    named = [{**request, "name": name} for name, request in zip(("gpu", "nic"), requests, strict=False)]
     engine = single(*named, constraints=constraints)
     inputs = decide(World(ask(engines=[engine]), [one("a")])).inputs
     [member] = inputs.deployment.shapes[0].engines[0].members
@@ -110,12 +110,12 @@ def test_lists_that_are_alike_match_alike(requests: list[Plain], constraints: li
     def every(devices: tuple[Device, ...]) -> list[object]:
         ways, _ = resolve_every(inputs.evaluations, member, devices, budget=Budget(1_000))
         first = resolve(inputs.evaluations, member, devices, budget=Budget(1_000))
-        return [told(each) for each in (first, *ways)]
+        return [told(way) for way in (first, *ways)]
 
     shared = 0
     for _ in range(100):
         first = [device(draw) for _ in range(draw.choice((1, 2)))]
-        second = [changed(draw, each) for each in first]
+        second = [changed(draw, item) for item in first]
         one_list, other = (tuple(map(Device.parse, listed)) for listed in (first, second))
         if first != second and alike.of(pool(one_list)) == alike.of(pool(other)):
             shared += 1

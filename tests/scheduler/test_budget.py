@@ -54,8 +54,8 @@ def _earliest(options: list[list[EngineOption]], free: tuple[int, ...]) -> tuple
     """The first choice in declaration order that fits: all of them are gone through."""
     for chosen in product(*options):
         left = list(free)
-        for each in chosen:
-            for pool, demand in each.demands:
+        for item in chosen:
+            for pool, demand in item.demands:
                 left[pool] -= demand.nodes
         if min(left) >= 0:
             return chosen
@@ -73,7 +73,7 @@ def test_the_answer_is_the_first_complete_choice_in_declaration_order(seed: int)
             for size in sizes
         ]
         free = tuple(draw.randint(0, 8) for _ in range(count))
-        fit = ClusterFit("", tuple(EngineFit(each[0].engine, tuple(each), ()) for each in options))
+        fit = ClusterFit("", tuple(EngineFit(option[0].engine, tuple(option), ()) for option in options))
         expected = _earliest(options, free)
         found = search(fit, tuple(map(NodeCapacity, free)), budget=Budget(100_000))
         assert (found if isinstance(found, tuple) else None) == expected
@@ -90,7 +90,9 @@ def test_clusters_share_the_budget_of_a_call() -> None:
     limit = 10_000
     made = World(ask(engines=sized(*HARD)), fleet, input={"searchBudget": limit})
     assert limit < step_count(made) <= limit + ALLOWANCE * len(fleet)
-    assert {each.reason.name for each in decide(made).rejections.values()} == {"SearchBudgetExceeded"}
+    assert {rejection.reason.name for rejection in decide(made).rejections.values()} == {
+        "SearchBudgetExceeded"
+    }
 
 
 def test_a_hard_cluster_leaves_their_part_to_the_others() -> None:
@@ -151,8 +153,10 @@ def test_resolving_requests_on_devices_draws_on_the_same_budget() -> None:
     devices = [build.gpu(count, name=f"g{at}") for at, count in enumerate(TIGHT)]
     requests = [build.request(f"r{at}", count) for at, count in enumerate(HARD)]
     turned = [[*devices[at:], *devices[:at]] for at in range(len(devices))]
-    fleet = [one(f"c{at}", pools=[build.pool("p", 1, each)]) for at, each in enumerate(turned)]
+    fleet = [one(f"c{at}", pools=[build.pool("p", 1, item)]) for at, item in enumerate(turned)]
     limit = 10_000
     made = World(ask(engines=[single(*requests)]), fleet, input={"searchBudget": limit})
     assert limit < step_count(made) <= limit + ALLOWANCE * len(fleet)
-    assert {each.reason.name for each in decide(made).rejections.values()} == {"SearchBudgetExceeded"}
+    assert {rejection.reason.name for rejection in decide(made).rejections.values()} == {
+        "SearchBudgetExceeded"
+    }

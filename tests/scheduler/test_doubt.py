@@ -214,7 +214,7 @@ def test_each_replica_is_compared_with_its_own_pool() -> None:
     pools = [build.pool("p0", 1, [build.gpu(4)]), build.pool("p1", 1, [build.nic(8, claim="DRA")])]
     own = [build.replica(ask(2), "a", at, pools=f"p{at}", ready=True) for at in range(2)]
     decision = decide(World(ask(2), [one("a", pools=pools)], own, build.observed(*own)))
-    assert [each.detail for each in decision.kept] == [
+    assert [replica.detail for replica in decision.kept] == [
         "pool p0: too few devices per node",
         "pool p1: no matching device: has driver dra.net, wants gpu.nvidia.com",
     ]
@@ -225,4 +225,4 @@ def test_a_replica_whose_key_cannot_be_read_is_kept_and_is_nobodys_victim() -> N
     own = build.replica(ask(), "a", 0, pools="p0", ready=True)
     decision = decide(World(ask(0), [one("a", 1)], [], {"replica-!": own}))
     assert decision.dropped == ()
-    assert [each.doubt for each in decision.kept] == ["the key replica-! cannot be read"]
+    assert [replica.doubt for replica in decision.kept] == ["the key replica-! cannot be read"]

@@ -20,7 +20,7 @@ OTHER = {**build.gpu(1, name="other"), "deviceClassName": "other"}
 
 def landed(deployment: Plain, fleet: list[Plain], *existing: Plain) -> list[str]:
     answer = run(World(deployment, fleet, list(existing)))
-    return sorted(each["spec"]["clusterName"] for each in answer.replicas.values())
+    return sorted(replica["spec"]["clusterName"] for replica in answer.replicas.values())
 
 
 def on_fabrics(name: str, first: str, second: str) -> Plain:

@@ -70,7 +70,7 @@ def test_two_that_grow_share_what_is_free() -> None:
     was, now = ask(2, engines=gang(1)), ask(2, engines=gang(2))
     own = [build.replica(was, "a", at, pools="p0", ready=True) for at in range(2)]
     decision = decide(World(now, [one("a", 5)], own, build.observed(*own)))
-    assert [each.mismatch for each in decision.kept] == [None, Mismatch.CostGrew]
+    assert [replica.mismatch for replica in decision.kept] == [None, Mismatch.CostGrew]
     assert decision.kept[0].growth == {"p0": Demand(1)}
 
 
@@ -81,7 +81,7 @@ def test_who_is_scaled_down_gives_its_growth_back() -> None:
     for accounting in ("Node", "Device"):
         fleet = [one("a", 6, accounting=accounting)]
         decision = decide(World(now, fleet, own, build.observed(*own)))
-        assert [each.own.key for each in decision.dropped] == ["replica-a-1"]
+        assert [replica.own.key for replica in decision.dropped] == ["replica-a-1"]
         assert decision.ledger.free("a", "p0") == 1
 
 

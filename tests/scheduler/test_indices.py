@@ -38,7 +38,7 @@ def test_the_lowest_index_that_is_free(replicas: list[Plain], index: int, reason
 
 def test_two_of_one_pass_never_share_an_index() -> None:
     made = World(build.deployment(replicas=3), [build.cluster("a", [build.pool("h100", 4)])], ())
-    assert [each.identity.index for each in decide(made).placed] == [0, 1, 2]
+    assert [placement.identity.index for placement in decide(made).placed] == [0, 1, 2]
 
 
 def test_a_name_is_worked_out_once_however_many_come_after(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def took(case: Case) -> Decision:
 
 
 def keys(found: Sequence[Any]) -> list[str]:
-    return [each.own.key.removeprefix("replica-") for each in found]
+    return [replica.own.key.removeprefix("replica-") for replica in found]
 
 
 DRAINED = {"taints": [build.taint("x", "NoExecute")]}
@@ -169,7 +169,7 @@ DRAINS = [
 def test_who_leaves_a_drained_cluster_now(case: Case) -> None:
     decision = took(case)
     assert sorted(keys(decision.dropped)) == sorted(case.leave)
-    waits = {each.own.key.removeprefix("replica-") for each in decision.kept if each.waits}
+    waits = {replica.own.key.removeprefix("replica-") for replica in decision.kept if replica.waits}
     drained = {name for name, given in case.fleet.items() if given is DRAINED}
     assert waits == {f"{on}-{index}" for on, index, _ in case.running if on in drained} - set(case.leave)
 
@@ -203,10 +203,10 @@ def test_a_replacement_names_what_it_replaces() -> None:
 def test_what_is_replaced_is_charged_until_it_is_gone() -> None:
     """Its own replacement stands on its nodes; what it holds beyond that is nobody's yet."""
     decision = reshaped({"a": 1}, ["a"])
-    assert [each.identity.cluster for each in decision.placed] == ["a"]
+    assert [placement.identity.cluster for placement in decision.placed] == ["a"]
     assert decision.ledger.free("a", "p0") == 0
     decision = reshaped({"a": 1, "b": 1}, ["b"])
-    assert [each.identity.cluster for each in decision.placed] == ["a"]
+    assert [placement.identity.cluster for placement in decision.placed] == ["a"]
     assert (decision.ledger.free("a", "p0"), decision.ledger.free("b", "p0")) == (0, 0)
 
 
@@ -265,7 +265,9 @@ def test_what_leaves_is_on_record_though_nothing_new_may_be_placed(*, typo: bool
         asked = build.request("gpu", 8, "typo(")
         wanted = ask(1, engines=[build.engine("main", [build.member(devices=[asked])])])
     decision = decide(World(wanted, clusters(a=2), own, build.observed(*own)))
-    assert [(each.own.key, each.cause.name) for each in decision.dropped] == [("replica-a-1", "ScaledDown")]
+    assert [(replica.own.key, replica.cause.name) for replica in decision.dropped] == [
+        ("replica-a-1", "ScaledDown")
+    ]
 
 
 @pytest.mark.parametrize("accounting", ["Node", "Device"])

@@ -26,9 +26,9 @@ def pinned(answer: Answer, key: str = "replica-a-0") -> list[tuple[str, str, lis
     """Engine, pool and names of the claimed requests of every member."""
     spec = answer.desired[key]["spec"]
     return [
-        (each["name"], one["nodePoolName"], [asked["name"] for asked in one.get("deviceRequests", [])])
-        for each in spec["engines"]
-        for one in each["members"]
+        (entry["name"], one["nodePoolName"], [asked["name"] for asked in one.get("deviceRequests", [])])
+        for entry in spec["engines"]
+        for one in entry["members"]
     ]
 
 
@@ -202,7 +202,7 @@ def test_where_one_replica_lands(case: Case) -> None:
 
 
 def _counts(answer: Answer) -> dict[str, int]:
-    clusters = [each["spec"]["clusterName"] for each in answer.replicas.values()]
+    clusters = [replica["spec"]["clusterName"] for replica in answer.replicas.values()]
     return {name: clusters.count(name) for name in sorted(set(clusters))}
 
 
@@ -299,7 +299,7 @@ def test_a_listed_replica_that_is_not_observed_is_ours_under_its_listed_name() -
     deployment = build.deployment("my-model", 1)
     listed = build.replica(deployment, "a", 3, pools="p", name="my-model-by-hand")
     answer = run(World(deployment, [build.cluster("a", [pool("p", 4)])], [listed]))
-    assert {key: each["metadata"]["name"] for key, each in answer.replicas.items()} == {
+    assert {key: replica["metadata"]["name"] for key, replica in answer.replicas.items()} == {
         "replica-a-3": "my-model-by-hand"
     }
 
@@ -319,4 +319,4 @@ def test_two_new_replicas_never_share_a_name() -> None:
     clusters = [build.cluster(name, [pool("p", 1)]) for name in ("c900", "c964")]
     answer = run(World(build.deployment("my-model", 2), clusters))
     assert set(answer.replicas) == {"replica-c900-0", "replica-c964-1"}
-    assert len({each["metadata"]["name"] for each in answer.replicas.values()}) == 2
+    assert len({replica["metadata"]["name"] for replica in answer.replicas.values()}) == 2

@@ -172,7 +172,7 @@ def _alone(found: Rejection) -> Rejection:
 def test_why_a_cluster_takes_no_other_replica(case: Case) -> None:
     made = World(case.deployment, case.fleet, case.running, build.observed(*case.running), cache=case.cache)
     found = decide(made).rejections
-    assert {name: _alone(each) for name, each in found.items()} == case.rejections
+    assert {name: _alone(value) for name, value in found.items()} == case.rejections
 
 
 def test_where_nothing_is_missing_nothing_is_looked_up() -> None:

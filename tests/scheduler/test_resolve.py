@@ -46,7 +46,7 @@ def asked(requests: list[Plain], devices: list[Plain], **selector: Any) -> tuple
 
 def names(found: Match) -> str:
     """The entries taken, in the order of the requests; what is not claimed in small letters."""
-    return " ".join(each.device.name.upper() if each.claimed else each.device.name for each in found.resolved)
+    return " ".join(item.device.name.upper() if item.claimed else item.device.name for item in found.resolved)
 
 
 def one_of(name: str, count: int = 1) -> Plain:
@@ -108,7 +108,7 @@ def test_every_way_to_claim(
     requests: list[Plain], devices: list[Plain], selector: Plain, found: list[str], reason: str
 ) -> None:
     matches, cut_short = resolve_every(*asked(requests, devices, **selector), budget=Budget(STEPS))
-    assert ([names(each) for each in matches], cut_short) == (found, False), reason
+    assert ([names(match) for match in matches], cut_short) == (found, False), reason
 
 
 def test_the_preferred_way_is_the_first_of_every() -> None:
@@ -138,7 +138,7 @@ def test_a_dead_end_is_not_tried_from_every_side() -> None:
 def test_a_budget_that_runs_out_says_that_some_may_be_missing() -> None:
     devices = [entry(name, 1) for name in "abc"]
     matches, cut_short = resolve_every(*asked([one_of("x")], devices), budget=Budget(2))
-    assert ([names(each) for each in matches], cut_short) == (["A", "B"], True)
+    assert ([names(match) for match in matches], cut_short) == (["A", "B"], True)
     found = resolve(*asked([one_of("x", 1), one_of("y", 1)], [entry("a", 1)]), budget=Budget(1))
     assert found == Rejection(Reason.SearchBudgetExceeded, detail="1 steps")
 
@@ -250,7 +250,7 @@ def test_why_there_is_none(
 def test_several_requests_without_a_device_are_all_on_record() -> None:
     found = resolve(*asked([one_of("x", 3), one_of("y", 4)], [entry("a", 2)]), budget=Budget(STEPS))
     assert isinstance(found, Rejection)
-    assert [(each.request, each.needs) for each in found.leaves] == [("x", 3), ("y", 4)]
+    assert [(leaf.request, leaf.needs) for leaf in found.leaves] == [("x", 3), ("y", 4)]
     assert (found.request, len(found.parts)) == ("x", 2)
     alone = Rejection(Reason.DeviceCountShort, request="x")
     assert combined([alone]) == alone, "one speaks for itself"

@@ -102,7 +102,7 @@ def test_a_replacement_is_placed_as_if_what_it_replaces_were_gone() -> None:
     was, now = ask(), ask(engines=[build.engine("other")])
     own = build.replica(was, "a", 0, pools="p0", ready=True)
     decision = decide(World(now, [one("a", 1), one("b", 1)], [own], build.observed(own)))
-    assert [each.identity.cluster for each in decision.placed] == ["a"]
+    assert [placement.identity.cluster for placement in decision.placed] == ["a"]
 
 
 def test_a_replacement_stands_where_nothing_else_had_a_place() -> None:
@@ -110,8 +110,8 @@ def test_a_replacement_stands_where_nothing_else_had_a_place() -> None:
     was, now = ask(), ask(2, engines=[build.engine("other")])
     own = build.replica(was, "a", 0, pools="p0", ready=True)
     decision = decide(World(now, [one("a", 1)], [own], build.observed(own)))
-    assert [each.identity.cluster for each in decision.placed] == ["a"]
-    assert [each.cause.name for each in decision.dropped] == ["Replaced"]
+    assert [placement.identity.cluster for placement in decision.placed] == ["a"]
+    assert [drop.cause.name for drop in decision.dropped] == ["Replaced"]
 
 
 def test_one_that_has_to_wait_keeps_no_other_from_being_replaced() -> None:
@@ -121,8 +121,8 @@ def test_one_that_has_to_wait_keeps_no_other_from_being_replaced() -> None:
     own = [build.replica(was, name, 0, pools="p0", ready=name == "a") for name in "ab"]
     fleet = [one("a", 1, taints=[build.taint("x")]), one("b", 1)]
     decision = decide(World(now, fleet, own, build.observed(*own)))
-    assert [(each.own.key, each.waits) for each in decision.kept] == [("replica-a-0", "replacement")]
-    assert [each.own.key for each in decision.dropped] == ["replica-b-0"]
+    assert [(replica.own.key, replica.waits) for replica in decision.kept] == [("replica-a-0", "replacement")]
+    assert [replica.own.key for replica in decision.dropped] == ["replica-b-0"]
 
 
 def test_what_blocks_a_replacement_is_told_as_it_is_with_what_is_held() -> None:

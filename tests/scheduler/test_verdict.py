@@ -40,7 +40,7 @@ def told(found: Rejection) -> Any:
         found.member,
         found.detail,
         numbers,
-        [told(each) for each in found.parts],
+        [told(part) for part in found.parts],
     )
 
 
@@ -204,8 +204,8 @@ def test_every_engine_on_every_pool_is_told_in_order() -> None:
     decision = decide(World(ask(engines=[engine("x", copies=2), engine("y")]), [one("a", pools=pools)]))
     assert decision.placer is not None
     cluster = decision.inputs.fleet.clusters["a"]
-    found = [each for _, each in decision.placer.on_pools(cluster)]
-    assert [(each.engine, each.pools, each.nodes) for each in found] == [
+    found = [item for _, item in decision.placer.on_pools(cluster)]
+    assert [(match.engine, match.pools, match.nodes) for match in found] == [
         ("x", ("p0",), 2),
         ("x", ("p1",), 2),
         ("x", ("p2",), None),
@@ -214,8 +214,8 @@ def test_every_engine_on_every_pool_is_told_in_order() -> None:
         ("y", ("p2",), None),
     ]
     said = [
-        each.rejection and (each.rejection.reason.name, each.rejection.engine, each.rejection.pool)
-        for each in found
+        item.rejection and (item.rejection.reason.name, item.rejection.engine, item.rejection.pool)
+        for item in found
     ]
     assert said[2] == ("NoMatchingDevice", "x", "p2")
     assert said[5] == ("NoMatchingDevice", "y", "p2")
@@ -246,8 +246,8 @@ def test_what_was_not_tried_to_the_end_is_not_called_full(budget: int, says: Rea
     fleet = [one("a", pools=[build.pool("p0", 1, devices)], accounting="Device")]
     there = build.deployment("there", engines=[build.engine(name) for name in "xyz"])
     existing = build.replica(there, "a", 0, pools="p0")
-    for each, name in zip(existing["spec"]["engines"], "xyz", strict=True):
-        each["members"][0]["deviceRequests"][0]["deviceClassName"] = name
+    for one_engine, name in zip(existing["spec"]["engines"], "xyz", strict=True):
+        one_engine["members"][0]["deviceRequests"][0]["deviceClassName"] = name
     [found] = decide(World(ask(), fleet, [existing], input={"searchBudget": budget})).rejections.values()
     assert found.reason is says
 

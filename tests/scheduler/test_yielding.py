@@ -32,8 +32,8 @@ def ledger(sizes: Mapping[str, int], replicas: Iterable[ModelReplica], **cluster
     """A ledger of one cluster on which replicas stand."""
     pools = [build.pool(name, nodes) | cluster for name, nodes in sizes.items()]
     opened = Ledger([InferenceCluster.parse(build.cluster("a", pools))])
-    for each in replicas:
-        opened.open(each, "a")
+    for running_replica in replicas:
+        opened.open(running_replica, "a")
     return opened
 
 
@@ -104,7 +104,7 @@ CASES = (
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
 def test_who_gives_way(case: Case) -> None:
     found = yielding(ledger(case.sizes, case.standing))
-    assert tuple(each.replica.name for each in found) == case.expected, case.reason
+    assert tuple(item.replica.name for item in found) == case.expected, case.reason
 
 
 def test_in_a_pool_that_charges_devices_it_is_who_makes_a_packing_possible_that_strands_one() -> None:
@@ -113,7 +113,7 @@ def test_in_a_pool_that_charges_devices_it_is_who_makes_a_packing_possible_that_
     )
     standing = [parse(PlainDocument(build.replica(five, "a", index, pools="p"))) for index in range(4)]
     found = yielding(ledger({"p": 2}, standing, accounting="Device"))
-    assert [each.replica for each in found] == sorted(standing, key=lambda each: each.name)[2:]
+    assert [item.replica for item in found] == sorted(standing, key=lambda entry: entry.name)[2:]
 
 
 def drawn(seed: int) -> tuple[Mapping[str, int], list[ModelReplica]]:
@@ -140,7 +140,7 @@ def drawn(seed: int) -> tuple[Mapping[str, int], list[ModelReplica]]:
 
 def used(standing: Iterable[ModelReplica], pool: str) -> int:
     """Nodes of a pool that living replicas hold."""
-    return sum(each.nodes.get(pool, 0) for each in standing if not each.deleting)
+    return sum(candidate.nodes.get(pool, 0) for candidate in standing if not candidate.deleting)
 
 
 @pytest.mark.parametrize("number", range(scale.BATCHES))
@@ -152,22 +152,22 @@ def test_no_more_than_needed_give_way_and_no_fewer(number: int) -> None:
 def check(seed: int) -> None:
     """Look at who gives way in one random cluster."""
     sizes, standing = drawn(seed)
-    leaving = [each.replica for each in yielding(ledger(sizes, standing))]
+    leaving = [item.replica for item in yielding(ledger(sizes, standing))]
     assert not any(
-        each.ready is True or each.was_ready or each.deleting or not each.whole for each in leaving
+        item.ready is True or item.was_ready or item.deleting or not item.whole for item in leaving
     )
-    staying = [each for each in standing if each not in leaving]
+    staying = [item for item in standing if item not in leaving]
     free_to_go = [
-        each for each in staying if each.whole and not (each.ready or each.was_ready or each.deleting)
+        item for item in staying if item.whole and not (item.ready or item.was_ready or item.deleting)
     ]
     for pool, size in sizes.items():
         over = used(staying, pool) > size
-        assert not over or not any(pool in each.nodes for each in free_to_go), (
+        assert not over or not any(pool in candidate.nodes for candidate in free_to_go), (
             "somebody there could have left"
         )
-    for each in leaving:
-        back = [pool for pool, nodes in each.nodes.items() if used(staying, pool) + nodes > sizes[pool]]
+    for candidate in leaving:
+        back = [pool for pool, nodes in candidate.nodes.items() if used(staying, pool) + nodes > sizes[pool]]
         assert back, "it could have stayed"
     shuffled = random.Random(seed).sample(standing, len(standing))
-    assert [each.replica for each in yielding(ledger(sizes, shuffled))] == leaving, "the order of the list"
+    assert [item.replica for item in yielding(ledger(sizes, shuffled))] == leaving, "the order of the list"
     assert not yielding(ledger(sizes, staying)), "one pass is enough"

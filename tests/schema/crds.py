@@ -45,12 +45,12 @@ MACHINERY: dict[str, Any] = {
 
 def objects(*paths: Path) -> list[dict[str, Any]]:
     """Every object in the files, in order."""
-    return [each for path in paths for each in yaml.safe_load_all(path.read_text()) if each]
+    return [document for path in paths for document in yaml.safe_load_all(path.read_text()) if document]
 
 
 def definition(kind: str) -> dict[str, Any]:
     """The XRD of a kind."""
-    return next(each for each in objects(*DEFINITIONS) if each["spec"]["names"]["kind"] == kind)
+    return next(manifest for manifest in objects(*DEFINITIONS) if manifest["spec"]["names"]["kind"] == kind)
 
 
 @lru_cache

@@ -54,7 +54,7 @@ def test_names_and_scope(kind: str) -> None:
 
 
 def test_there_is_one_definition_for_each_kind() -> None:
-    assert sorted(each["spec"]["names"]["kind"] for each in objects(*DEFINITIONS)) == sorted(KINDS)
+    assert sorted(manifest["spec"]["names"]["kind"] for manifest in objects(*DEFINITIONS)) == sorted(KINDS)
 
 
 def test_a_deployment_can_be_scaled() -> None:
@@ -68,8 +68,8 @@ def test_a_deployment_can_be_scaled() -> None:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_examples_are_accepted(path: Path) -> None:
-    for each in objects(path):
-        assert refusals(each, schema_of(each["kind"])) == [], each["metadata"]["name"]
+    for manifest in objects(path):
+        assert refusals(manifest, schema_of(manifest["kind"])) == [], manifest["metadata"]["name"]
 
 
 @pytest.mark.parametrize("case", GOOD, ids=lambda case: case.reason)
@@ -80,7 +80,7 @@ def test_good_ones_are_accepted(case: Case) -> None:
 @pytest.mark.parametrize("case", BAD, ids=lambda case: case.reason)
 def test_bad_ones_are_refused(case: Case) -> None:
     found = refusals(case.plain, schema_of(case.kind), case.old)
-    assert any(case.expected in each for each in found), found
+    assert any(case.expected in item for item in found), found
 
 
 def test_every_rule_refuses_something() -> None:

@@ -42,14 +42,14 @@ def decide(deployment: Plain, observed: Mapping[str, Plain], fleet: list[Plain])
     """Run the pipeline on plain objects."""
 
     def of(kind: str) -> tuple[PlainDocument, ...]:
-        return tuple(PlainDocument(each) for each in fleet if each["kind"] == kind)
+        return tuple(PlainDocument(manifest) for manifest in fleet if manifest["kind"] == kind)
 
     required = {
         "clusters": of("InferenceCluster"),
         "all-replicas": of("ModelReplica"),
         "cache": (PlainDocument(CACHE),),
     }
-    documents = {key: PlainDocument(each) for key, each in observed.items()}
+    documents = {key: PlainDocument(manifest) for key, manifest in observed.items()}
     return run(Request(PlainDocument(deployment), documents, required, INPUT))
 
 
@@ -69,10 +69,14 @@ def test_desired_resources_and_status_are_accepted(name: str) -> None:
 
 def test_constraints_of_a_claim_are_accepted() -> None:
     """The one field of a replica that only an opt-in field of the deployment brings."""
-    deployment = next(each for each in FROM_DOCS.values() if "matchAttribute" in str(each))
+    deployment = next(document for document in FROM_DOCS.values() if "matchAttribute" in str(document))
     deployment["metadata"] |= {"namespace": "docs", "uid": "d0c5"}
     fleet = deepcopy(
-        [each for each in caller.objects(caller.FLEET) if each["metadata"]["name"] == "aks-eastus"]
+        [
+            manifest
+            for manifest in caller.objects(caller.FLEET)
+            if manifest["metadata"]["name"] == "aks-eastus"
+        ]
     )
     for device in fleet[0]["status"]["gpuPools"][0]["devices"]:
         device |= {"claim": "DRA", "deviceClassName": device["driver"]}

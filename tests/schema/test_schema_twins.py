@@ -43,7 +43,7 @@ TWINS = [
 
 
 @pytest.mark.parametrize(
-    ("kind", "path", "other", "there"), TWINS, ids=[each[1].split(".")[-1] for each in TWINS]
+    ("kind", "path", "other", "there"), TWINS, ids=[twin[1].split(".")[-1] for twin in TWINS]
 )
 def test_twins_are_alike(kind: str, path: str, other: str, there: str) -> None:
     assert bare(part(kind, path)) == bare(part(other, there))

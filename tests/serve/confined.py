@@ -22,7 +22,7 @@ def mount(*words: str) -> None:
 def mounted() -> list[str]:
     lines = Path("/proc/self/mounts").read_text().splitlines()
     points = dict.fromkeys(line.split()[1] for line in lines)
-    return [each for each in points if not each.startswith(KERNEL)]
+    return [item for item in points if not item.startswith(KERNEL)]
 
 
 if __name__ == "__main__":

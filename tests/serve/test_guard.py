@@ -63,7 +63,7 @@ def ask(run: Any, content: bytes) -> tuple[pb.RunFunctionResponse, list[Any]]:
 )
 def test_an_error_is_one_fixed_sentence(run: Any, reason: str) -> None:
     response, lines = ask(run, delivered("clusters", "all-replicas"))
-    assert [(each.severity, each.message) for each in response.results] == [
+    assert [(result.severity, result.message) for result in response.results] == [
         (pb.SEVERITY_FATAL, INTERNAL_ERROR_TEXT)
     ], reason
     assert not response.HasField("requirements")
@@ -75,7 +75,7 @@ def test_an_error_is_one_fixed_sentence(run: Any, reason: str) -> None:
 
 def test_an_error_before_the_requirements_were_delivered_keeps_everything() -> None:
     response, _ = ask(boom, delivered("clusters", cache="weights"))
-    assert [each.severity for each in response.results] == [pb.SEVERITY_WARNING]
+    assert [result.severity for result in response.results] == [pb.SEVERITY_WARNING]
     assert response.requirements.resources["cache"].match_name == "weights"
     assert response.requirements.resources["cache"].namespace == "ml"
     assert set(response.desired.resources) == {"replica-a-0"}

@@ -53,7 +53,7 @@ class Changing:
         self._fleet = fleet(SIZE, seed)
         self._requests = Requests(self._fleet, seed)
         self._number = SIZE.clusters
-        self._used = {each["spec"]["clusterName"] for each in self._fleet.observed.values()}
+        self._used = {manifest["spec"]["clusterName"] for manifest in self._fleet.observed.values()}
 
     def next(self) -> bytes:
         """Return the next request: objects changed, a cluster and a replica gone, others come."""
@@ -61,13 +61,15 @@ class Changing:
         self._number += 1
         come = cluster(draw, self._number, SIZE.pools)
         places = [
-            place for place, each in enumerate(found.clusters) if each["metadata"]["name"] not in self._used
+            place
+            for place, manifest in enumerate(found.clusters)
+            if manifest["metadata"]["name"] not in self._used
         ]
         found.clusters[draw.choice(places)] = come
         placed = stranger(draw, self._number, come, SIZE)
         found.replicas[draw.randrange(SIZE.replicas - len(found.observed))] = placed
         self._requests.written = {
-            key: each for key, each in self._requests.written.items() if key in self._alive()
+            key: value for key, value in self._requests.written.items() if key in self._alive()
         }
         self._requests.refresh([come, placed, *churn(draw, found, objects=3)])
         return self._asked(self._requests.next())
@@ -90,7 +92,7 @@ class Changing:
 
     def _alive(self) -> set[int]:
         found = self._fleet
-        return {id(each) for each in (*found.clusters, *found.replicas, found.deployment)}
+        return {id(one_cluster) for one_cluster in (*found.clusters, *found.replicas, found.deployment)}
 
 
 def taken(changing: Changing, number: int) -> Iterator[list[bytes]]:
@@ -105,7 +107,7 @@ def ask(server: Server, changing: Changing, number: int) -> float:
         call = runner(channel)
         for together in taken(changing, number):
             calls = [call.future(content, timeout=PATIENCE) for content in together]
-            assert all(each.result() for each in calls)
+            assert all(item.result() for item in calls)
     return server.resident
 
 

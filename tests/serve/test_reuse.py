@@ -37,9 +37,9 @@ def test_an_unchanged_object_is_parsed_once_and_a_changed_one_again() -> None:
     memory = Memory(1 << 20)
     first, second = Session(memory), Session(memory)
     fleet = [document(f"c{number}") for number in range(100)]
-    assert [first.parsed(each, version) for each in fleet] == ["1"] * 100
+    assert [first.parsed(manifest, version) for manifest in fleet] == ["1"] * 100
     fleet[7] = document("c7", version=2)
-    assert [second.parsed(each, version) for each in fleet] == ["1"] * 7 + ["2"] + ["1"] * 92
+    assert [second.parsed(manifest, version) for manifest in fleet] == ["1"] * 7 + ["2"] + ["1"] * 92
     assert (counts(first), counts(second)) == ((100, 0), (1, 99))
 
 
@@ -68,8 +68,8 @@ def test_the_least_recently_used_leave_first() -> None:
     size = len(document("a").content) + OVERHEAD
     memory = Memory(2 * size)
     session = Session(memory)
-    for each in ("a", "b", "a", "c", "a", "b"):
-        session.parsed(document(each), name)
+    for label in ("a", "b", "a", "c", "a", "b"):
+        session.parsed(document(label), name)
     assert counts(session) == (4, 2), "b made room for c: a had been used since"
     assert (memory.entries, memory.bytes) == (2, 2 * size)
 
@@ -103,11 +103,11 @@ def test_many_threads_may_share_it() -> None:
     def work(seed: int) -> bool:
         session = Session(memory)
         names = [f"c{(seed * 7 + number) % 90}" for number in range(2_000)]
-        return [session.parsed(document(each), name) for each in names] == names
+        return [session.parsed(document(label), name) for label in names] == names
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(work, range(8)))
-    assert memory.bytes == sum(each.charge for each in memory._entries.values()) <= 50_000
+    assert memory.bytes == sum(entry.charge for entry in memory._entries.values()) <= 50_000
 
 
 def edited(nodes: int) -> bytes:

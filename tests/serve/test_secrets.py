@@ -38,7 +38,7 @@ def test_no_output_holds_a_secret(mode: str) -> None:
     assert CANARY not in output
     response.ClearField("context")  # Not ours: copied through.
     if mode:
-        assert [each.message for each in response.results] == [INTERNAL_ERROR_TEXT]
+        assert [result.message for result in response.results] == [INTERNAL_ERROR_TEXT]
         assert CANARY not in str(response)
         assert "program.py:" in output, "the operator learns where"
         assert "RuntimeError" in output, "and what"

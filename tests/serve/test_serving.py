@@ -45,7 +45,7 @@ def test_health_and_reflection(channel: grpc.Channel) -> None:
     stub = reflection_pb2_grpc.ServerReflectionStub(channel)
     asked = reflection_pb2.ServerReflectionRequest(list_services="")
     listed = next(stub.ServerReflectionInfo(iter([asked]), timeout=PATIENCE))
-    names = {each.name for each in listed.list_services_response.service}
+    names = {entry.name for entry in listed.list_services_response.service}
     assert {V1, V1BETA1, "grpc.health.v1.Health"} <= names
 
 

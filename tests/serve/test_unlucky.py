@@ -52,11 +52,11 @@ def test_connections_that_say_no_more_keep_nobody_waiting(
     server: Server, channel: grpc.Channel, said: bytes
 ) -> None:
     idle = [raw(server) for _ in range(200)]
-    for each in idle:
-        each.sendall(said)
+    for replica in idle:
+        replica.sendall(said)
     assert run(channel).meta.tag == "tested"
-    for each in idle:
-        each.close()
+    for replica in idle:
+        replica.close()
 
 
 def test_calls_given_up_by_their_client_leave_room_for_others(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ ODD = (
 )
 
 
-@pytest.mark.parametrize(("reason", "more"), ODD, ids=[each for each, _ in ODD])
+@pytest.mark.parametrize(("reason", "more"), ODD, ids=[item for item, _ in ODD])
 def test_odd_shapes_of_a_request_are_answered(channel: grpc.Channel, reason: str, more: bytes) -> None:
     answer = bytes(runner(channel)(request() + more, timeout=PATIENCE))
     assert b"tested" in answer, reason
@@ -177,7 +177,7 @@ CLUSTERS: tuple[tuple[str, tuple[str, ...], Any], ...] = (
 )
 
 
-@pytest.mark.parametrize(("reason", "path", "value"), CLUSTERS, ids=[each for each, *_ in CLUSTERS])
+@pytest.mark.parametrize(("reason", "path", "value"), CLUSTERS, ids=[item for item, *_ in CLUSTERS])
 def test_a_cluster_with_a_giant_value_costs_nobody_else(
     channel: grpc.Channel, reason: str, path: tuple[Any, ...], value: Any
 ) -> None:
@@ -189,10 +189,10 @@ def test_a_cluster_with_a_giant_value_costs_nobody_else(
     message = pb.RunFunctionRequest()
     message.observed.composite.resource.update(build.deployment(replicas=1))
     message.required_resources["all-replicas"].SetInParent()
-    for each in (odd, good):
-        message.required_resources["clusters"].items.add().resource.update(each)
+    for item in (odd, good):
+        message.required_resources["clusters"].items.add().resource.update(item)
     answer = run(channel, message.SerializeToString())
-    placed = [each for each in answer.desired.resources if each.startswith("replica-")]
+    placed = [resource for resource in answer.desired.resources if resource.startswith("replica-")]
     assert len(placed) == 1, reason
     assert answer.ByteSize() < MEBI, reason
 
@@ -209,8 +209,8 @@ def test_a_number_of_replicas_beyond_reason_is_refused_with_its_field(
 
 def test_a_metrics_port_under_fire_does_not_slow_calls(server: Server, channel: grpc.Channel) -> None:
     idle = [raw(server, server.started["metrics_port"]) for _ in range(4)]
-    for each in idle:
-        each.sendall(b"GET /" + b"a" * 1_000)
+    for replica in idle:
+        replica.sendall(b"GET /" + b"a" * 1_000)
     assert run(channel).meta.tag == "tested"
-    for each in idle:
-        each.close()
+    for replica in idle:
+        replica.close()

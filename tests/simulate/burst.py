@@ -98,7 +98,7 @@ class Burst:
             build.cluster(f"c{number:02}", [build.pool("p", self.draw.choice(kind.nodes))])
             for number in range(kind.clusters)
         ]
-        self.sizes = {(each["metadata"]["name"], "p"): self.size_of(each) for each in self.clusters}
+        self.sizes = {(cluster["metadata"]["name"], "p"): self.size_of(cluster) for cluster in self.clusters}
         self.events: list[tuple[float, int, Callable[[], None]]] = []
         self.waiting: list[Model] = []
         self.under_way = 0
@@ -160,22 +160,22 @@ class Burst:
         """What is observed of a deployment, by key: what is being deleted has left it."""
         name = model.plain["metadata"]["name"]
         return {
-            f"replica-{label(each, 'cluster')}-{label(each, 'replica-index')}": each
-            for each in self.replicas.values()
-            if label(each, "deployment") == name and not leaving(each)
+            f"replica-{label(replica, 'cluster')}-{label(replica, 'replica-index')}": replica
+            for replica in self.replicas.values()
+            if label(replica, "deployment") == name and not leaving(replica)
         }
 
     def _snapshot(self, model: Model) -> Request:
         documents = {
             "clusters": self.clusters,
-            "all-replicas": [frozen(each) for each in self.replicas.values()],
-            "all-deployments": [each.plain for each in self.models.values()],
+            "all-replicas": [frozen(replica) for replica in self.replicas.values()],
+            "all-deployments": [document.plain for document in self.models.values()],
             "all-caches": [],
         }
         return Request(
             PlainDocument(model.plain),
-            {key: PlainDocument(frozen(each)) for key, each in self.own(model).items()},
-            {name: tuple(PlainDocument(each) for each in items) for name, items in documents.items()},
+            {key: PlainDocument(frozen(replica)) for key, replica in self.own(model).items()},
+            {name: tuple(PlainDocument(item) for item in items) for name, items in documents.items()},
             self.input or None,
         )
 
@@ -183,13 +183,15 @@ class Burst:
         def apply() -> None:
             self.calls += 1
             answer = model.answer = run(request)
-            model.reasons |= {each.reason for each in answer.conditions}
-            observed = {key: each.plain() for key, each in request.observed.items()}
-            gone = [each for key, each in observed.items() if key not in answer.desired]
-            for each in gone:
-                self._delete(each)
+            model.reasons |= {condition.reason for condition in answer.conditions}
+            observed = {key: document.plain() for key, document in request.observed.items()}
+            gone = [manifest for key, manifest in observed.items() if key not in answer.desired]
+            for item in gone:
+                self._delete(item)
             model.yields += bool(gone)
-            changed = [self._apply(model, observed.get(key), each.resource) for key, each in wanted(answer)]
+            changed = [
+                self._apply(model, observed.get(key), resource.resource) for key, resource in wanted(answer)
+            ]
             model.running = False
             self.under_way -= 1
             self._next(model, answer, changed=bool(gone) or any(changed))
@@ -250,8 +252,8 @@ class Burst:
         if self.replicas.get(name) is not made:
             return
         cluster, pool, nodes = held(made)
-        running = [held(self.replicas[each]) for each in self.up]
-        used = sum(each[2] for each in running if each[:2] == (cluster, pool))
+        running = [held(self.replicas[item]) for item in self.up]
+        used = sum(replica[2] for replica in running if replica[:2] == (cluster, pool))
         if used + nodes > self.sizes[cluster, pool]:
             self.after(self.draw.uniform(1, 5), lambda: self._start(name, made))
             return
@@ -263,9 +265,9 @@ class Burst:
     def charged(self) -> Counter[Pool]:
         """Nodes that living replicas hold, by pool."""
         nodes: Counter[Pool] = Counter()
-        for each in self.replicas.values():
-            if not leaving(each):
-                cluster, pool, number = held(each)
+        for replica in self.replicas.values():
+            if not leaving(replica):
+                cluster, pool, number = held(replica)
                 nodes[cluster, pool] += number
         return nodes
 
@@ -288,15 +290,19 @@ class Burst:
     def on(self, where: Pool) -> set[str]:
         """The deployments with a living replica on a pool."""
         return {
-            label(each, "deployment")
-            for each in self.replicas.values()
-            if held(each)[:2] == where and not leaving(each)
+            label(replica, "deployment")
+            for replica in self.replicas.values()
+            if held(replica)[:2] == where and not leaving(replica)
         }
 
 
 def wanted(answer: Response) -> list[tuple[str, Any]]:
     """The desired replicas of an answer."""
-    return [(key, each) for key, each in answer.desired.items() if each.resource["kind"] == "ModelReplica"]
+    return [
+        (key, resource)
+        for key, resource in answer.desired.items()
+        if resource.resource["kind"] == "ModelReplica"
+    ]
 
 
 def frozen(replica: Plain) -> Plain:
@@ -311,7 +317,7 @@ def leaving(replica: Plain) -> bool:
 
 def is_ready(replica: Plain) -> bool:
     """Whether a replica says that it is Ready."""
-    return any(each["status"] == "True" for each in replica.get("status", {}).get("conditions", ()))
+    return any(condition["status"] == "True" for condition in replica.get("status", {}).get("conditions", ()))
 
 
 def label(replica: Plain, name: str) -> str:

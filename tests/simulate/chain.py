@@ -40,7 +40,7 @@ def name_of(plain: Plain) -> Name:
 def condition(plain: Plain, kind: str) -> str | None:
     """Return the status of a condition."""
     listed = plain.get("status", {}).get("conditions", [])
-    return next((each["status"] for each in listed if each["type"] == kind), None)
+    return next((manifest["status"] for manifest in listed if manifest["type"] == kind), None)
 
 
 @dataclass
@@ -81,7 +81,7 @@ class Plane:
 
     def state(self) -> tuple[Any, ...]:
         """Return everything that can change."""
-        behind = [(each.objects, each.standing()) for each in self.clusters.values()]
+        behind = [(cluster.objects, cluster.standing()) for cluster in self.clusters.values()]
         return self.store, behind
 
     def settle(self, rounds: int = 60) -> int:
@@ -94,7 +94,7 @@ class Plane:
     def reconcile(self, name: Name) -> Response:
         """Do for one composite what Crossplane does."""
         composite = self.store[name]
-        observed = {key: self.store[each] for each, (owner, key) in self.owners.items() if owner == name}
+        observed = {key: self.store[value] for value, (owner, key) in self.owners.items() if owner == name}
         required: dict[str, tuple[PlainDocument, ...]] = {}
         for _ in range(CALLS):
             request = Request(
@@ -105,16 +105,16 @@ class Plane:
             )
             response = dispatch.run(request)
             fetched = {
-                each.name: tuple(map(PlainDocument, self.fetch(each)))
-                for each in response.requirements
-                if each.name not in self.withheld
+                requirement.name: tuple(map(PlainDocument, self.fetch(requirement)))
+                for requirement in response.requirements
+                if requirement.name not in self.withheld
             }
             if fetched.keys() == required.keys():
                 break
             required = fetched
         else:
             raise AssertionError(f"{name}: requirements do not settle")
-        if not any(each.severity == "FATAL" for each in response.results):
+        if not any(result.severity == "FATAL" for result in response.results):
             self.enact(name, response)
         return response
 
@@ -134,7 +134,7 @@ class Plane:
     def enact(self, name: Name, response: Response) -> None:
         """Delete, apply, and write what the composite says of itself."""
         composite = self.store[name]
-        mine = {key: each for each, (owner, key) in self.owners.items() if owner == name}
+        mine = {key: value for value, (owner, key) in self.owners.items() if owner == name}
         for key, held in mine.items():
             if key not in response.desired:
                 self.remove(held)
@@ -144,10 +144,14 @@ class Plane:
             self.apply(name, key, desired.resource, mine.get(key))
         status = composite.setdefault("status", {})
         status |= copy.deepcopy(dict(response.status))
-        conditions = {each["type"]: each for each in status.get("conditions", [])}
-        for each in response.conditions:
-            conditions[each.type] = {"type": each.type, "status": str(each.status), "reason": each.reason}
-            conditions[each.type] |= {"message": each.message}
+        conditions = {condition_row["type"]: condition_row for condition_row in status.get("conditions", [])}
+        for finding in response.conditions:
+            conditions[finding.type] = {
+                "type": finding.type,
+                "status": str(finding.status),
+                "reason": finding.reason,
+            }
+            conditions[finding.type] |= {"message": finding.message}
         conditions["Ready"] = {"type": "Ready", "status": str(ready), "reason": "Simulated"}
         status["conditions"] = [conditions[kind] for kind in sorted(conditions)]
 
@@ -170,14 +174,14 @@ class Plane:
 
     def remove(self, name: Name) -> None:
         """Delete an object, what it composed, and what it holds on a cluster."""
-        for each in [each for each, (owner, _) in self.owners.items() if owner == name]:
-            self.remove(each)
+        for item in [key for key, (owner, _) in self.owners.items() if owner == name]:
+            self.remove(item)
         plain = self.store.pop(name)
         self.owners.pop(name, None)
         if plain["kind"] == "Object":
             self.withdraw(plain)
-        for each in [each for each, held in self.store.items() if _collection(held) == name[2]]:
-            self.store.pop(each)
+        for manifest in [key for key, held in self.store.items() if _collection(held) == name[2]]:
+            self.store.pop(manifest)
 
     def withdraw(self, plain: Plain) -> None:
         """Delete the remote object of an Object, unless its policies say otherwise."""
@@ -206,8 +210,8 @@ class Plane:
         labels = list(selected["selector"]["matchLabels"].values())
         pods = {pod.name: pod for pod in cluster.pods if pod.workload[3] in labels}
         name, namespace = collection["metadata"]["name"], collection["metadata"]["namespace"]
-        for each in [each for each, held in self.store.items() if _collection(held) == name]:
-            self.store.pop(each)
+        for item in [key for key, held in self.store.items() if _collection(held) == name]:
+            self.store.pop(item)
         for pod in pods.values():
             said = {"type": "PodScheduled", "status": str(bool(pod.node)), "message": pod.why}
             manifest = {"apiVersion": "v1", "kind": "Pod"}
@@ -275,7 +279,7 @@ def _carry(plain: Plain, cluster: Cluster) -> None:
 
 def _condition(plain: Plain, kind: str, *, status: bool, message: str = "") -> None:
     conditions = plain.setdefault("status", {}).setdefault("conditions", [])
-    conditions[:] = [each for each in conditions if each["type"] != kind]
+    conditions[:] = [condition_row for condition_row in conditions if condition_row["type"] != kind]
     said = {"type": kind, "status": str(status), "reason": "Simulated"}
     conditions.append(said | ({"message": message} if message else {}))
-    conditions.sort(key=lambda each: str(each["type"]))
+    conditions.sort(key=lambda condition_row: str(condition_row["type"]))

@@ -56,7 +56,7 @@ def opted(seed: int) -> Plane:
         world = World(of.plain, list(made.clusters.values()) if number == 0 else ())
         world = optins.opted(parts.Source(f"opted {seed} {number}"), world)
         of.plain = world.deployment
-        made.clusters.update({each["metadata"]["name"]: each for each in world.clusters or ()})
+        made.clusters.update({cluster["metadata"]["name"]: cluster for cluster in world.clusters or ()})
         made.input = made.input or world.input
     return made
 
@@ -97,10 +97,10 @@ def check(world: World, answer: Answer) -> None:
 def readable(world: World) -> bool:
     """Say whether every cluster can be read."""
     return all(
-        isinstance(each.get("status", {}), dict)
-        and isinstance(each.get("status", {}).get("gpuPools", []), list)
-        and all(isinstance(one, dict) for one in each.get("status", {}).get("gpuPools", []))
-        for each in world.clusters or ()
+        isinstance(cluster.get("status", {}), dict)
+        and isinstance(cluster.get("status", {}).get("gpuPools", []), list)
+        and all(isinstance(one, dict) for one in cluster.get("status", {}).get("gpuPools", []))
+        for cluster in world.clusters or ()
     )
 
 
@@ -136,11 +136,11 @@ def _live(
 
 def _reconcile(lived: Plane, look: Check) -> list[dict[str, Plain]]:
     """Reconcile every deployment once, and return what is desired."""
-    for each in lived.deployments:
-        lived.reconcile(each, look)
-        if each.calls > CALLS + 1:
-            raise BrokenPromise(f"{each.calls} calls until the requirements settled")
-    return [copy.deepcopy(each.desired or {}) for each in lived.deployments]
+    for deployment in lived.deployments:
+        lived.reconcile(deployment, look)
+        if deployment.calls > CALLS + 1:
+            raise BrokenPromise(f"{deployment.calls} calls until the requirements settled")
+    return [copy.deepcopy(deployment.desired or {}) for deployment in lived.deployments]
 
 
 def settle(draw: parts.Source, lived: Plane, look: Check) -> None:
@@ -155,4 +155,4 @@ def settle(draw: parts.Source, lived: Plane, look: Check) -> None:
 
 
 def _changes(said: list[list[dict[str, Plain]]]) -> list[list[list[str]]]:
-    return [[sorted(each) for each in one] for one in said]
+    return [[sorted(item) for item in one] for one in said]

@@ -17,37 +17,37 @@ Source = parts.Source
 
 
 def _cluster(draw: Source, plane: Plane) -> Plain | None:
-    whole = [each for each in plane.clusters.values() if isinstance(each.get("status"), dict)]
+    whole = [cluster for cluster in plane.clusters.values() if isinstance(cluster.get("status"), dict)]
     return draw.choice(whole) if whole else None
 
 
 def cluster_fails(draw: Source, plane: Plane) -> None:
     """Make a cluster NotReady, or take its gateway away; its replicas go unready."""
-    if (each := _cluster(draw, plane)) is not None:
-        each["status"]["conditions"] = [build.condition("Ready", status=False)]
+    if (manifest := _cluster(draw, plane)) is not None:
+        manifest["status"]["conditions"] = [build.condition("Ready", status=False)]
         if draw.odds(0.5):
-            each["status"].pop("gateway", None)
+            manifest["status"].pop("gateway", None)
 
 
 def cluster_heals(draw: Source, plane: Plane) -> None:
     """Make every cluster healthy and readable again."""
-    for each in plane.clusters.values():
-        if not isinstance(each.get("status"), dict):
-            each["status"] = {"gpuPools": [build.pool("p0")]}
-        each["status"]["conditions"] = [build.condition("Ready", status=True)]
-        each["status"]["gateway"] = {"address": parts.address(each["metadata"]["name"])}
+    for cluster in plane.clusters.values():
+        if not isinstance(cluster.get("status"), dict):
+            cluster["status"] = {"gpuPools": [build.pool("p0")]}
+        cluster["status"]["conditions"] = [build.condition("Ready", status=True)]
+        cluster["status"]["gateway"] = {"address": parts.address(cluster["metadata"]["name"])}
 
 
 def cluster_drains(draw: Source, plane: Plane) -> None:
     """Taint a cluster."""
-    if (each := _cluster(draw, plane)) is not None:
-        each["spec"]["taints"] = [parts.taint(draw)]
+    if (manifest := _cluster(draw, plane)) is not None:
+        manifest["spec"]["taints"] = [parts.taint(draw)]
 
 
 def cluster_undrains(draw: Source, plane: Plane) -> None:
     """Take every taint away."""
-    for each in plane.clusters.values():
-        each["spec"].pop("taints", None)
+    for cluster in plane.clusters.values():
+        cluster["spec"].pop("taints", None)
 
 
 def cluster_vanishes(draw: Source, plane: Plane) -> None:
@@ -64,19 +64,21 @@ def cluster_arrives(draw: Source, plane: Plane) -> None:
 
 def cluster_breaks(draw: Source, plane: Plane) -> None:
     """Make a cluster's status something nobody can read, or take it away."""
-    if (each := _cluster(draw, plane)) is None:
+    if (manifest := _cluster(draw, plane)) is None:
         return
     broken: list[Any] = ["broken", {"gpuPools": [None]}, {"gpuPools": "none"}, None]
-    each["status"] = draw.choice(broken)
-    if each["status"] is None:
-        del each["status"]
+    manifest["status"] = draw.choice(broken)
+    if manifest["status"] is None:
+        del manifest["status"]
 
 
 def pools_change(draw: Source, plane: Plane) -> None:
     """Give a pool other nodes, other devices, or no place in the cluster."""
-    if (each := _cluster(draw, plane)) is None or not isinstance(each["status"].get("gpuPools"), list):
+    if (manifest := _cluster(draw, plane)) is None or not isinstance(
+        manifest["status"].get("gpuPools"), list
+    ):
         return
-    pools = [one for one in each["status"]["gpuPools"] if isinstance(one, dict)]
+    pools = [one for one in manifest["status"]["gpuPools"] if isinstance(one, dict)]
     if not pools:
         return
     pool = draw.choice(pools)
@@ -86,15 +88,18 @@ def pools_change(draw: Source, plane: Plane) -> None:
     elif what == "devices":
         pool["devices"] = [parts.device(draw, 0)]
     else:
-        each["status"]["gpuPools"] = [one for one in pools if one is not pool]
-        kept = [one for one in each["spec"].get("nodePools", []) if one["name"] != pool["name"]]
-        each["spec"]["nodePools"] = kept
+        manifest["status"]["gpuPools"] = [one for one in pools if one is not pool]
+        kept = [one for one in manifest["spec"].get("nodePools", []) if one["name"] != pool["name"]]
+        manifest["spec"]["nodePools"] = kept
 
 
 def relabelled(draw: Source, plane: Plane) -> None:
     """Change a cluster's labels."""
-    if (each := _cluster(draw, plane)) is not None:
-        each["metadata"]["labels"] = {"tier": draw.choice(parts.TIERS), "region": draw.choice(("eu", "us"))}
+    if (manifest := _cluster(draw, plane)) is not None:
+        manifest["metadata"]["labels"] = {
+            "tier": draw.choice(parts.TIERS),
+            "region": draw.choice(("eu", "us")),
+        }
 
 
 def _deployment(draw: Source, plane: Plane) -> Deployment:
@@ -114,15 +119,15 @@ def edited(draw: Source, plane: Plane) -> None:
     if inner.get("modelCacheRef") is not None:
         del inner["modelCacheRef"]
     if draw.odds(0.2):
-        requests = [one for each in parts.members_of(of.plain) for one in parts.ways_of(each)]
+        requests = [one for item in parts.members_of(of.plain) for one in parts.ways_of(item)]
         draw.choice(requests)["selectors"][0]["cel"] = vocabulary.INVALID
 
 
 def corrected(draw: Source, plane: Plane) -> None:
     """Take every typo back."""
     for of in plane.deployments:
-        for each in parts.members_of(of.plain):
-            for one in parts.ways_of(each):
+        for item in parts.members_of(of.plain):
+            for one in parts.ways_of(item):
                 for selector in one["selectors"]:
                     if selector["cel"] == vocabulary.INVALID:
                         selector["cel"] = "true"
@@ -132,28 +137,30 @@ def starts(draw: Source, plane: Plane) -> bool:
     """Let replicas on healthy clusters become Ready. Says whether one did."""
     changed = False
     for of in plane.deployments:
-        for each in of.observed.values():
-            if not _ready(each):
-                each["status"] = {"conditions": [build.condition("Ready", status=True)]}
+        for manifest in of.observed.values():
+            if not _ready(manifest):
+                manifest["status"] = {"conditions": [build.condition("Ready", status=True)]}
                 changed = True
     return changed
 
 
-def _ready(each: Plain) -> bool:
-    return any(one["status"] == "True" for one in each.get("status", {}).get("conditions", []))
+def _ready(manifest: Plain) -> bool:
+    return any(one["status"] == "True" for one in manifest.get("status", {}).get("conditions", []))
 
 
 def dies(draw: Source, plane: Plane) -> None:
     """Make a replica unready, or have somebody delete it."""
     of = _deployment(draw, plane)
-    mine = [each for each in of.observed.values() if each["kind"] == "ModelReplica"]
+    mine = [manifest for manifest in of.observed.values() if manifest["kind"] == "ModelReplica"]
     if not mine:
         return
-    each = draw.choice(mine)
+    manifest = draw.choice(mine)
     if draw.odds(0.7):
-        each["status"] = {"conditions": [build.condition("Ready", status=draw.choice(("False", "Unknown")))]}
+        manifest["status"] = {
+            "conditions": [build.condition("Ready", status=draw.choice(("False", "Unknown")))]
+        }
     else:
-        each["metadata"]["deletionTimestamp"] = build.CREATED
+        manifest["metadata"]["deletionTimestamp"] = build.CREATED
 
 
 def strangers_come(draw: Source, plane: Plane) -> None:
@@ -163,7 +170,7 @@ def strangers_come(draw: Source, plane: Plane) -> None:
     stranger = build.deployment("other", 1, [parts.engine(draw, "main")], namespace="research")
     on = draw.choice([plane.clusters[name] for name in sorted(plane.clusters)])
     pools = on["status"].get("gpuPools") if isinstance(on.get("status"), dict) else None
-    if isinstance(pools, list) and all(isinstance(each, dict) for each in pools):
+    if isinstance(pools, list) and all(isinstance(pool, dict) for pool in pools):
         plane.born += 1
         made = existing.existing(draw, stranger, on["metadata"]["name"], plane.born, on, parts.CALM)
         made["metadata"].pop("deletionTimestamp", None)

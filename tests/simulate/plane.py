@@ -29,9 +29,9 @@ ROUNDS = 5
 """How often Crossplane calls a function in one reconcile while its requirements change."""
 
 
-def place(each: Plain) -> Place:
+def place(manifest: Plain) -> Place:
     """Return where an object is."""
-    return each["metadata"]["namespace"], each["metadata"]["name"]
+    return manifest["metadata"]["namespace"], manifest["metadata"]["name"]
 
 
 @dataclass
@@ -68,12 +68,12 @@ class Plane:
     def replicas(self) -> list[Plain]:
         """Return every ModelReplica there is."""
         live = [
-            each
+            manifest
             for one in self.deployments
-            for each in one.observed.values()
-            if each["kind"] == "ModelReplica"
+            for manifest in one.observed.values()
+            if manifest["kind"] == "ModelReplica"
         ]
-        return copy.deepcopy([*live, *self.others.values(), *(each for each, _ in self.dying.values())])
+        return copy.deepcopy([*live, *self.others.values(), *(item for item, _ in self.dying.values())])
 
     def reconcile(self, of: Deployment, check: Callable[[World, drive.Answer], None]) -> drive.Answer:
         """Reconcile one composite, and let `check` look at the settled request and its answer."""
@@ -81,8 +81,10 @@ class Plane:
         for of.calls in range(1, ROUNDS + 1):
             world = self.request(of, required)
             answer = drive.run(world)
-            asked = {each["name"]: self.fetched(each, of) for each in answer.requirements}
-            arrived = {name: each for name, each in asked.items() if name not in self.withheld}
+            asked = {
+                requirement["name"]: self.fetched(requirement, of) for requirement in answer.requirements
+            }
+            arrived = {name: value for name, value in asked.items() if name not in self.withheld}
             if arrived.keys() == required.keys():
                 break
             required = arrived
@@ -113,11 +115,11 @@ class Plane:
         if kind == "ModelReplica":
             return copy.deepcopy(self.cached) if self.cached is not None else self.replicas()
         if kind == "ModelDeployment":
-            return copy.deepcopy([each.plain for each in self.deployments])
+            return copy.deepcopy([deployment.plain for deployment in self.deployments])
         if not requirement["matchName"]:
             return copy.deepcopy(self.caches)
         wanted = requirement["namespace"] or of.plain["metadata"]["namespace"], requirement["matchName"]
-        return copy.deepcopy([each for each in self.caches if place(each) == wanted])
+        return copy.deepcopy([cache for cache in self.caches if place(cache) == wanted])
 
     def collect(self, of: Deployment, answer: drive.Answer) -> None:
         """Delete what is observed and not desired."""
@@ -170,10 +172,10 @@ class Plane:
         for of in self.deployments:
             ended = {where for where, (_, left) in self.dying.items() if left <= 1}
             of.observed = {
-                key: each
-                for key, each in of.observed.items()
-                if each["kind"] != "ModelReplica" or place(each) not in ended
+                key: manifest
+                for key, manifest in of.observed.items()
+                if manifest["kind"] != "ModelReplica" or place(manifest) not in ended
             }
-        aged = {where: (each, left - 1) for where, (each, left) in self.dying.items()}
+        aged = {where: (value, left - 1) for where, (value, left) in self.dying.items()}
         self.dying = {where: held for where, held in aged.items() if held[1] > 0}
         return len(self.dying) < len(aged)

@@ -70,9 +70,9 @@ class Race:
         for _ in range(STEPS):
             self._one_step()
         for _ in range(SETTLE):
-            for each in self.deployments:
+            for deployment in self.deployments:
                 self.past.append(self._listed())
-                self._reconcile(each, self.past[-1])
+                self._reconcile(deployment, self.past[-1])
                 self._tick()
         return self
 
@@ -94,46 +94,47 @@ class Race:
             self.draw.choice(self.deployments)["spec"]["replicas"] += 1
 
     def _listed(self) -> list[Plain]:
-        return [frozen(each) for each in self.replicas.values()]
+        return [frozen(replica) for replica in self.replicas.values()]
 
     def own(self, deployment: Plain) -> dict[str, Plain]:
         """What is observed of a deployment: its replicas that are not being deleted, by key."""
         mine = {
-            name: each
-            for name, each in self.replicas.items()
-            if name not in self.dying and label(each, "deployment") == deployment["metadata"]["name"]
+            name: replica
+            for name, replica in self.replicas.items()
+            if name not in self.dying and label(replica, "deployment") == deployment["metadata"]["name"]
         }
         return {
-            f"replica-{label(each, 'cluster')}-{label(each, 'replica-index')}": each for each in mine.values()
+            f"replica-{label(replica, 'cluster')}-{label(replica, 'replica-index')}": replica
+            for replica in mine.values()
         }
 
     def _reconcile(self, deployment: Plain, listed: list[Plain]) -> None:
         """Ask the function, and apply the answer as Crossplane does."""
         observed = self.own(deployment)
         name = deployment["metadata"]["name"]
-        seen = [each for each in listed if label(each, "deployment") != name]
-        seen += [each for each in self.replicas.values() if label(each, "deployment") == name]
+        seen = [item for item in listed if label(item, "deployment") != name]
+        seen += [replica for replica in self.replicas.values() if label(replica, "deployment") == name]
         required = {
             "clusters": self.clusters,
-            "all-replicas": [frozen(each) for each in seen],
+            "all-replicas": [frozen(item) for item in seen],
             "all-deployments": self.deployments,
             "all-caches": [],
         }
         answer = run(
             Request(
                 PlainDocument(deployment),
-                {key: PlainDocument(frozen(each)) for key, each in observed.items()},
-                {key: tuple(PlainDocument(each) for each in items) for key, items in required.items()},
+                {key: PlainDocument(frozen(manifest)) for key, manifest in observed.items()},
+                {key: tuple(PlainDocument(item) for item in items) for key, items in required.items()},
                 self.input or None,
             )
         )
         self.told[name] = answer
-        for key, each in observed.items():
+        for key, manifest in observed.items():
             if key not in answer.desired:
-                self._give_up(each)
-        for key, each in answer.desired.items():
-            if each.resource["kind"] == "ModelReplica":
-                self._apply(deployment, observed.get(key), each.resource)
+                self._give_up(manifest)
+        for key, resource in answer.desired.items():
+            if resource.resource["kind"] == "ModelReplica":
+                self._apply(deployment, observed.get(key), resource.resource)
 
     def _give_up(self, replica: Plain) -> None:
         name = replica["metadata"]["name"]
@@ -170,10 +171,10 @@ class Race:
         for name in [name for name, left in self.dying.items() if left <= 0]:
             del self.replicas[name], self.dying[name]
         self.dying = {name: left - 1 for name, left in self.dying.items()}
-        running = {name for name, each in self.replicas.items() if is_ready(each)}
-        for name, each in self.replicas.items():
+        running = {name for name, replica in self.replicas.items() if is_ready(replica)}
+        for name, replica in self.replicas.items():
             if name not in running and name not in self.dying and self.draw.random() < 0.5:
-                cluster, pool, nodes = held(each)
+                cluster, pool, nodes = held(replica)
                 used = sum(
                     held(self.replicas[n])[2]
                     for n in running
@@ -181,29 +182,29 @@ class Race:
                 )
                 if used + nodes <= self.size(cluster, pool):
                     running.add(name)
-                    each["status"] = {"conditions": [build.condition("Ready", status=True)]}
+                    replica["status"] = {"conditions": [build.condition("Ready", status=True)]}
         self.overcommitted |= set(self.crowded())
 
     def size(self, cluster: str, pool: str) -> int:
         """Nodes of a pool."""
-        found = next(each for each in self.clusters if each["metadata"]["name"] == cluster)
-        return int(next(each["nodes"] for each in found["status"]["gpuPools"] if each["name"] == pool))
+        found = next(manifest for manifest in self.clusters if manifest["metadata"]["name"] == cluster)
+        return int(next(entry["nodes"] for entry in found["status"]["gpuPools"] if entry["name"] == pool))
 
     def crowded(self) -> list[tuple[str, str]]:
         """The pools that hold more than they have, terminating replicas aside."""
         used: dict[tuple[str, str], int] = {}
-        for name, each in self.replicas.items():
+        for name, replica in self.replicas.items():
             if name not in self.dying:
-                cluster, pool, nodes = held(each)
+                cluster, pool, nodes = held(replica)
                 used[cluster, pool] = used.get((cluster, pool), 0) + nodes
         return sorted(where for where, nodes in used.items() if nodes > self.size(*where))
 
     def on(self, where: tuple[str, str]) -> set[str]:
         """The deployments with a living replica on a pool."""
         return {
-            label(each, "deployment")
-            for name, each in self.replicas.items()
-            if name not in self.dying and held(each)[:2] == where
+            label(replica, "deployment")
+            for name, replica in self.replicas.items()
+            if name not in self.dying and held(replica)[:2] == where
         }
 
 
@@ -224,7 +225,7 @@ def label(replica: Plain, name: str) -> str:
 
 def is_ready(replica: Plain) -> bool:
     """Whether a replica is Ready."""
-    return any(each["status"] == "True" for each in replica.get("status", {}).get("conditions", ()))
+    return any(condition["status"] == "True" for condition in replica.get("status", {}).get("conditions", ()))
 
 
 def held(replica: Plain) -> tuple[str, str, int]:

@@ -57,7 +57,7 @@ def test_a_burst_ends_with_no_pool_overcommitted(settings: str, kind: Kind) -> N
         assert not burst.crowded(), seed
         assert not burst.ready_removed, seed
         assert burst.quiet_since < QUIET, f"seed {seed}: still moving after {burst.quiet_since:.0f} s"
-        assert max(each.yields for each in burst.models.values()) <= PASSES, f"seed {seed}: one ping-pongs"
+        assert max(model.yields for model in burst.models.values()) <= PASSES, f"seed {seed}: one ping-pongs"
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
@@ -77,7 +77,7 @@ def test_all_that_are_too_many_give_way_in_one_pass() -> None:
     for seed in SEEDS:
         burst = played("Yield alone", WIDE, seed)
         assert burst.yielded == 10 * 3 - 2 * 3, "two stay on each of the first three pools"
-        assert max(each.yields for each in burst.models.values()) == 1
+        assert max(model.yields for model in burst.models.values()) == 1
 
 
 @pytest.mark.parametrize("settings", MENDED)
@@ -88,7 +88,7 @@ def test_an_overcommitted_pool_is_told_in_the_condition_of_every_deployment_on_i
     for seed in SEEDS:
         for model in played(settings, WIDE, seed).models.values():
             assert model.answer is not None
-            assert [each.type for each in model.answer.conditions][-1] == "CapacityRespected"
+            assert [condition.type for condition in model.answer.conditions][-1] == "CapacityRespected"
             assert model.answer.conditions[-1].reason == "CapacityRespected", "the end is calm"
             told += "PoolOvercommitted" in model.reasons
     assert told, "nothing was ever overcommitted: the test would prove nothing"

@@ -69,7 +69,7 @@ def serving(made: Plane) -> int:
 def reason(made: Plane, kind: str) -> str:
     (replica,) = kinds(made, "ModelReplica")
     listed = replica["status"]["conditions"]
-    return str(next(each["reason"] for each in listed if each["type"] == kind))
+    return str(next(row["reason"] for row in listed if row["type"] == kind))
 
 
 def edit(made: Plane, image: str) -> None:
@@ -196,7 +196,11 @@ def test_half_a_gang_says_what_it_waits_for_and_serves_once_it_is_whole() -> Non
     made.settle()
     assert reason(made, "ModelReady") == "Unschedulable"
     (replica,) = kinds(made, "ModelReplica")
-    (said,) = [each for each in replica["status"]["conditions"] if each["type"] == "PodsScheduled"]
+    (said,) = [
+        condition_row
+        for condition_row in replica["status"]["conditions"]
+        if condition_row["type"] == "PodsScheduled"
+    ]
     assert "cannot allocate all claims" in said["message"]
     assert not kinds(made, "ModelEndpoint")
     worker(made).nodes["late"] = {"modelplane.ai/pool": "h100"}

@@ -42,9 +42,11 @@ def test_episodes_place_replicas() -> None:
 
 def test_episodes_use_the_fields_of_part_2() -> None:
     lived = [episode.live_opted(seed) for seed in range(40)]
-    composed = [each for one in lived for of in one.deployments for each in of.observed.values()]
+    composed = [manifest for one in lived for of in one.deployments for manifest in of.observed.values()]
     on_alternatives = [
-        each for each in composed if "modelplane.ai/alternative" in each["metadata"].get("labels", {})
+        manifest
+        for manifest in composed
+        if "modelplane.ai/alternative" in manifest["metadata"].get("labels", {})
     ]
     asked = {key for one in lived for key in one.input or {}}
     policies = {

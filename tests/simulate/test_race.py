@@ -61,14 +61,14 @@ def test_every_episode_ends_with_what_the_fleet_has_room_for() -> None:
     for seed in EPISODES:
         race = Race(seed, YIELD | ORDER).play()
         free = {
-            (each["metadata"]["name"], pool["name"]): pool["nodes"]
-            for each in race.clusters
-            for pool in each["status"]["gpuPools"]
+            (cluster["metadata"]["name"], pool["name"]): pool["nodes"]
+            for cluster in race.clusters
+            for pool in cluster["status"]["gpuPools"]
         }
-        for each in race.replicas.values():
-            engine = each["spec"]["engines"][0]
-            free[each["spec"]["clusterName"], engine["members"][0]["nodePoolName"]] -= engine["copies"]
-        for each in race.deployments:
-            missing = each["spec"]["replicas"] - len(race.own(each))
-            needs = each["spec"]["template"]["spec"]["engines"][0].get("copies", 1)
-            assert not missing or max(free.values()) < needs, (seed, each["metadata"]["name"])
+        for replica in race.replicas.values():
+            engine = replica["spec"]["engines"][0]
+            free[replica["spec"]["clusterName"], engine["members"][0]["nodePoolName"]] -= engine["copies"]
+        for deployment in race.deployments:
+            missing = deployment["spec"]["replicas"] - len(race.own(deployment))
+            needs = deployment["spec"]["template"]["spec"]["engines"][0].get("copies", 1)
+            assert not missing or max(free.values()) < needs, (seed, deployment["metadata"]["name"])

@@ -71,7 +71,7 @@ class Cluster:
         if held.get("spec") != manifest.get("spec"):
             if held["kind"] == "ResourceClaimTemplate":
                 raise Refused("spec: Invalid value: field is immutable")
-            selectors = [each["spec"].get("selector") for each in (held, manifest)]
+            selectors = [item["spec"].get("selector") for item in (held, manifest)]
             if held["kind"] == "Deployment" and selectors[0] != selectors[1]:
                 raise Refused("spec.selector: Invalid value: field is immutable")
             held["metadata"]["generation"] += 1
@@ -161,7 +161,7 @@ class Cluster:
                 pod.why = f'resourceclaimtemplate "{name}" not found'
                 return
             requests = template["spec"]["spec"]["devices"]["requests"]
-            needed += sum(each["exactly"]["count"] for each in requests)
+            needed += sum(request["exactly"]["count"] for request in requests)
         for node in sorted(self.nodes):
             if (
                 spec.get("nodeSelector", {}).items() <= self.nodes[node].items()
@@ -187,7 +187,7 @@ class Cluster:
         made = self.objects[place]
         wanted, revision = made["spec"]["replicas"], _revision(made)
         copies = {pod.copy: pod.revision for pod in self.mine(place)}
-        available, updated = self._available(place), sum(each == revision for each in copies.values())
+        available, updated = self._available(place), sum(item == revision for item in copies.values())
         _, unavailable = _budget(made)
         gang = made["kind"] == "LeaderWorkerSet"
         enough = available >= wanted - (0 if gang else unavailable)

@@ -20,33 +20,37 @@ Plain = dict[str, Any]
 def apply(world: World, answer: Answer) -> World:
     """Return the world after an answer was applied to it; what was given up is still terminating."""
     old = world.copy()
-    listed = [each for each in old.replicas or () if not _in(each, old.observed)]
-    observed = {key: applied(world, key, each) for key, each in answer.desired.items()}
+    listed = [replica for replica in old.replicas or () if not _in(replica, old.observed)]
+    observed = {key: applied(world, key, manifest) for key, manifest in answer.desired.items()}
     gone = [
-        doomed(each)
-        for key, each in old.observed.items()
-        if key not in answer.desired and each.get("kind") == "ModelReplica"
+        doomed(manifest)
+        for key, manifest in old.observed.items()
+        if key not in answer.desired and manifest.get("kind") == "ModelReplica"
     ]
-    adopted = {each["metadata"]["name"] for each in observed.values()}
+    adopted = {manifest["metadata"]["name"] for manifest in observed.values()}
     mine = world.deployment["metadata"]["namespace"]
     left = [
-        each
-        for each in listed
-        if each["metadata"]["namespace"] != mine or each["metadata"]["name"] not in adopted
+        manifest
+        for manifest in listed
+        if manifest["metadata"]["namespace"] != mine or manifest["metadata"]["name"] not in adopted
     ]
-    fresh = [World(each).copy().deployment for each in observed.values() if each["kind"] == "ModelReplica"]
+    fresh = [
+        World(manifest).copy().deployment
+        for manifest in observed.values()
+        if manifest["kind"] == "ModelReplica"
+    ]
     return old.but(observed=observed, replicas=[*left, *gone, *fresh])
 
 
-def _in(each: Plain, observed: Any) -> bool:
-    place = each["metadata"]["namespace"], each["metadata"]["name"]
+def _in(manifest: Plain, observed: Any) -> bool:
+    place = manifest["metadata"]["namespace"], manifest["metadata"]["name"]
     return any(place == (one["metadata"]["namespace"], one["metadata"]["name"]) for one in observed.values())
 
 
-def doomed(each: Plain) -> Plain:
+def doomed(manifest: Plain) -> Plain:
     """Return an object on which a foreground deletion has begun."""
-    each["metadata"] |= {"deletionTimestamp": build.CREATED, "finalizers": ["foregroundDeletion"]}
-    return each
+    manifest["metadata"] |= {"deletionTimestamp": build.CREATED, "finalizers": ["foregroundDeletion"]}
+    return manifest
 
 
 def applied(world: World, key: str, desired: Plain) -> Plain:
@@ -68,9 +72,9 @@ def _listed(world: World, desired: Plain) -> Plain | None:
     place = desired["metadata"]["namespace"], desired["metadata"]["name"]
     return next(
         (
-            each
-            for each in world.replicas or ()
-            if (each["metadata"]["namespace"], each["metadata"]["name"]) == place
+            replica
+            for replica in world.replicas or ()
+            if (replica["metadata"]["namespace"], replica["metadata"]["name"]) == place
         ),
         None,
     )

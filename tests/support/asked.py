@@ -36,9 +36,9 @@ class Asked:
         """Return the request as the core sees it."""
         return Request(
             composite=PlainDocument(self.composite),
-            observed={key: PlainDocument(each) for key, each in self.observed.items()},
+            observed={key: PlainDocument(manifest) for key, manifest in self.observed.items()},
             required={
-                name: tuple(PlainDocument(each) for each in items) for name, items in self.required.items()
+                name: tuple(PlainDocument(item) for item in items) for name, items in self.required.items()
             },
             input=self.input,
         )
@@ -48,12 +48,12 @@ class Asked:
         message = pb.RunFunctionRequest()
         message.context[REQUIREMENTS_STATED] = True
         message.observed.composite.resource.update(self.composite)
-        for key, each in self.observed.items():
-            message.observed.resources[key].resource.update(each)
+        for key, manifest in self.observed.items():
+            message.observed.resources[key].resource.update(manifest)
         for name, items in self.required.items():
             message.required_resources[name].SetInParent()
-            for each in items:
-                message.required_resources[name].items.add().resource.update(each)
+            for item in items:
+                message.required_resources[name].items.add().resource.update(item)
         if self.input is not None:
             message.input.update(self.input)
         return message

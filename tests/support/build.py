@@ -107,7 +107,7 @@ def cluster(
     spec: Plain = {
         "cluster": {"source": "Existing"},
         "nodePools": [
-            {"name": each["name"], "className": "any", "nodeCount": each.get("nodes", 0)} for each in pools
+            {"name": entry["name"], "className": "any", "nodeCount": entry.get("nodes", 0)} for entry in pools
         ],
     }
     if taints:
@@ -258,21 +258,21 @@ def replica(
     inner = parent["spec"]["template"]["spec"]
     shape = list(engines if engines is not None else inner["engines"])
     pinned = [pools] * len(shape) if isinstance(pools, str) else list(pools)
-    stamped = [stamp(each, where, device_class) for each, where in zip(shape, pinned, strict=True)]
+    stamped = [stamp(item, where, device_class) for item, where in zip(shape, pinned, strict=True)]
     spec: Plain = {"clusterName": on, "engines": stamped}
     if "modelCacheRef" in inner:
         spec["modelCacheRef"] = {"name": inner["modelCacheRef"]["name"]}
     return replica_object(parent, on, index, spec, name=name, ready=ready, terminating=terminating)
 
 
-def stamp(each: Plain, pinned: str, device_class: str = GPU) -> Plain:
+def stamp(entry: Plain, pinned: str, device_class: str = GPU) -> Plain:
     """Return `each` engine of a deployment as it is stamped on a replica whose pool is `pinned`."""
     made: Plain = {
-        "name": each["name"],
-        "copies": each.get("copies", 1),
-        "members": [stamp_member(one, pinned, device_class) for one in each["members"]],
+        "name": entry["name"],
+        "copies": entry.get("copies", 1),
+        "members": [stamp_member(one, pinned, device_class) for one in entry["members"]],
     }
-    return made | ({"phase": each["phase"]} if "phase" in each else {})
+    return made | ({"phase": entry["phase"]} if "phase" in entry else {})
 
 
 def stamp_member(one: Plain, pinned: str, device_class: str = GPU) -> Plain:
@@ -358,11 +358,11 @@ def key(kind: str, on: str, index: int) -> str:
 def observed(*replicas: Plain, endpoints: Iterable[Plain] = ()) -> dict[str, Plain]:
     """Return composed resources by the key their labels say."""
     return {
-        key(kind, each["metadata"]["labels"]["modelplane.ai/cluster"], _index(each)): each
+        key(kind, manifest["metadata"]["labels"]["modelplane.ai/cluster"], _index(manifest)): manifest
         for kind, group in (("replica", replicas), ("endpoint", endpoints))
-        for each in group
+        for manifest in group
     }
 
 
-def _index(each: Plain) -> int:
-    return int(each["metadata"]["labels"]["modelplane.ai/replica-index"])
+def _index(manifest: Plain) -> int:
+    return int(manifest["metadata"]["labels"]["modelplane.ai/replica-index"])

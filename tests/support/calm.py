@@ -25,7 +25,7 @@ def settled(*, cache: bool = False) -> World:
         deployment,
         clusters=[build.cluster(on, [build.pool("h100", 4)], labels=LABELS) for on in "abc"],
         replicas=[*own, build.replica(foreign, "c", 0, ready=True)],
-        observed=build.observed(*own, endpoints=[build.endpoint(each) for each in own]),
+        observed=build.observed(*own, endpoints=[build.endpoint(replica) for replica in own]),
         cache=[build.cache("weights", LABELS)] if cache else None,
     )
 

@@ -19,7 +19,7 @@ US, EU = {"region": "us"}, {"region": "eu"}
 def clusters(**nodes: int | Plain) -> list[Plain]:
     """Clusters by name: so many nodes of 8 GPUs in one pool `p0`, or the keywords of `one`."""
     return [
-        one(name, **(each if isinstance(each, dict) else {"nodes": each})) for name, each in nodes.items()
+        one(name, **(node if isinstance(node, dict) else {"nodes": node})) for name, node in nodes.items()
     ]
 
 
@@ -37,8 +37,8 @@ def one(
     if attributes is not None:
         made["spec"]["attributes"] = attributes
     if accounting is not None:
-        for each in made["spec"]["nodePools"]:
-            each["accounting"] = accounting
+        for pool in made["spec"]["nodePools"]:
+            pool["accounting"] = accounting
     return made
 
 
@@ -119,7 +119,7 @@ class Case:
         assert where(answer) == sorted(self.on), (self.reason, answer.conditions)
         decision = answer.decision
         if decision is not None:
-            found = {name: each.reason.name for name, each in decision.rejections.items()}
+            found = {name: rejection.reason.name for name, rejection in decision.rejections.items()}
             assert {name: found.get(name, "") for name in self.why} == self.why, self.reason
         if self.status:
             assert answer.reason() == self.status, (self.reason, answer.conditions)
@@ -129,9 +129,9 @@ class Case:
 def where(answer: Answer) -> list[str]:
     """The clusters of the desired replicas, with the alternative of each."""
     found = []
-    for each in answer.replicas.values():
-        alternative = each["metadata"]["labels"].get("modelplane.ai/alternative")
-        found.append(each["spec"]["clusterName"] + (f"/{alternative}" if alternative else ""))
+    for replica in answer.replicas.values():
+        alternative = replica["metadata"]["labels"].get("modelplane.ai/alternative")
+        found.append(replica["spec"]["clusterName"] + (f"/{alternative}" if alternative else ""))
     return sorted(found)
 
 

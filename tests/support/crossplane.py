@@ -58,7 +58,7 @@ def run_step(
         content = asked.SerializeToString()
         sent += len(content)
         response = pb.RunFunctionResponse.FromString(step.function(content))
-        if any(each.severity == pb.SEVERITY_FATAL for each in response.results):
+        if any(result.severity == pb.SEVERITY_FATAL for result in response.results):
             return Ran(response, calls, sent)
         before, stated = stated, response.requirements if response.HasField("requirements") else None
         if before == stated:

@@ -48,12 +48,16 @@ class Answer:
     @property
     def replicas(self) -> dict[str, Plain]:
         """The desired ModelReplicas by key."""
-        return {key: each for key, each in self.desired.items() if each.get("kind") == "ModelReplica"}
+        return {
+            key: manifest for key, manifest in self.desired.items() if manifest.get("kind") == "ModelReplica"
+        }
 
     @property
     def endpoints(self) -> dict[str, Plain]:
         """The desired ModelEndpoints by key."""
-        return {key: each for key, each in self.desired.items() if each.get("kind") == "ModelEndpoint"}
+        return {
+            key: manifest for key, manifest in self.desired.items() if manifest.get("kind") == "ModelEndpoint"
+        }
 
     def reason(self, kind: str = "ReplicasScheduled") -> str:
         """Return the reason of a condition, "" when the condition is not there."""
@@ -87,23 +91,26 @@ def run_bytes(request: bytes) -> bytes:
 def of_core(response: Response, decision: Any = None) -> Answer:
     """Return the core's response as an answer."""
     return Answer(
-        desired={key: each.resource for key, each in response.desired.items()},
-        ready=frozenset(key for key, each in response.desired.items() if each.ready),
-        conditions={each.type: (each.status, each.reason, each.message) for each in response.conditions},
+        desired={key: resource.resource for key, resource in response.desired.items()},
+        ready=frozenset(key for key, manifest in response.desired.items() if manifest.ready),
+        conditions={
+            condition.type: (condition.status, condition.reason, condition.message)
+            for condition in response.conditions
+        },
         status=dict(response.status),
         unready=response.unready,
-        fatal=any(each.severity == "FATAL" for each in response.results),
-        events=tuple((each.severity, each.reason, each.message) for each in response.results),
+        fatal=any(result.severity == "FATAL" for result in response.results),
+        events=tuple((result.severity, result.reason, result.message) for result in response.results),
         requirements=tuple(
             {
-                "name": each.name,
-                "apiVersion": each.api_version,
-                "kind": each.kind,
-                "matchName": each.match_name,
-                "namespace": each.namespace,
+                "name": requirement.name,
+                "apiVersion": requirement.api_version,
+                "kind": requirement.kind,
+                "matchName": requirement.match_name,
+                "namespace": requirement.namespace,
                 "matchLabels": {},
             }
-            for each in response.requirements
+            for requirement in response.requirements
         ),
         settled=response.settled,
         counts=dict(response.counts),
@@ -119,37 +126,41 @@ def answer(response: pb.RunFunctionResponse) -> Answer:
         desired={key: plain(resources[key].resource) for key in sorted(resources)},
         ready=frozenset(key for key in resources if resources[key].ready == pb.READY_TRUE),
         conditions={
-            each.type: (each.status == pb.STATUS_CONDITION_TRUE, each.reason, each.message)
-            for each in response.conditions
+            condition.type: (
+                condition.status == pb.STATUS_CONDITION_TRUE,
+                condition.reason,
+                condition.message,
+            )
+            for condition in response.conditions
         },
         status=plain(response.desired.composite.resource).get("status", {}),
         unready=response.desired.composite.ready == pb.READY_FALSE,
-        fatal=any(each.severity == pb.SEVERITY_FATAL for each in response.results),
+        fatal=any(result.severity == pb.SEVERITY_FATAL for result in response.results),
         events=tuple(
-            (pb.Severity.Name(each.severity).removeprefix("SEVERITY_"), each.reason, each.message)
-            for each in response.results
+            (pb.Severity.Name(result.severity).removeprefix("SEVERITY_"), result.reason, result.message)
+            for result in response.results
         ),
         requirements=tuple(
-            _requirement(name, each) for name, each in sorted(response.requirements.resources.items())
+            _requirement(name, resource) for name, resource in sorted(response.requirements.resources.items())
         ),
         raw=response,
     )
 
 
-def _requirement(name: str, each: Any) -> Plain:
+def _requirement(name: str, item: Any) -> Plain:
     return {
         "name": name,
-        "apiVersion": each.api_version,
-        "kind": each.kind,
-        "matchName": each.match_name if each.HasField("match_name") else None,
-        "namespace": each.namespace if each.HasField("namespace") else None,
-        "matchLabels": dict(each.match_labels.labels),
+        "apiVersion": item.api_version,
+        "kind": item.kind,
+        "matchName": item.match_name if item.HasField("match_name") else None,
+        "namespace": item.namespace if item.HasField("namespace") else None,
+        "matchLabels": dict(item.match_labels.labels),
     }
 
 
 def plain(struct: Any) -> Plain:
     """Return a protobuf Struct as plain values, whole numbers as int, whatever the numbers are."""
-    return {key: _value(each) for key, each in struct.fields.items()}
+    return {key: _value(value) for key, value in struct.fields.items()}
 
 
 def _value(value: Any) -> Any:
@@ -157,7 +168,7 @@ def _value(value: Any) -> Any:
     if kind == "struct_value":
         return plain(value.struct_value)
     if kind == "list_value":
-        return [_value(each) for each in value.list_value.values]
+        return [_value(item) for item in value.list_value.values]
     if kind == "number_value":
         number = value.number_value
         return int(number) if number.is_integer() else number

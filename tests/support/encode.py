@@ -29,12 +29,12 @@ def envelope(
     message.meta.tag = "tested"
     message.observed.composite.resource = written(composite)
     for state, resources in ((message.observed, observed), (message.desired, desired or {})):
-        for key, each in resources.items():
-            state.resources[key].resource = written(each)
+        for key, resource in resources.items():
+            state.resources[key].resource = written(resource)
     for name, items in required.items():
         message.required_resources[name].SetInParent()
-        for each in items:
-            message.required_resources[name].items.add().resource = written(each)
+        for item in items:
+            message.required_resources[name].items.add().resource = written(item)
     if given is not None:
         message.input = written(given)
     return bytes(message.SerializeToString())
@@ -43,5 +43,5 @@ def envelope(
 def encoded(draw: random.Random, world: World) -> bytes:
     """Return the request of a world, every map in an order of its own."""
     return envelope(
-        lambda each: struct_of(draw, each), world.deployment, world.observed, world.required, world.input
+        lambda item: struct_of(draw, item), world.deployment, world.observed, world.required, world.input
     )

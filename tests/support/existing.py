@@ -31,7 +31,7 @@ def edited(draw: Source, parent: Plain) -> Plain:
         chosen["members"][-1]["worker"] = {"nodes": draw.choice((1, 2, 3))}
     elif what == "image":
         chosen["members"][0]["template"] = build.template("vllm/vllm-openai:v0.20.0")
-    elif what == "name" and all(each["name"] != "old" for each in engines):
+    elif what == "name" and all(entry["name"] != "old" for entry in engines):
         chosen["name"] = "old"
     elif what == "engine" and len(engines) > 1:
         engines.pop()
@@ -82,7 +82,7 @@ def place(draw: Source, made: Plain, key: str, store: Store, taste: Taste) -> No
 
 def _list_only(draw: Source, made: Plain, store: Store) -> None:
     """Put a replica into the list only, perhaps without an owner."""
-    if any(made["metadata"]["name"] == each["metadata"]["name"] for each in store.listed):
+    if any(made["metadata"]["name"] == manifest["metadata"]["name"] for manifest in store.listed):
         return
     if draw.odds(0.3):
         del made["metadata"]["ownerReferences"]
@@ -101,12 +101,12 @@ def existing(draw: Source, source: Plain, where: str, index: int, on: Plain, tas
     """Return a replica as an earlier pass stamped it, on pools that mostly exist."""
     pools = on.get("status", {}).get("gpuPools") or [build.pool("p0")]
     engines = source["spec"]["template"]["spec"]["engines"]
-    homes = [home(draw, each, pools) for each in engines]
+    homes = [home(draw, one_engine, pools) for one_engine in engines]
     made = build.replica(
         source,
         where,
         index,
-        pools=[("vanished" if draw.odds(taste.oddity / 2) else each["name"]) for each in homes],
+        pools=[("vanished" if draw.odds(taste.oddity / 2) else entry["name"]) for entry in homes],
         ready=draw.choice((True, True, True, False, None)),
         terminating=draw.odds(taste.oddity),
         name=f"adopted-{where}-{index}" if draw.odds(taste.oddity / 2) else None,
@@ -119,9 +119,9 @@ def existing(draw: Source, source: Plain, where: str, index: int, on: Plain, tas
     return made
 
 
-def home(draw: Source, each: Plain, pools: list[Plain]) -> Plain:
+def home(draw: Source, item: Plain, pools: list[Plain]) -> Plain:
     """Return a pool for an engine: one that serves it, if there is one."""
-    fitting = [pool for pool in pools if serves(each, pool)]
+    fitting = [pool for pool in pools if serves(item, pool)]
     return draw.choice(fitting if fitting and draw.odds(0.95) else pools)
 
 
@@ -129,20 +129,20 @@ def suits(source: Plain, on: Plain) -> bool:
     """Say whether a cluster has a pool for every engine of a deployment."""
     pools = on.get("status", {}).get("gpuPools", [])
     engines = source["spec"]["template"]["spec"]["engines"]
-    return all(any(serves(each, pool) for pool in pools) for each in engines)
+    return all(any(serves(one_engine, pool) for pool in pools) for one_engine in engines)
 
 
-def serves(each: Plain, pool: Plain) -> bool:
+def serves(item: Plain, pool: Plain) -> bool:
     """Say whether a pool has a device for every request of an engine, each looked at alone."""
-    return all(first_device(asked, pool) for one in each["members"] for asked in requests_of(one))
+    return all(first_device(asked, pool) for one in item["members"] for asked in requests_of(one))
 
 
 def first_device(asked: Plain, pool: Plain) -> Plain | None:
     """Return the first device that satisfies a request on its own."""
-    for each in pool.get("devices", []):
-        meanings = [vocabulary.MEANINGS[one["cel"]](each) for one in asked["selectors"]]
-        if all(meanings) and each.get("count", 1) >= asked.get("count", 1):
-            found: Plain = each
+    for device in pool.get("devices", []):
+        meanings = [vocabulary.MEANINGS[one["cel"]](device) for one in asked["selectors"]]
+        if all(meanings) and device.get("count", 1) >= asked.get("count", 1):
+            found: Plain = device
             return found
     return None
 

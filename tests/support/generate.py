@@ -62,7 +62,7 @@ def doubted(draw: Source, made: World, taste: Taste) -> World:
 
 
 def _with_typo(draw: Source, parent: Plain) -> Plain:
-    requests = [each for member in members_of(parent) for each in requests_of(member)]
+    requests = [item for member in members_of(parent) for item in requests_of(member)]
     draw.choice(requests)["selectors"][0]["cel"] = vocabulary.INVALID
     return parent
 

@@ -26,7 +26,7 @@ def at(value: Any, *path: str) -> Any:
 
 def items(value: Any) -> list[Any]:
     """Return the elements of a list that are maps."""
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, (list, tuple)) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, (list, tuple)) else []
 
 
 def cluster_of(key: str) -> str | None:
@@ -38,7 +38,7 @@ def cluster_of(key: str) -> str | None:
 def condition(plain: Any, kind: str) -> Any:
     """Return the status of a condition, None when it cannot be found."""
     found = [
-        each.get("status") for each in items(at(plain, "status", "conditions")) if each.get("type") == kind
+        item.get("status") for item in items(at(plain, "status", "conditions")) if item.get("type") == kind
     ]
     return found[0] if found else None
 
@@ -54,9 +54,9 @@ def wanted(world: World) -> int | None:
 def named(world: World) -> dict[Any, Plain]:
     """Return the delivered clusters by name, as far as they have one."""
     return {
-        str(at(each, "metadata", "name")): each
-        for each in items(world.clusters or ())
-        if at(each, "metadata", "name") is not None
+        str(at(item, "metadata", "name")): item
+        for item in items(world.clusters or ())
+        if at(item, "metadata", "name") is not None
     }
 
 
@@ -65,17 +65,17 @@ def _terminating(world: World, plain: Any) -> bool:
         return True
     name, namespace = at(plain, "metadata", "name"), at(plain, "metadata", "namespace")
     return any(
-        at(each, "metadata", "deletionTimestamp") is not None
-        for each in items(world.replicas or ())
-        if (at(each, "metadata", "name"), at(each, "metadata", "namespace")) == (name, namespace)
+        at(item, "metadata", "deletionTimestamp") is not None
+        for item in items(world.replicas or ())
+        if (at(item, "metadata", "name"), at(item, "metadata", "namespace")) == (name, namespace)
     )
 
 
 def _drained(world: World, cluster: Any) -> bool:
     tolerations = items(at(world.deployment, "spec", "template", "spec", "tolerations"))
     return any(
-        each.get("effect") == "NoExecute" and not any(_tolerates(one, each) for one in tolerations)
-        for each in items(at(cluster, "spec", "taints"))
+        item.get("effect") == "NoExecute" and not any(_tolerates(one, item) for one in tolerations)
+        for item in items(at(cluster, "spec", "taints"))
     )
 
 
@@ -84,7 +84,7 @@ def _tolerates(toleration: Plain, taint: Plain) -> bool:
         return False
     if toleration.get("operator") == "Exists":
         return toleration.get("key") in (None, taint.get("key"))
-    asked, found = ((each.get("key"), each.get("value") or "") for each in (toleration, taint))
+    asked, found = ((item.get("key"), item.get("value") or "") for item in (toleration, taint))
     return asked == found
 
 
@@ -96,7 +96,7 @@ def certain(world: World, key: str) -> str:
     if not fleet or on is None:
         return ""
     if on not in fleet and all(
-        isinstance(at(each, "metadata", "name"), str) for each in world.clusters or ()
+        isinstance(at(cluster, "metadata", "name"), str) for cluster in world.clusters or ()
     ):
         return "cluster gone"
     return "drained" if _drained(world, fleet.get(on)) else ""
@@ -139,11 +139,11 @@ def _allowance(world: World, answer: Answer, own: list[str]) -> int:
 
 def _listed_only(world: World) -> int:
     """Return how many replicas of the list may be ours without being observed."""
-    known = [at(each, "metadata", "name") for each in world.observed.values()]
+    known = [at(manifest, "metadata", "name") for manifest in world.observed.values()]
     mine = at(world.deployment, "metadata", "namespace")
     return sum(
-        at(each, "metadata", "namespace") == mine and at(each, "metadata", "name") not in known
-        for each in items(world.replicas or ())
+        at(item, "metadata", "namespace") == mine and at(item, "metadata", "name") not in known
+        for item in items(world.replicas or ())
     )
 
 
@@ -164,8 +164,8 @@ def _listed(world: World, replica: Plain) -> Any:
     """Return a replica as the list has it, None if it has not."""
     where = at(replica, "metadata", "namespace"), at(replica, "metadata", "name")
     found = (
-        each
-        for each in items(world.replicas or ())
-        if (at(each, "metadata", "namespace"), at(each, "metadata", "name")) == where
+        item
+        for item in items(world.replicas or ())
+        if (at(item, "metadata", "namespace"), at(item, "metadata", "name")) == where
     )
     return next(found, None)

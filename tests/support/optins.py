@@ -25,15 +25,15 @@ PHASES = ("Ready", "Ready", "Hydrating", "Pending", "Failed", "Thawing")
 def opted(draw: Source, made: World) -> World:
     """Return the world with opt-in fields set."""
     made = made.copy()
-    for each in made.clusters or ():
-        _cluster(draw, each)
+    for cluster in made.clusters or ():
+        _cluster(draw, cluster)
     _alternatives(draw, made)
     _engines(draw, made.deployment)
     policy(draw, made.deployment)
     _selector(draw, made.deployment)
-    for each in (*made.observed.values(), *(made.replicas or ())):
-        if each["kind"] == "ModelReplica" and draw.odds(0.1):
-            each["metadata"]["annotations"] = {"modelplane.ai/was-ready": "true"}
+    for manifest in (*made.observed.values(), *(made.replicas or ())):
+        if manifest["kind"] == "ModelReplica" and draw.odds(0.1):
+            manifest["metadata"]["annotations"] = {"modelplane.ai/was-ready": "true"}
     made = _with_input(draw, made)
     staged(draw, made)
     if draw.odds(0.3):
@@ -44,9 +44,9 @@ def opted(draw: Source, made: World) -> World:
 
 def staged(draw: Source, made: World) -> None:
     """Say of the caches how far they are on some clusters."""
-    for each in made.cache or ():
+    for manifest in made.cache or ():
         names = [name for name in CLUSTERS if draw.odds(0.7)]
-        each["status"] = {"clusters": [{"name": name, "phase": draw.choice(PHASES)} for name in names]}
+        manifest["status"] = {"clusters": [{"name": name, "phase": draw.choice(PHASES)} for name in names]}
 
 
 def _cluster(draw: Source, made: Plain) -> None:
@@ -61,14 +61,14 @@ def _cluster(draw: Source, made: Plain) -> None:
         made[holder]["attributes"] = facts
     pools = [*made.get("status", {}).get("gpuPools", ()), *made["spec"].get("nodePools", ())]
     device = draw.odds(0.3)
-    for each in pools:
+    for pool in pools:
         if device and draw.odds(0.8):
-            each["accounting"] = "Device"
+            pool["accounting"] = "Device"
         if draw.odds(0.6):
-            each["attributes"] = {NET: {"string": draw.choice(("ib-2", "eth"))}}
+            pool["attributes"] = {NET: {"string": draw.choice(("ib-2", "eth"))}}
         if draw.odds(0.6):
-            each["fabric"] = {"type": "InfiniBand", "infiniband": {"fabric": draw.choice(("f0", "f0", "f1"))}}
-        for one in each.get("devices", ()):
+            pool["fabric"] = {"type": "InfiniBand", "infiniband": {"fabric": draw.choice(("f0", "f0", "f1"))}}
+        for one in pool.get("devices", ()):
             if draw.odds(0.7):
                 one.setdefault("attributes", {})[ROOT] = {"strings": draw.sample(["r0", "r1", "r2"], 2)}
 
@@ -80,16 +80,16 @@ def _alternatives(draw: Source, made: World) -> None:
     inner = made.deployment["spec"]["template"]["spec"]
     names = ("small", "large")[: draw.choice((1, 2))]
     inner["alternatives"] = [{"name": name, "engines": [engine(draw, "main")]} for name in names]
-    for each in made.observed.values():
-        if each["kind"] == "ModelReplica" and draw.odds(0.3):
-            each["metadata"]["labels"]["modelplane.ai/alternative"] = draw.choice((*names, "gone"))
+    for manifest in made.observed.values():
+        if manifest["kind"] == "ModelReplica" and draw.odds(0.3):
+            manifest["metadata"]["labels"]["modelplane.ai/alternative"] = draw.choice((*names, "gone"))
 
 
 def _engines(draw: Source, parent: Plain) -> None:
     """Fabrics, selectors of nodes, prioritized lists, constraints."""
-    for each in parent["spec"]["template"]["spec"]["engines"]:
+    for one_engine in parent["spec"]["template"]["spec"]["engines"]:
         if draw.odds(0.3):
-            each["poolPolicy"] = draw.choice(("SameFabric", "SameFabric", "SinglePool"))
+            one_engine["poolPolicy"] = draw.choice(("SameFabric", "SameFabric", "SinglePool"))
     for member in members_of(parent):
         if not requests_of(member):
             continue
@@ -108,7 +108,7 @@ def _prioritized(draw: Source, asked: Plain) -> None:
     """Make a request a list of ways; what it was is the last of them."""
     was = {name: asked.pop(name) for name in ("count", "selectors") if name in asked}
     more = [build.request("", draw.choice((1, 2, 4, 8))) for _ in range(draw.choice((1, 2)))]
-    asked["firstAvailable"] = [each | {"name": f"w{rank}"} for rank, each in enumerate([*more, was])]
+    asked["firstAvailable"] = [item | {"name": f"w{rank}"} for rank, item in enumerate([*more, was])]
 
 
 def policy(draw: Source, parent: Plain) -> None:

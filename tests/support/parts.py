@@ -51,7 +51,9 @@ def address(cluster_name: str) -> str:
 
 def members_of(parent: Plain) -> list[Plain]:
     """Return every member of a deployment."""
-    return [one for each in parent["spec"]["template"]["spec"]["engines"] for one in each["members"]]
+    return [
+        one for one_engine in parent["spec"]["template"]["spec"]["engines"] for one in one_engine["members"]
+    ]
 
 
 def requests_of(one: Plain) -> list[Plain]:
@@ -62,7 +64,7 @@ def requests_of(one: Plain) -> list[Plain]:
 
 def ways_of(one: Plain) -> list[Plain]:
     """Return the ways of every device request of a member: the request itself where it has no list."""
-    return [way for each in requests_of(one) for way in each.get("firstAvailable") or [each]]
+    return [way for item in requests_of(one) for way in item.get("firstAvailable") or [item]]
 
 
 def device(draw: Source, number: int) -> Plain:
@@ -175,7 +177,7 @@ def engine(draw: Source, name: str) -> Plain:
     """Return an engine: a single pod or a gang."""
     roles = ("Leader", "Worker") if draw.odds(0.35) else (draw.choice((None, "Standalone")),)
     members = [member(draw, role) for role in roles]
-    if not any(requests_of(each) for each in members):
+    if not any(requests_of(one_member) for one_member in members):
         members[0]["nodeSelector"] = {"devices": [device_request(draw, 0)]}
     return build.engine(name, members, copies=draw.choice((None, None, 1, 2)))
 
@@ -183,7 +185,7 @@ def engine(draw: Source, name: str) -> Plain:
 def deployment(draw: Source, clusters: list[Plain], taste: Taste) -> Plain:
     """Return the deployment of a world."""
     engines = [engine(draw, name) for name in ("main", "draft", "encoder")[: draw.choice((1, 1, 1, 2, 2, 3))]]
-    tainted = any("taints" in each["spec"] for each in clusters)
+    tainted = any("taints" in manifest["spec"] for manifest in clusters)
     made = build.deployment(
         replicas=draw.choice((0, 1, 2, 2, 3, 3, 4, 5)),
         engines=engines,

@@ -41,14 +41,14 @@ def reach(decision: Decision) -> int:
 
 def cluster_of(made: World, name: str) -> Plain:
     """Return a cluster of a world."""
-    found: Plain = next(each for each in made.clusters or () if each["metadata"]["name"] == name)
+    found: Plain = next(cluster for cluster in made.clusters or () if cluster["metadata"]["name"] == name)
     return found
 
 
 def all_requests(made: World) -> list[Plain]:
     """Return every device request of a world's deployment."""
     engines = made.deployment["spec"]["template"]["spec"]["engines"]
-    return [asked for each in engines for one in each["members"] for asked in requests_of(one)]
+    return [asked for engine in engines for one in engine["members"] for asked in requests_of(one)]
 
 
 def tolerate(made: World, key: str, value: str, effect: str) -> None:
@@ -60,16 +60,16 @@ def tolerate(made: World, key: str, value: str, effect: str) -> None:
 
 def add_nodes(made: World, name: str, pool: str, nodes: int) -> None:
     """Add nodes to a pool as it is published."""
-    for each in cluster_of(made, name)["status"]["gpuPools"]:
-        if each["name"] == pool:
-            each["nodes"] = max(0, each.get("nodes", 0)) + nodes
+    for manifest in cluster_of(made, name)["status"]["gpuPools"]:
+        if manifest["name"] == pool:
+            manifest["nodes"] = max(0, manifest.get("nodes", 0)) + nodes
 
 
 def relax(made: World, old: str, new: str) -> None:
     """Exchange a selector."""
     for asked in all_requests(made):
         asked["selectors"] = [
-            {"cel": new if each["cel"] == old else each["cel"]} for each in asked["selectors"]
+            {"cel": new if selector["cel"] == old else selector["cel"]} for selector in asked["selectors"]
         ]
 
 
@@ -87,32 +87,33 @@ def recover(made: World, name: str) -> None:
 
 def widen(made: World, label: str) -> None:
     """Stage the cache whatever the value of a label."""
-    for each in made.cache or ():
-        del each["spec"]["clusterSelector"]["matchLabels"][label]
+    for manifest in made.cache or ():
+        del manifest["spec"]["clusterSelector"]["matchLabels"][label]
 
 
 def free(made: World, hint: Plain) -> None:
     """Delete replicas of a holder, the smallest first, until enough nodes are free."""
     left = hint["nodes"]
     holding = []
-    for each in made.replicas or ():
-        head = each["metadata"]
+    for replica in made.replicas or ():
+        head = replica["metadata"]
         who = f"{head.get('namespace')}/{head.get('labels', {}).get('modelplane.ai/deployment')}"
-        if who == hint["heldBy"] and each["spec"].get("clusterName") == hint["cluster"]:
-            held = nodes_of(each, hint["pool"])
-            holding.append((held, each["metadata"]["name"], each))
-    for held, _, each in sorted(holding, key=lambda item: item[:2]):
+        if who == hint["heldBy"] and replica["spec"].get("clusterName") == hint["cluster"]:
+            held = nodes_of(replica, hint["pool"])
+            holding.append((held, replica["metadata"]["name"], replica))
+    for held, _, entry in sorted(holding, key=lambda item: item[:2]):
         if held and left > 0:
             left -= held
-            made.replicas.remove(each)  # type: ignore[union-attr]
+            made.replicas.remove(entry)  # type: ignore[union-attr]
 
 
 def nodes_of(replica: Plain, pool: str) -> int:
     """Return the nodes of a pool that a replica holds."""
     return sum(
-        each.get("copies", 1) * (one.get("worker", {}).get("nodes", 1) if one.get("role") == "Worker" else 1)
-        for each in replica["spec"]["engines"]
-        for one in each["members"]
+        engine.get("copies", 1)
+        * (one.get("worker", {}).get("nodes", 1) if one.get("role") == "Worker" else 1)
+        for engine in replica["spec"]["engines"]
+        for one in engine["members"]
         if one.get("nodePoolName") == pool and one.get("deviceRequests")
     )
 

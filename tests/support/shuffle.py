@@ -20,7 +20,7 @@ def shuffled(world: World, seed: int) -> World:
     changes = {name: _value(draw, getattr(world, name)) for name in ("deployment", "observed", "input")}
     for name in ("clusters", "replicas", "cache"):
         items = getattr(world, name)
-        changes[name] = None if items is None else _permuted(draw, [_value(draw, each) for each in items])
+        changes[name] = None if items is None else _permuted(draw, [_value(draw, item) for item in items])
     changes["more"] = {name: _permuted(draw, _value(draw, items)) for name, items in world.more.items()}
     return world.but(**changes)
 
@@ -31,7 +31,7 @@ def _permuted(draw: random.Random, items: list[Any]) -> list[Any]:
 
 def _value(draw: random.Random, value: Any) -> Any:
     if isinstance(value, list):
-        return [_value(draw, each) for each in value]
+        return [_value(draw, item) for item in value]
     if not isinstance(value, dict):
         return value
     made = {key: _value(draw, value[key]) for key in _permuted(draw, list(value))}

@@ -50,9 +50,9 @@ class World:
         """Return the request as the core sees it."""
         return Request(
             composite=PlainDocument(self.deployment),
-            observed={name: PlainDocument(each) for name, each in self.observed.items()},
+            observed={name: PlainDocument(manifest) for name, manifest in self.observed.items()},
             required={
-                name: tuple(PlainDocument(each) for each in items) for name, items in self.required.items()
+                name: tuple(PlainDocument(item) for item in items) for name, items in self.required.items()
             },
             input=self.input,
         )
@@ -62,19 +62,19 @@ class World:
         message = pb.RunFunctionRequest()
         message.meta.tag = self.tag
         message.observed.composite.resource.update(self.deployment)
-        for name, each in self.observed.items():
-            message.observed.resources[name].resource.update(each)
+        for name, manifest in self.observed.items():
+            message.observed.resources[name].resource.update(manifest)
         for name, items in self.required.items():
             message.required_resources[name].SetInParent()
-            for each in items:
-                message.required_resources[name].items.add().resource.update(each)
+            for item in items:
+                message.required_resources[name].items.add().resource.update(item)
         if self.input is not None:
             message.input.update(self.input)
         return message
 
     def dump(self) -> str:
         """Return the world as text, to be read by a person or by `load`."""
-        said = {name: each for name, each in vars(self).items() if name != "more" or each}
+        said = {name: value for name, value in vars(self).items() if name != "more" or value}
         return json.dumps(said, indent=1, sort_keys=True, default=list)
 
 

@@ -48,9 +48,9 @@ def fetch(selector: pb.ResourceSelector) -> pb.Resources:
     """Return what a control plane with one cluster, one deployment and one cache holds."""
     held = {"InferenceCluster": CLUSTERS, "ModelDeployment": [build.deployment()], "ModelCache": [CACHE]}
     found = pb.Resources()
-    for each in held.get(selector.kind, []):
-        if selector.match_name in ("", each["metadata"]["name"]):
-            found.items.add().resource.update(each)
+    for manifest in held.get(selector.kind, []):
+        if selector.match_name in ("", manifest["metadata"]["name"]):
+            found.items.add().resource.update(manifest)
     return found
 
 
@@ -109,7 +109,9 @@ def test_calls_of_a_reconcile(case: Case) -> None:
     request = asked(dict(case.input) if case.input else None, case.cache)
     ran = run_step(step(*case.bootstrap), request, fetch)
     assert ran.calls == case.calls, case.reason
-    scheduled = next(each for each in ran.response.conditions if each.type == "ReplicasScheduled")
+    scheduled = next(
+        condition for condition in ran.response.conditions if condition.type == "ReplicasScheduled"
+    )
     assert scheduled.reason != "InputsUnresolved", "the last answer knows everything"
 
 
@@ -182,7 +184,7 @@ def test_an_error_of_our_own_is_fatal_only_when_everything_was_delivered(
 ) -> None:
     failing = function(run=boom).answer
     early = pb.RunFunctionResponse.FromString(failing(asked(given).SerializeToString()))
-    assert [each.severity for each in early.results] == [pb.SEVERITY_WARNING]
+    assert [result.severity for result in early.results] == [pb.SEVERITY_WARNING]
     assert [run_step(Step(failing, names), asked(given), fetch).calls for names in (block(*KINDS), {})] == [
         1,
         2,
@@ -195,14 +197,14 @@ def test_a_composite_that_cannot_be_read_is_fatal_only_when_everything_was_deliv
     for names, calls in ((tuple(KINDS), 1), (FLEET, 2), ((), 2)):
         ran = run_step(step(*names), request, fetch)
         assert ran.calls == calls
-        assert [each.severity for each in ran.response.results] == [pb.SEVERITY_FATAL]
+        assert [result.severity for result in ran.response.results] == [pb.SEVERITY_FATAL]
 
 
 def test_the_shipped_composition_takes_one_call() -> None:
     [shipped] = yaml.safe_load(COMPOSITION.read_text())["spec"]["pipeline"]
     selected = {
-        each["requirementName"]: everything_of(each["kind"])
-        for each in shipped["requirements"]["requiredResources"]
+        manifest["requirementName"]: everything_of(manifest["kind"])
+        for manifest in shipped["requirements"]["requiredResources"]
     }
     ran = run_step(Step(function().answer, selected), asked(shipped["input"], "weights"), fetch)
     assert ran.calls == 1

@@ -69,7 +69,7 @@ FULL = request(
 def test_a_request_is_sliced_as_the_sdk_reads_it() -> None:
     asked = wire.decode(FULL.SerializeToString()).request
     assert asked.composite.plain() == {"kind": "ModelDeployment"}
-    assert {key: each.plain() for key, each in asked.observed.items()} == {
+    assert {key: document.plain() for key, document in asked.observed.items()} == {
         "replica-a-0": {"kind": "ModelReplica", "spec": {"n": 1}}
     }
     assert asked.input == {"kind": "SchedulerConfig", "searchBudget": 10}
@@ -79,7 +79,7 @@ def test_a_request_is_sliced_as_the_sdk_reads_it() -> None:
 
 def test_unresolved_absent_and_not_found_are_told_apart() -> None:
     required = wire.decode(FULL.SerializeToString()).request.required
-    assert [each.plain() for each in required["clusters"]] == [{"kind": "InferenceCluster"}]
+    assert [cluster.plain() for cluster in required["clusters"]] == [{"kind": "InferenceCluster"}]
     assert required["cache"] == (), "an item that holds nothing says: not found"
     assert required["all-replicas"] == (), "delivered, and there is none"
     assert "clusters" not in wire.decode(b"").request.required, "not delivered yet"
@@ -165,7 +165,7 @@ def test_conditions_and_results_keep_their_order() -> None:
             "message": "1 of 2",
         },
     ]
-    assert [(each.severity, each.reason, each.message) for each in response.results] == [
+    assert [(result.severity, result.reason, result.message) for result in response.results] == [
         (pb.SEVERITY_WARNING, "Lost", "w"),
         (pb.SEVERITY_NORMAL, "", "n"),
         (pb.SEVERITY_FATAL, "Broken", "f"),
@@ -260,7 +260,9 @@ class TestAnErrorOfOurOwn:
         asked = self.asked("clusters", "cache")
         asked.required_resources["clusters"].items.add().resource.update({"kind": "InferenceCluster"})
         response = self.answer(asked)
-        assert [(each.severity, each.message) for each in response.results] == [(pb.SEVERITY_FATAL, "sorry")]
+        assert [(result.severity, result.message) for result in response.results] == [
+            (pb.SEVERITY_FATAL, "sorry")
+        ]
         assert not response.HasField("requirements"), "nothing is missing, and a fatal answer is the last one"
 
     @pytest.mark.parametrize("delivered", [(), ("clusters", "cache")])
@@ -275,7 +277,7 @@ class TestAnErrorOfOurOwn:
     @pytest.mark.parametrize("delivered", [(), ("clusters",), ("cache",)])
     def test_keeps_everything_while_something_is_undelivered(self, delivered: tuple[str, ...]) -> None:
         response = self.answer(self.asked(*delivered))
-        assert [each.severity for each in response.results] == [pb.SEVERITY_WARNING]
+        assert [result.severity for result in response.results] == [pb.SEVERITY_WARNING]
         assert set(response.requirements.resources) == {"clusters", "cache"}
         assert set(response.desired.resources) == {"replica-a-0", "bucket"}
         assert response.desired.resources["bucket"].resource == struct({"kind": "Bucket"})
@@ -295,4 +297,4 @@ class TestAnErrorOfOurOwn:
         response = pb.RunFunctionResponse.FromString(
             wire.encode_internal_error(call, failure(call, CLUSTERS), wire.Ttl())
         )
-        assert [each.severity for each in response.results] == [pb.SEVERITY_FATAL]
+        assert [result.severity for result in response.results] == [pb.SEVERITY_FATAL]

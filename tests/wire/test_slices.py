@@ -30,8 +30,8 @@ def test_slices_are_what_the_parser_finds(seed: int) -> None:
     content = message.SerializeToString()
     rest, required = sliced(content)
     found = {
-        name: [item.resource.SerializeToString(deterministic=True) for item in each.items]
-        for name, each in message.required_resources.items()
+        name: [item.resource.SerializeToString(deterministic=True) for item in resource.items]
+        for name, resource in message.required_resources.items()
     }
     again = {name: [_canonical(item) for item in items] for name, items in required.items()}
     assert again == found
@@ -114,7 +114,7 @@ def test_a_request_the_long_way_gives_the_same_documents() -> None:
     content = _request().SerializeToString()
     odd = content + b"\x0d\x00\x00\x00\x00"  # An unknown field of fixed width.
     plain = {
-        name: [each.plain() for each in items] for name, items in decode(content).request.required.items()
+        name: [item.plain() for item in items] for name, items in decode(content).request.required.items()
     }
-    again = {name: [each.plain() for each in items] for name, items in decode(odd).request.required.items()}
+    again = {name: [item.plain() for item in items] for name, items in decode(odd).request.required.items()}
     assert plain == again

@@ -29,7 +29,7 @@ SHORT = 64
 """Elements that cost nothing beyond what Kubernetes charges: more than an attribute has."""
 JOINED = 8
 """Elements that one unit copies."""
-FOUND = 40
+MATCH_EXCESS = 40
 """Units for each match that a text may have."""
 MET = 4
 """Units for each element that is compared with another, where Kubernetes charges less."""
@@ -127,7 +127,7 @@ def regex(_result: Value, text: Value, pattern: Value, *_limit: Value) -> int:
 
 def matches(_result: Value, text: Value, pattern: Value, *_limit: Value) -> int:
     """Cost of finding all matches: as for one, and each that may be found in a long text."""
-    return regex(_result, text, pattern) + excess(len(text), FOUND)
+    return regex(_result, text, pattern) + excess(len(text), MATCH_EXCESS)
 
 
 def join_lists(_result: Value, one: Value, two: Value) -> int:
@@ -168,11 +168,11 @@ def traverse(value: Value) -> int:
     """Cost of walking through a value: a tenth of a text, rounded down, each element of a list."""
     if type(value) is not list:
         return len(value) // 10 if type(value) is str or type(value) is bytes else 1
-    total, todo, seen = 0, [value], 0
+    total, todo, visited = 0, [value], 0
     while todo:
         inner = todo.pop()
-        seen += len(inner)
-        if seen > LIMIT:
+        visited += len(inner)
+        if visited > LIMIT:
             raise CostExceeded
         for one in inner:
             if type(one) is list:

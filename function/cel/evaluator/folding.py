@@ -66,7 +66,7 @@ def _literal(generator: Generator, overloads: tuple[Overload, ...], codes: list[
         return None
     units = overload.cost if isinstance(overload.cost, int) else overload.cost(value, *values)
     if generator.forms and overload.name == "quantity":
-        return Code(lambda _frame: value.own(), units, certain=overload.result)
+        return Code(lambda _frame: value.copy(), units, certain=overload.result)
     return Code(lambda _frame: value, units, certain=overload.result)
 
 

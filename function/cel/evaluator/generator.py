@@ -64,7 +64,7 @@ class Generator:
         """Return what runs an overload; where forms matter a parsed quantity is the evaluation's own."""
         run = overload.run
         if self.forms and overload.name == "quantity":
-            return lambda text: run(text).own()
+            return lambda text: run(text).copy()
         return run
 
     def literal(self, node: Literal) -> Code:

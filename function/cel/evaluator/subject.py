@@ -71,7 +71,7 @@ class Subject:
         copy = Subject.__new__(Subject)
         copy.kind, copy.content, copy.problem = self.kind, self.content, self.problem
         copy.key, copy.digest, copy.release = self.key, self.digest, self.release
-        copy.values = {path: v.own() if type(v) is Quantity else v for path, v in self.values.items()}
+        copy.values = {path: v.copy() if type(v) is Quantity else v for path, v in self.values.items()}
         copy.fields = dict(self.fields)
         if "capacity" in self.fields:
             copy.fields["capacity"] = _domains("capacity", copy.values)

@@ -24,14 +24,14 @@ INSERTED = 12
 _SORTED = frozenset({int, UInt, float}) | ORDERED | SPANS
 
 
-def _alike(values: list[Value]) -> bool:
+def _ordered_by_python(values: list[Value]) -> bool:
     """Whether Python orders these as CEL does, so that its own functions may."""
     return len({*map(type, values)}) == 1 and type(values[0]) in EXACT
 
 
 def is_sorted(values: list[Value]) -> bool:
     """Whether no element is more than the next. What has no order with its neighbour does not disturb."""
-    if values and _alike(values):
+    if values and _ordered_by_python(values):
         return all(map(operator.le, values, values[1:]))
     _refuse_unordered(values)
     return all(compared(one, two) != 1 for one, two in pairwise(values))
@@ -70,7 +70,7 @@ def extreme(name: str, sign: int) -> Callable[[list[Value]], Value]:
     def run(values: list[Value]) -> Value:
         if not values:
             raise EvaluationError(f"{name} called on empty list")
-        if _alike(values):
+        if _ordered_by_python(values):
             return quick(values)
         _refuse_unordered(values)
         best = values[0]
@@ -137,13 +137,13 @@ def sorted_by(values: list[Value], keys: list[Value]) -> list[Value]:
     if len(keys) > INSERTED or not any(key != key for key in keys):  # noqa: PLR0124 - NaN differs from itself
         pairs = sorted(zip(keys, values, strict=True), key=cmp_to_key(_by_key))
         return [value for _, value in pairs]
-    places: list[int] = []
+    positions: list[int] = []
     for place, key in enumerate(keys):
-        at = len(places)
-        while at and compared(key, keys[places[at - 1]]) == -1:
+        at = len(positions)
+        while at and compared(key, keys[positions[at - 1]]) == -1:
             at -= 1
-        places.insert(at, place)
-    return [values[place] for place in places]
+        positions.insert(at, place)
+    return [values[place] for place in positions]
 
 
 def sort(values: Value) -> list[Value]:

@@ -57,7 +57,7 @@ class Quantity:
         self.computed = computed
         self.owned = owned
 
-    def own(self) -> Quantity:
+    def copy(self) -> Quantity:
         """Return a copy for one evaluation."""
         return Quantity([*self.cell], small=self.small, computed=self.computed, owned=True)
 

@@ -75,8 +75,8 @@ def _same_map(one: Map, two: Map) -> bool:
     if len(one.entries) != len(two.entries):
         return False
     for key, value in one.entries.values():
-        own, entry = one.find(key), two.find(key)
-        if entry is None or not _not_unequal(value if own is None else own[1], entry[1]):
+        first, entry = one.find(key), two.find(key)
+        if entry is None or not _not_unequal(value if first is None else first[1], entry[1]):
             return False
     return True
 

@@ -110,12 +110,12 @@ def show_drift(files: tuple[str, ...], output: str) -> None:
     slices = [manifest.content for manifest in manifests["ResourceSlice"]]
     if not slices:
         raise BadInput("there is no ResourceSlice in the files: kubectl get resourceslices,nodes -o yaml")
-    found = drift(cluster, slices, [manifest.content for manifest in manifests["Node"]])
+    drifts = drift(cluster, slices, [manifest.content for manifest in manifests["Node"]])
     if output == "table":
-        _print(found)
+        _print(drifts)
     else:
-        emit(output, {"pools": [_data(pool) for pool in found]})
-    end((), findings=any(pool.drifts for pool in found))
+        emit(output, {"pools": [_data(pool) for pool in drifts]})
+    end((), findings=any(pool.drifts for pool in drifts))
 
 
 def _cluster(manifests: Manifests) -> Plain:
@@ -125,9 +125,9 @@ def _cluster(manifests: Manifests) -> Plain:
     return clusters[0]
 
 
-def _print(found: tuple[PoolDrift, ...]) -> None:
+def _print(drifts: tuple[PoolDrift, ...]) -> None:
     out = console()
-    for pool in found:
+    for pool in drifts:
         mark, style = ("✗", "red") if pool.drifts else ("✓", "green")
         out.print(f"{mark} {escape(pool.line())}", style=style, soft_wrap=True)
         undeclared = [finding.detail for finding in pool.findings if finding.kind == "Undeclared"]
@@ -137,4 +137,4 @@ def _print(found: tuple[PoolDrift, ...]) -> None:
 
 def _data(pool: PoolDrift) -> Plain:
     findings = [{"kind": finding.kind, "detail": finding.detail} for finding in pool.findings]
-    return {"name": pool.name, "nodes": pool.declared, "seen": pool.seen, "findings": findings}
+    return {"name": pool.name, "nodes": pool.declared, "seen": pool.complete, "findings": findings}

@@ -81,21 +81,23 @@ def _number(more: int) -> str:
     return f"{more}+" if more >= LIMIT else str(more)
 
 
-def _show(out: Console, found: Headroom) -> None:
-    known = found.wanted or found.total or not found.problem
+def _show(out: Console, result: Headroom) -> None:
+    is_known = result.wanted or result.total or not result.problem
     counts = (
-        f": {found.total} of {found.wanted} placed, {_number(found.more)} more would fit" if known else ""
+        f": {result.total} of {result.wanted} placed, {_number(result.more)} more would fit"
+        if is_known
+        else ""
     )
-    out.print(escape(f"{found.deployment}{counts}"), style="bold")
-    if found.problem:
-        out.print(f"  nothing new is placed: {escape(found.problem)}", style="yellow", soft_wrap=True)
+    out.print(escape(f"{result.deployment}{counts}"), style="bold")
+    if result.problem:
+        out.print(f"  nothing new is placed: {escape(result.problem)}", style="yellow", soft_wrap=True)
         return
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("  CLUSTER", no_wrap=True)
     table.add_column("MORE", justify="right")
     table.add_column("RUNS OUT FIRST", no_wrap=True)
     table.add_column("", overflow="fold")
-    for room in found.rooms:
+    for room in result.rooms:
         reason = room.first.reason.name if room.first else ""
         line = rejection_phrase(room.first) if room.first else ""
         style = "green" if room.more else "dim"

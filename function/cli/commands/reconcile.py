@@ -85,19 +85,23 @@ def _all(state: State) -> list[Deployment]:
 
 def _named(state: State, names: Iterable[str]) -> list[Deployment]:
     """The deployments of some names. Raises BadInput."""
-    known = {f"{deployment.namespace}/{deployment.name}": deployment for deployment in state.deployments}
+    deployments = {
+        f"{deployment.namespace}/{deployment.name}": deployment for deployment in state.deployments
+    }
     for name in names:
-        if name not in known:
-            raise BadInput(f'no ModelDeployment "{name}" in the files; {closest(name, known)}')
-    return [known[name] for name in sorted(set(names))]
+        if name not in deployments:
+            raise BadInput(f'no ModelDeployment "{name}" in the files; {closest(name, deployments)}')
+    return [deployments[name] for name in sorted(set(names))]
 
 
 def _concerned(state: State, clusters: Iterable[str]) -> list[Deployment]:
     """The deployments that a change of some clusters concerns; without any, of none. Raises BadInput."""
-    known = state.clusters.keys() | {name for deployment in state.deployments for name in deployment.clusters}
+    cluster_names = state.clusters.keys() | {
+        name for deployment in state.deployments for name in deployment.clusters
+    }
     for name in clusters:
-        if name not in known:
-            raise BadInput(f'no InferenceCluster "{name}" in the files; {closest(name, known)}')
+        if name not in cluster_names:
+            raise BadInput(f'no InferenceCluster "{name}" in the files; {closest(name, cluster_names)}')
     changes = [replace(state, changed=name) for name in clusters] or [state]
     concerned = {deployment for change in changes for deployment in change.concerned()}
     return [deployment for deployment in state.deployments if deployment in concerned]

@@ -87,7 +87,7 @@ def _heading(out: Console, model: Architecture, load: Load) -> None:
         soft_wrap=True,
     )
     out.print("Estimates: see docs/sizing.md for the formulas and how near they come.", style="dim")
-    if not model.known:
+    if not model.is_supported:
         out.print(
             f"The formulas are not known to describe model_type {escape(model.kind)!r}.", style="yellow"
         )

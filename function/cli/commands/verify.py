@@ -67,9 +67,9 @@ def decisions(inputs: Inputs, state: State, desired: Desired) -> list[Decided]:
             deployment = ModelDeployment.parse(manifest.content)
         except Malformed:
             continue
-        own = tuple(replica for replica in state.replicas if _is_own(replica, deployment))
+        own_replicas = tuple(replica for replica in state.replicas if _is_own(replica, deployment))
         wanted = desired.get((deployment.namespace, deployment.name), [])
-        decided.append(Decided(deployment, own, tuple(map(_replica, wanted))))
+        decided.append(Decided(deployment, own_replicas, tuple(map(_replica, wanted))))
     return decided
 
 

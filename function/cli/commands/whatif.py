@@ -142,18 +142,18 @@ def ask(
     emptied = {change.cluster for change in changes if isinstance(change, Drain | Delete)}
     bystanders = list(_bystanders(manifests, emptied))
     chosen = changed.titles(())
-    differences = [each for each in compare(before, after) if not chosen or each.name in chosen]
+    differences = [entry for entry in compare(before, after) if not chosen or entry.name in chosen]
     return Answer(changes, before, after, differences, bystanders), changed.faults
 
 
 def _bystanders(manifests: Manifests, emptied: set[str]) -> Iterator[str]:
-    known = {manifest.identity for manifest in manifests["ModelDeployment"]}
+    identities = {manifest.identity for manifest in manifests["ModelDeployment"]}
     for replica in manifests["ModelReplica"]:
         spec = replica.content.get("spec")
         cluster = spec.get("clusterName") if isinstance(spec, dict) else None
         labels = replica.metadata.get("labels")
         owner = labels.get(DEPLOYMENT_LABEL) if isinstance(labels, dict) else None
-        if cluster in emptied and (replica.namespace, str(owner)) not in known:
+        if cluster in emptied and (replica.namespace, str(owner)) not in identities:
             yield f"{replica.namespace}/{replica.name} on {cluster}"
 
 
@@ -175,10 +175,10 @@ def _lines(difference: Difference) -> Iterator[tuple[str, str]]:
     counts = f"{before.total} of {before.wanted} → {after.total} of {after.wanted}"
     yield f"{mark} {difference.name}  {counts} replicas", style
     for name in difference.leaving:
-        cluster, pools = before.places[name]
+        cluster, pools = before.placements[name]
         yield f"    - {name}  {cluster} ({pools})  {difference.why(name)}", "red"
     for name in difference.arriving:
-        cluster, pools = after.places[name]
+        cluster, pools = after.placements[name]
         yield f"    + {name}  {cluster} ({pools})", "green"
     if after.short or after.held:
         yield f"    stuck: {after.reason}: {after.message}", "yellow"

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 def show_workloads(inputs: Inputs, results: Iterable[Planned]) -> None:
     """Print every manifest that would be applied, with the cluster it is for."""
     for planned in results:
-        for each in workloads_of(inputs, replicas_of(planned)):
-            if each.assumed:
-                click.echo(f"note: {printable(each.assumed)}", err=True)
-            if not each.response.desired:
-                complain([f"{each.name}: {each.response.conditions[0].message}"])
-            for key, manifest in each.manifests():
-                click.echo(f"---\n# {printable(f'{each.cluster}: {each.name}: {key}')}")
+        for workloads in workloads_of(inputs, replicas_of(planned)):
+            if workloads.assumed:
+                click.echo(f"note: {printable(workloads.assumed)}", err=True)
+            if not workloads.response.desired:
+                complain([f"{workloads.name}: {workloads.response.conditions[0].message}"])
+            for key, manifest in workloads.manifests():
+                click.echo(f"---\n# {printable(f'{workloads.cluster}: {workloads.name}: {key}')}")
                 click.echo(as_yaml(manifest), nl=False)
 
 
@@ -34,7 +34,7 @@ def below(inputs: Inputs, planned: Planned) -> dict[str, Any]:
     observed = _observed(inputs, planned)
     if not observed:
         return {}
-    return {"workloads": [_as_data(each) for each in observed]}
+    return {"workloads": [_as_data(workloads) for workloads in observed]}
 
 
 def show_below(inputs: Inputs, planned: Planned) -> None:
@@ -43,25 +43,25 @@ def show_below(inputs: Inputs, planned: Planned) -> None:
     out = console()
     if observed:
         out.print("\n[bold]Below the cluster[/bold]")
-    for each in observed:
-        out.print(f"  {escape(each.name)} on {escape(each.cluster)}", soft_wrap=True)
-        for condition in each.response.conditions:
+    for workloads in observed:
+        out.print(f"  {escape(workloads.name)} on {escape(workloads.cluster)}", soft_wrap=True)
+        for condition in workloads.response.conditions:
             mark = "[green]✓[/green]" if condition.status else "[yellow]…[/yellow]"
             text = f"{condition.type}: {condition.reason}"
             out.print(f"    {mark} {escape(text)}{escape(_after(condition.message))}", soft_wrap=True)
-        for name, reason in each.pending_pods():
+        for name, reason in workloads.pending_pods():
             out.print(f"    pod {escape(name)} waits: {escape(reason)}", soft_wrap=True)
 
 
 def _observed(inputs: Inputs, planned: Planned) -> list[ReplicaWorkloads]:
-    return [each for each in workloads_of(inputs, replicas_of(planned)) if each.is_observed]
+    return [workloads for workloads in workloads_of(inputs, replicas_of(planned)) if workloads.is_observed]
 
 
 def _after(message: str) -> str:
     return f": {message}" if message else ""
 
 
-def _as_data(each: ReplicaWorkloads) -> dict[str, Any]:
+def _as_data(workloads: ReplicaWorkloads) -> dict[str, Any]:
     conditions = [
         {
             "type": condition.type,
@@ -69,7 +69,12 @@ def _as_data(each: ReplicaWorkloads) -> dict[str, Any]:
             "reason": condition.reason,
             "message": condition.message,
         }
-        for condition in each.response.conditions
+        for condition in workloads.response.conditions
     ]
-    pods = [{"name": name, "waits": reason} for name, reason in each.pending_pods()]
-    return {"replica": each.name, "cluster": each.cluster, "conditions": conditions, "pendingPods": pods}
+    pods = [{"name": name, "waits": reason} for name, reason in workloads.pending_pods()]
+    return {
+        "replica": workloads.name,
+        "cluster": workloads.cluster,
+        "conditions": conditions,
+        "pendingPods": pods,
+    }

@@ -7,7 +7,7 @@ from typing import Any
 
 from function.cli.bad_input import BadInput
 
-KNOWN = frozenset(
+SUPPORTED_KINDS = frozenset(
     {
         "deepseek_v2",
         "deepseek_v3",
@@ -80,9 +80,9 @@ class Architecture:
     experts: Experts | None = None
 
     @property
-    def known(self) -> bool:
+    def is_supported(self) -> bool:
         """Whether the formulas are known to describe this kind of model."""
-        return self.kind in KNOWN
+        return self.kind in SUPPORTED_KINDS
 
     @property
     def embedding(self) -> int:

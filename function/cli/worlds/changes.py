@@ -38,9 +38,9 @@ def edited(
     those = manifests[kind]
     before = next((manifest for manifest in those if manifest.identity == where), None)
     if before is None:
-        known = ("/".join(manifest.identity).lstrip("/") for manifest in those)
+        names = ("/".join(manifest.identity).lstrip("/") for manifest in those)
         title = "/".join(where).lstrip("/")
-        raise BadInput(f'there is no {kind} "{title}"; {closest(title, known)}')
+        raise BadInput(f'there is no {kind} "{title}"; {closest(title, names)}')
     content = deepcopy(before.content)
     edit(content)
     after = Manifest(content, before.file)
@@ -140,8 +140,8 @@ class AddNodes:
         published = _pools(status.get("gpuPools") if isinstance(status, dict) else None)
         declared = _pools(_spec(content).get("nodePools"))
         if self.pool not in (*published, *declared):
-            known = closest(self.pool, {**declared, **published})
-            raise BadInput(f'cluster {self.cluster} has no pool "{self.pool}"; {known}')
+            suggestion = closest(self.pool, {**declared, **published})
+            raise BadInput(f'cluster {self.cluster} has no pool "{self.pool}"; {suggestion}')
         if self.pool in declared:
             pool = declared[self.pool]
             self._add(pool, "nodeCount" if pool.get("maxNodeCount") is None else "maxNodeCount")
@@ -223,9 +223,9 @@ def _overlay(new: Manifest, content: Plain) -> None:
 
 
 def _changed_classes(before: Manifests, applied: Iterable[Manifest]) -> set[str]:
-    known = {manifest.name: manifest.content.get("spec") for manifest in before["InferenceClass"]}
+    class_specs = {manifest.name: manifest.content.get("spec") for manifest in before["InferenceClass"]}
     given = {manifest.name: manifest.content.get("spec") for manifest in applied}
-    return {name for name, spec in given.items() if name in known and known[name] != spec}
+    return {name for name, spec in given.items() if name in class_specs and class_specs[name] != spec}
 
 
 def _uses(cluster: Manifest, classes: set[str]) -> bool:

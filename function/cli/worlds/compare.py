@@ -20,7 +20,7 @@ class Outcome:
     held: int = 0
     reason: str = "Absent"
     message: str = ""
-    places: dict[str, tuple[str, str]] = field(default_factory=dict)
+    placements: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Replica name to its cluster and pools."""
     endpoints: dict[str, str] = field(default_factory=dict)
     """Replica name to URL."""
@@ -35,7 +35,7 @@ class Outcome:
         """The outcome as plain data."""
         replicas = [
             {"name": name, "cluster": cluster, "pools": pools}
-            for name, (cluster, pools) in sorted(self.places.items())
+            for name, (cluster, pools) in sorted(self.placements.items())
         ]
         return {
             "wanted": self.wanted,
@@ -62,7 +62,7 @@ class Difference:
     @property
     def leaving(self) -> list[str]:
         """Replicas that would have been there."""
-        return [name for name in self.before.places if name not in self.after.places]
+        return [name for name in self.before.placements if name not in self.after.placements]
 
     def why(self, name: str) -> str:
         """Why a replica leaves, or is not placed to begin with."""
@@ -71,7 +71,7 @@ class Difference:
     @property
     def arriving(self) -> list[str]:
         """Replicas that would not have been there."""
-        return [name for name in self.after.places if name not in self.before.places]
+        return [name for name in self.after.placements if name not in self.before.placements]
 
     @property
     def moves(self) -> int:
@@ -106,10 +106,10 @@ class Difference:
             "before": before.as_data,
             "after": after.as_data,
             "leaving": [
-                {"name": name, "cluster": before.places[name][0], "why": self.why(name)}
+                {"name": name, "cluster": before.placements[name][0], "why": self.why(name)}
                 for name in self.leaving
             ],
-            "arriving": [{"name": name, "cluster": after.places[name][0]} for name in self.arriving],
+            "arriving": [{"name": name, "cluster": after.placements[name][0]} for name in self.arriving],
             "moves": self.moves,
             "shortfall": after.short,
             "endpointsGone": self.lost_endpoints,
@@ -128,9 +128,9 @@ def outcome(planned: Planned) -> Outcome:
         for desired in response.desired.values()
         if desired.resource.get("kind") == "ModelEndpoint"
     }
-    places = {row.name: (row.cluster, "+".join(row.all_pools)) for row in forecast.standing}
+    placements = {row.name: (row.cluster, "+".join(row.all_pools)) for row in forecast.standing}
     counts = (forecast.wanted, forecast.total, forecast.held)
-    return Outcome(*counts, reason, message, places, dict(sorted(endpoints.items())))
+    return Outcome(*counts, reason, message, placements, dict(sorted(endpoints.items())))
 
 
 def _url(spec: object) -> str:

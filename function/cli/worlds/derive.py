@@ -29,9 +29,9 @@ def _nodes(pool: Mapping[str, Any]) -> int:
 
 def _class_devices(manifest: Manifest, at: int, name: object, classes: Mapping[str, Manifest]) -> Any:
     if name not in classes:
-        known = ", ".join(sorted(classes)) or "none is given"
+        class_names = ", ".join(sorted(classes)) or "none is given"
         field = f"{manifest.title}: spec.nodePools[{at}].className"
-        raise BadInput(f'{field}: no InferenceClass "{name}" in the files ({known})')
+        raise BadInput(f'{field}: no InferenceClass "{name}" in the files ({class_names})')
     spec = classes[str(name)].content.get("spec")
     return (spec if isinstance(spec, dict) else {}).get("devices", [])
 

@@ -30,7 +30,7 @@ KINDS = (
     "Object",
     "ObservedObjectCollection",
 )
-SEEN = {"ResourceSlice": "resource.k8s.io/", "Node": "v1"}
+API_VERSIONS = {"ResourceSlice": "resource.k8s.io/", "Node": "v1"}
 """Kinds of a workload cluster, and how their apiVersion begins: what `class` and `drift` read."""
 CONFIGS = frozenset({"SchedulerConfig", "WorkloadConfig"})
 """Inputs of a step: their group is the function's, and they need no name."""
@@ -137,7 +137,7 @@ def _checked(name: str, content: dict[str, Any], number: int) -> Manifest | None
         raise BadInput(f"{name}: object {number}: kind: required, but missing")
     if kind in KINDS and not version:
         raise BadInput(f"{name}: {kind} (object {number}): apiVersion: required, but missing")
-    if version.startswith(SEEN.get(kind, "\n")):
+    if version.startswith(API_VERSIONS.get(kind, "\n")):
         return Manifest(content, name)
     if kind not in KINDS or not ours:
         return None
@@ -158,7 +158,7 @@ def _placed(content: dict[str, Any], kind: str) -> dict[str, Any]:
 def load(paths: Iterable[str]) -> Manifests:
     """Read files and directories. Raises BadInput; an object given twice must be given alike."""
     manifests = Manifests()
-    seen: dict[tuple[str, str, str], Manifest] = {}
+    by_identity: dict[tuple[str, str, str], Manifest] = {}
     for name, text in _files(paths):
         parsed = parse_documents(name, text)
         documents = (content for document in parsed for content in _unlisted(name, document))
@@ -168,7 +168,7 @@ def load(paths: Iterable[str]) -> Manifests:
                 manifests.ignored += 1
                 continue
             key = (manifest.kind, manifest.namespace, manifest.name)
-            twin = seen.setdefault(key, manifest)
+            twin = by_identity.setdefault(key, manifest)
             if twin is manifest:
                 manifests.by_kind[manifest.kind].append(manifest)
             elif twin.content not in (content, manifest.content):

@@ -103,13 +103,13 @@ def _expanded(node: yaml.Node, sizes: dict[int, int]) -> int:
     An alias is the node it refers to, so a document is a graph: `sizes` gets an entry for each of its nodes,
     which is what is written out; the paths through it are what readers of the document go through.
     """
-    known = sizes.get(id(node))
-    if known is None:
+    size = sizes.get(id(node))
+    if size is None:
         sizes[id(node)] = 0  # Under way.
-        known = sizes[id(node)] = 1 + sum(_expanded(child, sizes) for child in _children(node))
-    elif not known:
+        size = sizes[id(node)] = 1 + sum(_expanded(child, sizes) for child in _children(node))
+    elif not size:
         raise BadInput(f"line {node.start_mark.line + 1}: a recursive node, an alias of what it stands in")
-    return known
+    return size
 
 
 def _children(node: yaml.Node) -> Iterable[yaml.Node]:
@@ -120,7 +120,7 @@ def _children(node: yaml.Node) -> Iterable[yaml.Node]:
 
 def _mapping(loader: Any, node: yaml.MappingNode) -> dict[str, Any]:
     """A map: what `<<` brings in gives way to what the map says itself, an earlier source to none."""
-    own: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     merged: dict[str, Any] = {}
     for key_node, value_node in node.value:
         if key_node.tag == _MERGE:
@@ -132,10 +132,10 @@ def _mapping(loader: Any, node: yaml.MappingNode) -> dict[str, Any]:
         where = f"line {key_node.start_mark.line + 1}"
         if not isinstance(key, str):
             raise BadInput(f"{where}: a key must be a string, found {key!r}")
-        if key in own:
+        if key in entries:
             raise BadInput(f'{where}: the key "{key}" is given twice')
-        own[key] = loader.construct_object(value_node, deep=True)
-    return {**merged, **own}
+        entries[key] = loader.construct_object(value_node, deep=True)
+    return {**merged, **entries}
 
 
 def _sources(node: yaml.Node) -> list[yaml.MappingNode]:

@@ -48,8 +48,8 @@ class Simulation:
 
 def one_round(world: World, reuse: Reuse) -> tuple[Planned, ...]:
     """Plan every deployment once; the world itself stays as it is."""
-    seen = replace(world, replicas=list(world.replicas))
-    return tuple(track(plan_all(seen, reuse=reuse), "Planning", total=len(world.deployments)))
+    world_copy = replace(world, replicas=list(world.replicas))
+    return tuple(track(plan_all(world_copy, reuse=reuse), "Planning", total=len(world.deployments)))
 
 
 def settle(world: World, reuse: Reuse | None = None) -> Simulation:

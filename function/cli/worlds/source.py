@@ -139,4 +139,4 @@ def names_of(target: Target, kind: str) -> list[tuple[str, str]]:
     """Namespace and name of every object of a kind: what a shell completes. Raises BadInput."""
     resource: Resource = next(resource for resource in FLEET if resource.kind == kind)
     metadata = (plain["metadata"] for plain in ControlPlane(target).objects(resource))
-    return [(str(each.get("namespace") or ""), str(each["name"])) for each in metadata]
+    return [(str(entry.get("namespace") or ""), str(entry["name"])) for entry in metadata]

@@ -72,27 +72,29 @@ class ReplicaWorkloads:
 
 def replicas_of(planned: Planned) -> list[Plain]:
     """Return the ModelReplicas that a plan desires; one that exists has its uid and its conditions."""
-    found = []
+    workloads = []
     for key, desired in sorted(planned.response.desired.items()):
         if desired.resource.get("kind") != "ModelReplica":
             continue
         held = planned.request.observed.get(key)
         existing = held.plain() if held is not None else {}
-        metadata = {**desired.resource["metadata"], **_known(mapping(existing.get("metadata")))}
-        found.append({**desired.resource, "metadata": metadata, "status": mapping(existing.get("status"))})
-    return found
+        metadata = {**desired.resource["metadata"], **_identity(mapping(existing.get("metadata")))}
+        workloads.append(
+            {**desired.resource, "metadata": metadata, "status": mapping(existing.get("status"))}
+        )
+    return workloads
 
 
 def workloads_of(inputs: Inputs, replicas: Iterable[Plain]) -> list[ReplicaWorkloads]:
     """Ask the handler of replicas about each."""
-    return [_asked(inputs, replica) for replica in replicas]
+    return [_composed(inputs, replica) for replica in replicas]
 
 
-def _known(metadata: Plain) -> Plain:
+def _identity(metadata: Plain) -> Plain:
     return {key: metadata[key] for key in ("name", "uid") if metadata.get(key)}
 
 
-def _asked(inputs: Inputs, replica: Plain) -> ReplicaWorkloads:
+def _composed(inputs: Inputs, replica: Plain) -> ReplicaWorkloads:
     configs = inputs.manifests["WorkloadConfig"]
     config = {**(configs[0].content if configs else {}), "diagnose": "Pods"}
     first = Request(PlainDocument(replica), _observed(inputs, replica), input=config)
@@ -110,7 +112,9 @@ def _observed(inputs: Inputs, replica: Plain) -> dict[str, PlainDocument]:
     observed = {}
     for kind in (KIND, COLLECTION):
         for manifest in inputs.manifests[kind]:
-            labels, annotations = (mapping(manifest.metadata.get(each)) for each in ("labels", "annotations"))
+            labels, annotations = (
+                mapping(manifest.metadata.get(field_name)) for field_name in ("labels", "annotations")
+            )
             key = annotations.get(KEY_ANNOTATION)
             is_own = labels.get(COMPOSITE_LABEL) == replica["metadata"]["name"]
             if is_own and isinstance(key, str) and manifest.namespace == replica["metadata"].get("namespace"):
@@ -121,14 +125,14 @@ def _observed(inputs: Inputs, replica: Plain) -> dict[str, PlainDocument]:
 def _cluster(inputs: Inputs, replica: Plain) -> tuple[list[Plain], str]:
     """Return the replica's cluster, and what had to be assumed of it."""
     name = mapping(replica.get("spec")).get("clusterName")
-    found = [
+    objects = [
         cluster for cluster in inputs.world.clusters if mapping(cluster.get("metadata")).get("name") == name
     ]
-    if not found or mapping(mapping(found[0].get("status")).get("providerConfigRef")).get("name"):
-        return found, ""
-    status = {**mapping(found[0].get("status")), "providerConfigRef": {"name": name}}
+    if not objects or mapping(mapping(objects[0].get("status")).get("providerConfigRef")).get("name"):
+        return objects, ""
+    status = {**mapping(objects[0].get("status")), "providerConfigRef": {"name": name}}
     assumed = f"InferenceCluster {name} has no providerConfigRef: assumed {name}"
-    return [{**found[0], "status": status}], assumed
+    return [{**objects[0], "status": status}], assumed
 
 
 def _delivered(inputs: Inputs, requirement: Requirement, clusters: list[Plain]) -> list[Plain]:

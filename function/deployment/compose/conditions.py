@@ -249,7 +249,7 @@ def observed_condition(composite: Mapping[str, Plain], kind: str) -> Mapping[str
 
 
 def conditions(
-    decision: Decision, routable: Collection[str], asked: Collection[str]
+    decision: Decision, routable: Collection[str], requested: Collection[str]
 ) -> tuple[Condition, ...]:
     """All conditions, in their order. What is not returned would keep its last value and lie.
 
@@ -260,7 +260,7 @@ def conditions(
         cache_resolved(decision.inputs.deployment.cache, fleet.cache_resolution, fleet.cache_fault),
         scheduled(decision),
         ready(decision, routable),
-        replicas_updated(decision) if UPDATED in asked else None,
-        capacity_respected(decision) if CAPACITY in asked else None,
+        replicas_updated(decision) if UPDATED in requested else None,
+        capacity_respected(decision) if CAPACITY in requested else None,
     )
     return tuple(condition for condition in stated if condition is not None)

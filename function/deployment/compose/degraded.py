@@ -39,12 +39,14 @@ def degraded_clusters(decision: Decision, routable: Collection[str]) -> tuple[De
         return ()
     degraded: dict[str, DegradedCluster] = {}
     for kept in decision.kept:
-        own = kept.own
-        fault = _fault(decision, own.cluster, routed=own.key in routable)
+        own_replica = kept.own
+        fault = _fault(decision, own_replica.cluster, routed=own_replica.key in routable)
         if fault:
-            before = degraded.get(own.cluster)
-            ready = own.replica.ready is True or (before is not None and before.holds_ready)
-            degraded[own.cluster] = DegradedCluster(own.cluster, before.fault if before else fault, ready)
+            before = degraded.get(own_replica.cluster)
+            ready = own_replica.replica.ready is True or (before is not None and before.holds_ready)
+            degraded[own_replica.cluster] = DegradedCluster(
+                own_replica.cluster, before.fault if before else fault, ready
+            )
     return tuple(degraded[name] for name in sorted(degraded))
 
 

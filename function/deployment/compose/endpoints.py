@@ -51,17 +51,19 @@ def _gateway(fleet: Fleet, cluster: str) -> str:
 def _endpoint(decision: Decision, kept: Kept) -> tuple[str, Desired] | None:
     """The endpoint of one kept replica, if it has one."""
     deployment, fleet = decision.inputs.deployment, decision.inputs.fleet
-    own = kept.own
-    if own.identity is None or own.replica.ready is False:
+    own_replica = kept.own
+    if own_replica.identity is None or own_replica.replica.ready is False:
         return None
-    key = endpoint_key(own.identity)
+    key = endpoint_key(own_replica.identity)
     observed = fleet.endpoints.get(key)
     ready = _observed_ready(observed)
-    address = _gateway(fleet, own.cluster)
-    if own.replica.ready is True and address and own.readable and own.replica.name:
-        labelled = labels(deployment, own.identity)
-        spec = _spec(address, deployment.namespace, own.replica.name)
-        return key, Desired(composed(KIND, own.replica.name, deployment.namespace, labelled, spec), ready)
+    address = _gateway(fleet, own_replica.cluster)
+    if own_replica.replica.ready is True and address and own_replica.readable and own_replica.replica.name:
+        labelled = labels(deployment, own_replica.identity)
+        spec = _spec(address, deployment.namespace, own_replica.replica.name)
+        return key, Desired(
+            composed(KIND, own_replica.replica.name, deployment.namespace, labelled, spec), ready
+        )
     if observed is None:
         return None
     return key, Desired(as_observed(observed, kind=KIND, namespace=deployment.namespace), ready)
@@ -75,7 +77,7 @@ def endpoints(decision: Decision) -> Mapping[str, Desired]:
     """
     desired = dict(filter(None, (_endpoint(decision, kept) for kept in decision.kept)))
     fleet, namespace = decision.inputs.fleet, decision.inputs.deployment.namespace
-    ours = {endpoint_key(own.identity) for own in fleet.own_replicas if own.identity}
+    ours = {endpoint_key(own_replica.identity) for own_replica in fleet.own_replicas if own_replica.identity}
     for key, observed in fleet.endpoints.items():
         if read_key(key) is None or not (key in ours or fleet.inputs_delivered):
             resource = as_observed(observed, kind=KIND, namespace=namespace)

@@ -55,10 +55,10 @@ class _Replicas:
 def remembered(deployment: ModelDeployment, key: str, made_of: MadeOf, make: Callable[[], T]) -> Desired | T:
     """Return what was desired under a key for an earlier answer if it is made of the same, or make it."""
     earlier = deployment.cache_of(_Replicas).by_key
-    found = earlier.get(key)
-    if found is not None and found.made_of.same(made_of):
-        return found.desired
+    entry = earlier.get(key)
+    if entry is not None and entry.made_of.same(made_of):
+        return entry.desired
     made = make()
-    if made is not None and (found is not None or len(earlier) < REMEMBERED // largest(deployment)):
+    if made is not None and (entry is not None or len(earlier) < REMEMBERED // largest(deployment)):
         earlier[key] = _Earlier(made_of, made)
     return made

@@ -93,15 +93,15 @@ def _placed(deployment: ModelDeployment, placed: Placed, emitted: Members) -> De
 
 
 def _updated(deployment: ModelDeployment, kept: Kept) -> dict[str, Any]:
-    own, shape = kept.own, kept.shape
-    assert own.identity is not None  # noqa: S101 - only a replica with an identity is updated
+    own_replica, shape = kept.own, kept.shape
+    assert own_replica.identity is not None  # noqa: S101 - only a replica with an identity is updated
     assert shape is not None  # noqa: S101 - see kept_replica
     at_once = kept.update is not Update.Waits
-    observed = own.document.project(STAMPED if at_once else RUNNING)["spec"]
+    observed = own_replica.document.project(STAMPED if at_once else RUNNING)["spec"]
     made = updated_spec if at_once else paused_spec
-    spec = made(deployment, own.cluster, shape, observed)
-    labelled = labels(deployment, own.identity, shape.name)
-    return composed(KIND, own.replica.name, deployment.namespace, labelled, spec)
+    spec = made(deployment, own_replica.cluster, shape, observed)
+    labelled = labels(deployment, own_replica.identity, shape.name)
+    return composed(KIND, own_replica.replica.name, deployment.namespace, labelled, spec)
 
 
 def _resource(deployment: ModelDeployment, kept: Kept) -> dict[str, Any] | None:
@@ -119,10 +119,12 @@ def _resource(deployment: ModelDeployment, kept: Kept) -> dict[str, Any] | None:
 
 def kept_replica(deployment: ModelDeployment, kept: Kept, *, remember: bool = False) -> Desired | None:
     """A replica that stays, see `_kept`; as it was made for an earlier answer where nothing has changed."""
-    own = kept.own
+    own_replica = kept.own
     waits = kept.update is Update.Waits
-    made_of = MadeOf((own.replica, kept.shape), (own.observed, remember, waits))
-    return remembered(deployment, own.key, made_of, lambda: _kept(deployment, kept, remember=remember))
+    made_of = MadeOf((own_replica.replica, kept.shape), (own_replica.observed, remember, waits))
+    return remembered(
+        deployment, own_replica.key, made_of, lambda: _kept(deployment, kept, remember=remember)
+    )
 
 
 def _kept(deployment: ModelDeployment, kept: Kept, *, remember: bool) -> Desired | None:

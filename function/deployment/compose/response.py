@@ -46,7 +46,11 @@ def desired(decision: Decision) -> dict[str, Desired]:
 def _routable(decision: Decision, resources: Mapping[str, Desired]) -> frozenset[str]:
     """The keys of the replicas that are Ready and have an endpoint."""
     ready = (kept.own for kept in decision.kept if kept.own.replica.ready is True)
-    return frozenset(own.key for own in ready if own.identity and endpoint_key(own.identity) in resources)
+    return frozenset(
+        own_replica.key
+        for own_replica in ready
+        if own_replica.identity and endpoint_key(own_replica.identity) in resources
+    )
 
 
 def _replicas_status(decision: Decision, ready: int) -> dict[str, Plain]:
@@ -83,14 +87,14 @@ def compose(
     decision: Decision,
     composite: Mapping[str, Plain],
     requirements: tuple[Requirement, ...],
-    asked: Collection[str],
+    requested: Collection[str],
 ) -> Response:
     """Put the answer together from a decision. `asked` are the optional conditions that are returned."""
     inputs = decision.inputs
     deployment = inputs.deployment
     resources = desired(decision)
     routable = _routable(decision, resources)
-    stated = conditions(decision, routable, asked)
+    stated = conditions(decision, routable, requested)
     invalid = bool(inputs.selectors.invalid or inputs.config_fault)
     invalid = invalid or not (inputs.fleet.inputs_delivered and inputs.peers.resolved)
     ttl, waiting = inputs.config.ttl, waits_for_fleet(decision, stated) or circuit_open(composite)

@@ -35,13 +35,13 @@ def unreadable(request: Request, requirements: tuple[Requirement, ...], fault: s
     state, _, cache_fault = read_cache(request, cache, namespace)
     text = one_line(f"The ModelDeployment cannot be read: {fault}")
     reason = "InvalidInput" if fatal else "InputsUnresolved"
-    asked = optional(request)
+    requested = optional(request)
     conditions = (
         cache_resolved(cache, state, cache_fault),
         Condition(SCHEDULED, status=False, reason=reason, message=text),
         Condition(READY, status=False, reason="ModelStarting", message=text),
-        unresolved_rollout("the ModelDeployment cannot be read") if UPDATED in asked else None,
-        unresolved_capacity("the ModelDeployment cannot be read") if CAPACITY in asked else None,
+        unresolved_rollout("the ModelDeployment cannot be read") if UPDATED in requested else None,
+        unresolved_capacity("the ModelDeployment cannot be read") if CAPACITY in requested else None,
     )
     return Response(
         requirements=requirements,

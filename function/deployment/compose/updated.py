@@ -48,26 +48,26 @@ class Progress(NamedTuple):
 
 def progress(decision: Decision) -> Progress:
     """Sort the kept replicas by how far they are."""
-    found = Progress([], [], [], [], [])
+    groups = Progress([], [], [], [], [])
     for kept in decision.kept:
         if kept.update is not None:
-            (found.now if kept.update is Update.Now else found.waiting).append(kept)
+            (groups.now if kept.update is Update.Now else groups.waiting).append(kept)
         elif kept.shape is None:
-            found.held.append(kept)
+            groups.held.append(kept)
         else:
             runs = decision.inputs.serving.runs_its_template(kept.own)
-            (found.updated if runs else found.starting).append(kept)
-    return found
+            (groups.updated if runs else groups.starting).append(kept)
+    return groups
 
 
 def replicas_updated(decision: Decision) -> Condition:
     """ReplicasUpdated, where a rollout is staged and ever after."""
     if not decision.inputs.fleet.inputs_delivered:
         return unresolved_rollout("the fleet has not been delivered")
-    found = progress(decision)
-    reason, text = _said(decision, found)
+    groups = progress(decision)
+    reason, text = _said(decision, groups)
     done = reason == "AllReplicasUpdated"
-    counts = f"{len(found.updated) + len(decision.placed)} of {counted(decision.total, 'replica')} updated"
+    counts = f"{len(groups.updated) + len(decision.placed)} of {counted(decision.total, 'replica')} updated"
     return Condition(UPDATED, status=done, reason=reason, message=one_line(joined(counts, text)))
 
 
@@ -76,22 +76,28 @@ def unresolved_rollout(why: str) -> Condition:
     return Condition(UPDATED, status=False, reason="InputsUnresolved", message=one_line(f"Unknown: {why}"))
 
 
-def _said(decision: Decision, found: Progress) -> tuple[str, str]:
-    if found.now:
-        waits = f"{_waiting(found)} for that" if found.waiting else ""
-        return "RollingOut", joined(f"updating {_names(found.now)}", waits)
-    if found.waiting:
-        return "RolloutPaused", f"{_waiting(found)} until {listed(list(_blocks(decision)), SHOWN)}"
-    if found.starting:
-        return "RollingOut", f"{_names(found.starting)} {_does(found.starting)} not run the template yet"
-    if found.held:
-        return "UpdateHeld", f"{_names(found.held)} {_is(found.held)} held as observed, see ReplicasScheduled"
+def _said(decision: Decision, groups: Progress) -> tuple[str, str]:
+    if groups.now:
+        waits = f"{_waiting(groups)} for that" if groups.waiting else ""
+        return "RollingOut", joined(f"updating {_names(groups.now)}", waits)
+    if groups.waiting:
+        return "RolloutPaused", f"{_waiting(groups)} until {listed(list(_blocks(decision)), SHOWN)}"
+    if groups.starting:
+        return (
+            "RollingOut",
+            f"{_names(groups.starting)} {_does(groups.starting)} not run the template yet",
+        )
+    if groups.held:
+        return (
+            "UpdateHeld",
+            f"{_names(groups.held)} {_is(groups.held)} held as observed, see ReplicasScheduled",
+        )
     return "AllReplicasUpdated", ""
 
 
-def _waiting(found: Progress) -> str:
+def _waiting(groups: Progress) -> str:
     """`2 wait, within placement.rollout.maxUnavailable,`."""
-    number = len(found.waiting)
+    number = len(groups.waiting)
     return f"{number} wait{'s' * (number == 1)}, within placement.rollout.maxUnavailable,"
 
 

@@ -139,10 +139,10 @@ def held_by(decision: Decision, cluster: str, pool: Pool) -> list[Plain]:
     In nodes; in pods where the pool charges devices.
     """
     held = dict(decision.ledger.holders(cluster, pool.name))
-    own = f"{decision.inputs.deployment.namespace}/{decision.inputs.deployment.name}"
+    deployment_name = f"{decision.inputs.deployment.namespace}/{decision.inputs.deployment.name}"
     for placed in decision.placed:
         if placed.identity.cluster == cluster and pool.name in placed.candidate.nodes:
-            held[own] = held.get(own, 0) + placed.candidate.nodes[pool.name]
+            held[deployment_name] = held.get(deployment_name, 0) + placed.candidate.nodes[pool.name]
     unit = "pods" if pool.accounting == "Device" else "nodes"
     ordered = sorted(held.items(), key=lambda item: (-item[1], item[0]))
     named = [{"deployment": name, unit: count} for name, count in ordered[:HOLDERS]]

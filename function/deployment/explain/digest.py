@@ -43,7 +43,10 @@ def input_digest(inputs: SchedulingInput) -> str:
             *(fleet.clusters[name].canonical for name in sorted(fleet.clusters)),
             *(f"{cluster.name}: {cluster.fault}" for _, cluster in sorted(fleet.unreadable.items())),
             *sorted(_charge(replica) for replica in fleet.other_replicas),
-            *(f"{own.key} {own.terminating} {_replica(own.replica)}" for own in fleet.own_replicas),
+            *(
+                f"{own_replica.key} {own_replica.terminating} {_replica(own_replica.replica)}"
+                for own_replica in fleet.own_replicas
+            ),
         )
     )
 

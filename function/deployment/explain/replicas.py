@@ -66,14 +66,17 @@ def leaving(decision: Decision) -> list[ReplicaRow]:
 
 
 def _kept(kept: Kept) -> ReplicaRow:
-    own = kept.own
+    own_replica = kept.own
     return ReplicaRow(
-        own.replica.name,
-        own.cluster,
-        own.identity.index if own.identity else None,
+        own_replica.replica.name,
+        own_replica.cluster,
+        own_replica.identity.index if own_replica.identity else None,
         "Held" if kept.mismatch or kept.waits else "Retained",
         kept_phrase(kept),
-        {engine.name: _once(member.pool for member in engine.members) for engine in own.replica.engines},
+        {
+            engine.name: _once(member.pool for member in engine.members)
+            for engine in own_replica.replica.engines
+        },
     )
 
 
@@ -97,10 +100,10 @@ def _placed(placed: Placed) -> ReplicaRow:
 
 
 def _dropped(dropped: Dropped) -> ReplicaRow:
-    own = dropped.own
-    index = own.identity.index if own.identity else None
+    own_replica = dropped.own
+    index = own_replica.identity.index if own_replica.identity else None
     phrase, cause = dropped_phrase(dropped), dropped.cause.name
-    return ReplicaRow(own.replica.name, own.cluster, index, "Dropped", phrase, cause=cause)
+    return ReplicaRow(own_replica.replica.name, own_replica.cluster, index, "Dropped", phrase, cause=cause)
 
 
 def _once(pools: Iterable[str]) -> tuple[str, ...]:

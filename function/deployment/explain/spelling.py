@@ -25,7 +25,7 @@ _BARE = re.compile(r"""\bdevice\.(attributes|capacity)(?:\[(["'])([A-Za-z_]\w*)\
 """A name without a domain: `device.attributes["architecture"]`, `device.attributes.architecture`."""
 
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgtpe])(i?)b?", re.IGNORECASE)
-_PLACES: tuple[tuple[str, Callable[[str], Selector], str], ...] = (
+_SELECTOR_KINDS: tuple[tuple[str, Callable[[str], Selector], str], ...] = (
     ("node", compile_node, "it selects node pools: write it under nodeSelector.selectors"),
     ("cluster", compile_cluster, "it selects clusters: write it under clusterSelector.cel"),
     ("device", compile_device, "it selects devices: write it under the selectors of a device request"),
@@ -35,7 +35,7 @@ _PLACES: tuple[tuple[str, Callable[[str], Selector], str], ...] = (
 def advice(invalid: InvalidSelector, fleet: Fleet) -> str:
     """What to write instead of a selector that does not compile; empty where nothing near compiles."""
     source = invalid.error.source
-    for variable, compiled, text in _PLACES:
+    for variable, compiled, text in _SELECTOR_KINDS:
         if f"undeclared reference to '{variable}'" in invalid.error.message and _compiles(compiled, source):
             return text
     return f"did you mean {corrected}?" if (corrected := _unflattened(source, fleet)[1]) else ""

@@ -21,7 +21,7 @@ Plain = dict[str, Any]
 DIGESTS = frozenset({"inputDigest", "decisionDigest"})
 """They change with anything at all."""
 _FULL = frozenset({None, *(reason.name for reason in Reason if reason.capacity)})
-OWN = ("summary", "replicas", "dropped", "hints", "lint")
+REPORT_PARTS = ("summary", "replicas", "dropped", "hints", "lint")
 """What is said of the deployment itself. Where it lacks nothing, it is all that matters."""
 
 
@@ -41,8 +41,8 @@ def steady(report: Plain, composite: Mapping[str, Any], *, at_rest: bool) -> Pla
 
 def _observed(composite: Mapping[str, Any]) -> Plain | None:
     status = composite.get("status")
-    found = status.get("placement") if isinstance(status, dict) else None
-    return found if isinstance(found, dict) else None
+    placement = status.get("placement") if isinstance(status, dict) else None
+    return placement if isinstance(placement, dict) else None
 
 
 def _all_of_it(report: Plain) -> object:
@@ -57,7 +57,7 @@ def _own_part(report: Plain) -> object:
         for cluster in _objects(report["clusters"])
         if cluster.get("name") in hosts and cluster.get("reason") not in _FULL
     ]
-    return [report[key] for key in OWN], wrong
+    return [report[key] for key in REPORT_PARTS], wrong
 
 
 def _objects(listed: object) -> list[Plain]:

@@ -55,16 +55,16 @@ def _clusters(
     request: Request, reuse: Reuse
 ) -> tuple[dict[str, InferenceCluster], dict[str, UnreadableCluster], bool]:
     read = [reuse.parsed(document, read_cluster) for document in request.required.get(CLUSTERS, ())]
-    times = Counter(each.name for each in read)
+    times = Counter(cluster.name for cluster in read)
     clusters: dict[str, InferenceCluster] = {}
     unreadable: dict[str, UnreadableCluster] = {}
-    for each in sorted(read, key=lambda item: item.name):
-        if times[each.name] > 1:
-            unreadable[each.name] = UnreadableCluster(each.name, "listed more than once")
-        elif isinstance(each, UnreadableCluster):
-            unreadable[each.name] = each
+    for cluster in sorted(read, key=lambda item: item.name):
+        if times[cluster.name] > 1:
+            unreadable[cluster.name] = UnreadableCluster(cluster.name, "listed more than once")
+        elif isinstance(cluster, UnreadableCluster):
+            unreadable[cluster.name] = cluster
         else:
-            clusters[each.name] = each
+            clusters[cluster.name] = cluster
     nameless = unreadable.pop("", None)
     if nameless is not None:
         unreadable[UNNAMED] = nameless
@@ -90,7 +90,7 @@ def _observed(request: Request, reuse: Reuse) -> tuple[list[OwnReplica], dict[st
     A key of ours is ours whatever stands under it; a replica or endpoint under a key that cannot be read
     is ours too. What else is observed belongs to other steps of the pipeline.
     """
-    own: list[OwnReplica] = []
+    own_replicas: list[OwnReplica] = []
     endpoints: dict[str, Document] = {}
     for key in sorted(request.observed):
         document, read = request.observed[key], read_key(key)
@@ -100,7 +100,7 @@ def _observed(request: Request, reuse: Reuse) -> tuple[list[OwnReplica], dict[st
             endpoints[key] = document
         elif read is not None or _is("ModelReplica", document):
             replica = _replica(document, reuse)
-            own.append(
+            own_replicas.append(
                 OwnReplica(
                     key,
                     read[1] if read else None,
@@ -112,7 +112,7 @@ def _observed(request: Request, reuse: Reuse) -> tuple[list[OwnReplica], dict[st
             )
         elif _is("ModelEndpoint", document):
             endpoints[key] = document
-    return own, endpoints
+    return own_replicas, endpoints
 
 
 def _endpoint_identities(endpoints: Mapping[str, Document]) -> set[Identity]:
@@ -133,9 +133,9 @@ def read_cache(
         listed = request.required[CACHE]
     else:
         listed = tuple(
-            each
-            for each in request.required.get(CACHES, ())
-            if (text_at(each, "metadata", "namespace"), _name_of(each)) == (namespace, name)
+            document
+            for document in request.required.get(CACHES, ())
+            if (text_at(document, "metadata", "namespace"), _name_of(document)) == (namespace, name)
         )
     if not listed:
         delivered = CACHE in request.required or CACHES in request.required
@@ -158,9 +158,15 @@ def read_fleet(
     thorough = thorough or any(cluster.counts_devices for cluster in clusters.values())
     parse = replica_api.parse if thorough else replica_api.parse_charge
     observed, endpoints = _observed(request, reuse)
-    identities = {own.identity for own in observed if own.identity}
-    by_name = {own.replica.name: own for own in reversed(observed) if own.replica.name}
-    unmatched = [own for own in observed if by_name.get(own.replica.name) is not own]
+    identities = {own_replica.identity for own_replica in observed if own_replica.identity}
+    by_name = {
+        own_replica.replica.name: own_replica
+        for own_replica in reversed(observed)
+        if own_replica.replica.name
+    }
+    unmatched = [
+        own_replica for own_replica in observed if by_name.get(own_replica.replica.name) is not own_replica
+    ]
     theirs = {read[1] for key in request.desired if (read := read_key(key)) is not None}
     sorting = Sorting(deployment, by_name, identities | theirs)
     for document in request.required.get(REPLICAS, ()):
@@ -169,7 +175,7 @@ def read_fleet(
             sorting.add(replica if thorough else _replica(document, reuse), document)
         else:
             sorting.charged.append(replica)
-    own = sorted((*sorting.finish(), *unmatched), key=order)
+    own_replicas = sorted((*sorting.finish(), *unmatched), key=order)
     state, cache, cache_fault = read_cache(request, deployment.cache, deployment.namespace)
     return Fleet(
         clusters=clusters,
@@ -180,11 +186,13 @@ def read_fleet(
         cache_resolution=state,
         cache=cache,
         cache_fault=cache_fault,
-        own_replicas=tuple(own),
+        own_replicas=tuple(own_replicas),
         other_replicas=tuple(sorting.charged),
         endpoints=endpoints,
         taken=frozenset(
-            theirs | _endpoint_identities(endpoints) | {each.identity for each in own if each.identity}
+            theirs
+            | _endpoint_identities(endpoints)
+            | {own_replica.identity for own_replica in own_replicas if own_replica.identity}
         ),
         theirs=request.desired,
     )

@@ -42,12 +42,17 @@ class Sorting:
 
     def _is_observed(self, replica: ModelReplica) -> bool:
         """Whether it is an observed one again; the list may know first that it is being deleted."""
-        own = self.observed.get(replica.name)
-        if own is None or replica.namespace != self.deployment.namespace:
+        own_replica = self.observed.get(replica.name)
+        if own_replica is None or replica.namespace != self.deployment.namespace:
             return False
-        if replica.deleting and not own.terminating and _same(own.replica, replica):
+        if replica.deleting and not own_replica.terminating and _same(own_replica.replica, replica):
             self.observed[replica.name] = OwnReplica(
-                own.key, own.identity, own.replica, own.document, observed=True, terminating=True
+                own_replica.key,
+                own_replica.identity,
+                own_replica.replica,
+                own_replica.document,
+                observed=True,
+                terminating=True,
             )
         return True
 
@@ -64,16 +69,16 @@ class Sorting:
 
     def finish(self) -> list[OwnReplica]:
         """Settle who of several unobserved objects has an identity: a living one, then the oldest."""
-        own = list(self.observed.values())
-        for identity, found in self.candidates.items():
-            found.sort(key=lambda each: (each[0].deleting, each[0].created, each[0].name))
-            (replica, document), *others = found
+        own_replicas = list(self.observed.values())
+        for identity, pairs in self.candidates.items():
+            pairs.sort(key=lambda pair: (pair[0].deleting, pair[0].created, pair[0].name))
+            (replica, document), *others = pairs
             key = replica_key(identity)
-            own.append(
+            own_replicas.append(
                 OwnReplica(key, identity, replica, document, observed=False, terminating=replica.deleting)
             )
             self.charged.extend(other for other, _ in others)
-        return own
+        return own_replicas
 
 
 def listed_own(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PAUSED_ANNOTATION = "crossplane.io/paused"
 """Crossplane does not reconcile a composite while this is "true"."""
 
-Found = TypeVar("Found")
+Parsed = TypeVar("Parsed")
 Named = tuple[str, str]
 """Namespace and name."""
 
@@ -62,13 +62,13 @@ def _cache(document: Document) -> ModelCache | None:
 
 
 def _read(
-    request: Request, name: str, reuse: Reuse, read: Callable[[Document], Found | None]
-) -> Iterator[Found]:
+    request: Request, name: str, reuse: Reuse, read: Callable[[Document], Parsed | None]
+) -> Iterator[Parsed]:
     """Read what was delivered for a requirement, but for what cannot be read."""
     for document in request.required.get(name, ()):
-        found = reuse.parsed(document, read)
-        if found is not None:
-            yield found
+        parsed = reuse.parsed(document, read)
+        if parsed is not None:
+            yield parsed
 
 
 def _replica(document: Document, reuse: Reuse) -> ModelReplica | None:
@@ -80,12 +80,12 @@ def _replica(document: Document, reuse: Reuse) -> ModelReplica | None:
 
 def _listed(request: Request, reuse: Reuse) -> dict[Named, list[tuple[ModelReplica, Document]]]:
     """The listed replicas by the deployment they name."""
-    found: dict[Named, list[tuple[ModelReplica, Document]]] = defaultdict(list)
+    by_deployment: dict[Named, list[tuple[ModelReplica, Document]]] = defaultdict(list)
     for document in request.required.get(REPLICAS, ()):
         replica = _replica(document, reuse)
         if replica is not None:
-            found[replica.namespace, replica.deployment].append((replica, document))
-    return found
+            by_deployment[replica.namespace, replica.deployment].append((replica, document))
+    return by_deployment
 
 
 def _seen_by(
@@ -95,18 +95,18 @@ def _seen_by(
     caches: Mapping[Named, ModelCache],
 ) -> Fleet:
     """The fleet as another deployment sees it: its own replicas, its cache."""
-    own = listed_own(deployment, listed.get((deployment.namespace, deployment.name), ()))
+    own_replicas = listed_own(deployment, listed.get((deployment.namespace, deployment.name), ()))
     cache = caches.get((deployment.namespace, deployment.cache)) if deployment.cache else None
-    known = None if not deployment.cache else Resolution.DELIVERED if cache else Resolution.ABSENT
-    taken = frozenset(each.identity for each in own if each.identity)
+    resolution = None if not deployment.cache else Resolution.DELIVERED if cache else Resolution.ABSENT
+    taken = frozenset(own_replica.identity for own_replica in own_replicas if own_replica.identity)
     return replace(
         fleet,
-        own_replicas=own,
+        own_replicas=own_replicas,
         other_replicas=(),
         endpoints={},
         taken=taken,
         cache=cache,
-        cache_resolution=known,
+        cache_resolution=resolution,
     )
 
 
@@ -116,13 +116,22 @@ def read_peers(request: Request, ours: ModelDeployment, fleet: Fleet, reuse: Reu
     if Resolution.UNRESOLVED in requirements.values():
         return Peers(requirements)
     earlier = sorted(
-        (each for each in _read(request, DEPLOYMENTS, reuse, _deployment) if _before(each, ours)), key=_turn
+        (
+            deployment
+            for deployment in _read(request, DEPLOYMENTS, reuse, _deployment)
+            if _before(deployment, ours)
+        ),
+        key=_turn,
     )
     caches = {
-        (each.metadata.namespace, each.metadata.name): each for each in _read(request, CACHES, reuse, _cache)
+        (cache.metadata.namespace, cache.metadata.name): cache
+        for cache in _read(request, CACHES, reuse, _cache)
     }
     listed = _listed(request, reuse) if earlier else {}
-    return Peers(requirements, tuple(Peer(each, _seen_by(each, fleet, listed, caches)) for each in earlier))
+    return Peers(
+        requirements,
+        tuple(Peer(deployment, _seen_by(deployment, fleet, listed, caches)) for deployment in earlier),
+    )
 
 
 def _turn(deployment: ModelDeployment) -> tuple[str, str, str]:

@@ -106,7 +106,7 @@ def _read(request: Request, reuse: Reuse) -> tuple[RoutingConfig, tuple[Selectio
 def _selections(
     request: Request, service: ModelService, config: RoutingConfig, reuse: Reuse
 ) -> tuple[Selection, ...] | Doubt:
-    found = []
+    selections = []
     for number, group in enumerate(service.groups):
         name = endpoints_requirement(number)
         if request.resolution(name) is Resolution.UNRESOLVED:
@@ -116,12 +116,14 @@ def _selections(
         except ValueError as error:
             return Doubt(UNREADABLE, str(error))
         endpoints.sort(key=_key)
-        allowed = [each for each in endpoints if config.allows(service.namespace, each.namespace)]
-        others = (each for each in endpoints if not config.allows(service.namespace, each.namespace))
-        found.append(
-            Selection(group, tuple(allowed), tuple(f"{each.namespace}/{each.name}" for each in others))
+        allowed = [endpoint for endpoint in endpoints if config.allows(service.namespace, endpoint.namespace)]
+        others = (
+            endpoint for endpoint in endpoints if not config.allows(service.namespace, endpoint.namespace)
         )
-    return tuple(found)
+        selections.append(
+            Selection(group, tuple(allowed), tuple(f"{entry.namespace}/{entry.name}" for entry in others))
+        )
+    return tuple(selections)
 
 
 def _endpoint(document: Document, reuse: Reuse) -> ModelEndpoint:

@@ -90,7 +90,7 @@ def read_traffic(snapshot: Snapshot) -> Traffic:
     chosen, beyond = within_limit(active)
     return Traffic(
         backends=weights(
-            (group.weight, [each for each in group.ready if each in chosen]) for group in active
+            (group.weight, [item for item in group.ready if item in chosen]) for group in active
         ),
         waiting=waiting,
         priority=priority,

@@ -147,7 +147,7 @@ def stamped_gangs(engines: Iterable[StampedEngine]) -> dict[str, Gangs]:
 def kinds_of(pool: Pool) -> tuple[Kind, ...]:
     """The kinds of devices that claims can bind on a node of the pool."""
     bindable = (device for device in pool.devices or () if device.claimable and device.count)
-    return tuple(Kind(each.device_class_name, each.count) for each in bindable)
+    return tuple(Kind(request.device_class_name, request.count) for request in bindable)
 
 
 @lru_cache(maxsize=4096)
@@ -158,12 +158,12 @@ def load(claims: Claims, kinds: tuple[Kind, ...]) -> Load:
         counts = [count for device_class, count in claims if device_class == kind.device_class]
         takes.append(sum(counts))
         needs.append(min(sum(counts), kind.devices) if max(counts, default=0) <= kind.devices else 0)
-    known = {kind.device_class for kind in kinds}
+    device_classes = {kind.device_class for kind in kinds}
     hosted = all(
         any(kind.device_class == device_class and count <= kind.devices for kind in kinds)
         for device_class, count in claims
     )
-    strange = any(device_class not in known for device_class, _ in claims)
+    strange = any(device_class not in device_classes for device_class, _ in claims)
     return Load(tuple(takes), tuple(needs) if hosted else (0,) * len(kinds), strange)
 
 

@@ -35,9 +35,16 @@ class Overcommitted:
     """Whether the pool charges devices: then some packing of the pods would strand one."""
 
 
-def overcommitted_pools(own: Iterable[OwnReplica], ledger: Ledger) -> tuple[Overcommitted, ...]:
+def overcommitted_pools(own_replicas: Iterable[OwnReplica], ledger: Ledger) -> tuple[Overcommitted, ...]:
     """The overcommitted pools that replicas of this deployment hold something of."""
-    held = sorted({(each.holds, pool) for each in own if not each.terminating for pool in each.replica.nodes})
+    held = sorted(
+        {
+            (own_replica.holds, pool)
+            for own_replica in own_replicas
+            if not own_replica.terminating
+            for pool in own_replica.replica.nodes
+        }
+    )
     return tuple(
         Overcommitted(
             cluster,
@@ -78,21 +85,21 @@ def yielding(ledger: Ledger) -> tuple[Yielding, ...]:
     judged once, and one that still fits after a larger one had to go stays.
     """
     rooms = {key: ledger.initial(*key) for key in ledger.overcommitted_pools()}
-    asked: list[tuple[str, ModelReplica]] = []
+    charges: list[tuple[str, ModelReplica]] = []
     for cluster in sorted({cluster for cluster, _ in rooms}):
         for replica in ledger.living(cluster):
             if _may_yield(replica):
-                asked.append((cluster, replica))
+                charges.append((cluster, replica))
             else:
                 _occupy(rooms, ledger, cluster, replica)
-    found = []
-    for cluster, replica in sorted(asked, key=lambda each: seniority(each[1])):
+    overcommitted = []
+    for cluster, replica in sorted(charges, key=lambda charge: seniority(charge[1])):
         pool = _lacking(rooms, ledger, cluster, replica)
         if pool is None:
             _occupy(rooms, ledger, cluster, replica)
         else:
-            found.append(Yielding(replica, pool))
-    return tuple(found)
+            overcommitted.append(Yielding(replica, pool))
+    return tuple(overcommitted)
 
 
 Rooms: TypeAlias = "dict[tuple[str, str], PoolCapacity]"

@@ -58,11 +58,11 @@ COUNTING = (MaxReplicasPerCluster, TopologySpreadFilter)
 
 def standing(inputs: SchedulingInput) -> tuple[StandingFilter, ...]:
     """Build the standing filters that apply."""
-    built = (each.of(inputs) for each in STANDING)
-    return tuple(each for each in built if each is not None)
+    built = (filter_class.of(inputs) for filter_class in STANDING)
+    return tuple(gate for gate in built if gate is not None)
 
 
 def counting(inputs: SchedulingInput) -> tuple[CountingFilter, ...]:
     """Build the counting filters that apply."""
-    built = (each.of(inputs) for each in COUNTING)
-    return tuple(each for each in built if each is not None)
+    built = (filter_class.of(inputs) for filter_class in COUNTING)
+    return tuple(gate for gate in built if gate is not None)

@@ -30,7 +30,7 @@ class Domains:
         """Gather the clusters that pass selectors and taints, by their value of the key."""
         self.constraint = constraint
         self._clusters: dict[str, list[str]] = defaultdict(list)
-        gates = [each.of(inputs) for each in (ClusterSelectorFilter, CacheFootprint, Taints)]
+        gates = [filter_class.of(inputs) for filter_class in (ClusterSelectorFilter, CacheFootprint, Taints)]
         keys = {constraint.topology_key, *_binding_keys(inputs)}
         for cluster in inputs.fleet.clusters.values():
             open_to = keys <= cluster.labels.keys()
@@ -50,13 +50,17 @@ class Domains:
 
 def _binding_keys(inputs: SchedulingInput) -> set[str]:
     stated = inputs.policy.topology_spread or ()
-    return {each.topology_key for each in stated if each.when_unsatisfiable == "DoNotSchedule"}
+    return {
+        constraint.topology_key for constraint in stated if constraint.when_unsatisfiable == "DoNotSchedule"
+    }
 
 
 def domains(inputs: SchedulingInput, mode: str) -> tuple[Domains, ...]:
     """The domains of every constraint of a mode: DoNotSchedule or ScheduleAnyway."""
     stated = inputs.policy.topology_spread or ()
-    return tuple(Domains(inputs, each) for each in stated if each.when_unsatisfiable == mode)
+    return tuple(
+        Domains(inputs, constraint) for constraint in stated if constraint.when_unsatisfiable == mode
+    )
 
 
 class TopologySpreadFilter:
@@ -71,8 +75,8 @@ class TopologySpreadFilter:
     @classmethod
     def of(cls, inputs: SchedulingInput) -> TopologySpreadFilter | None:
         """It applies where a constraint says DoNotSchedule."""
-        found = domains(inputs, "DoNotSchedule")
-        return cls(found) if found else None
+        spread_domains = domains(inputs, "DoNotSchedule")
+        return cls(spread_domains) if spread_domains else None
 
     def reject(self, cluster: InferenceCluster, counts: ReplicaCounts) -> Rejection | None:
         """Reject a cluster in no domain, or in one that would be too far ahead."""

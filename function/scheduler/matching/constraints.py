@@ -54,13 +54,15 @@ class Constraints:
         return cls(
             [
                 (
-                    each.match_attribute if set(each.requests) <= set(names) else "",
+                    constraint.match_attribute if set(constraint.requests) <= set(names) else "",
                     frozenset(
-                        at for at, name in enumerate(names) if not each.requests or name in each.requests
+                        at
+                        for at, name in enumerate(names)
+                        if not constraint.requests or name in constraint.requests
                     )
                     or frozenset(range(len(names))),
                 )
-                for each in stated
+                for constraint in stated
             ]
         )
 

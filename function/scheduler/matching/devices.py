@@ -56,22 +56,22 @@ class Match:
     @property
     def claims(self) -> bool:
         """Whether the member's pods bind a device."""
-        return any(each.claimed for each in self.resolved)
+        return any(choice.claimed for choice in self.resolved)
 
     @property
     def claimed(self) -> tuple[Resolved, ...]:
         """What becomes the pods' DRA claim, in the order of the requests."""
-        return tuple(each for each in self.resolved if each.claimed)
+        return tuple(choice for choice in self.resolved if choice.claimed)
 
     @property
     def claims_of_pod(self) -> Claims:
         """Device class and count of each claimed request, sorted: what one pod is charged."""
-        return tuple(sorted(Claim(each.device.device_class_name, each.count) for each in self.claimed))
+        return tuple(sorted(Claim(choice.device.device_class_name, choice.count) for choice in self.claimed))
 
     @property
     def ranks(self) -> tuple[int, ...]:
         """The rank chosen for each request: all zero without firstAvailable."""
-        return tuple(each.rank for each in self.resolved)
+        return tuple(choice.rank for choice in self.resolved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class _Assignment:
     ) -> None:
         self._devices, self._options, self._constraints, self._budget = devices, options, constraints, budget
         self._dead: set[tuple[object, ...]] = set()
-        self._hope = [any(devices[each.entry].claimable for each in found) for found in options]
+        self._hope = [any(devices[option.entry].claimable for option in candidates) for candidates in options]
 
     def first(self, *, claiming: bool) -> list[Option] | None:
         """Find the first assignment, or the first that claims a device. Raises OutOfSteps."""
@@ -144,13 +144,13 @@ class _Assignment:
         return self._walk([], free, self._constraints.start(), set())
 
     def _walk(
-        self, chosen: list[Option], free: tuple[int, ...], values: tuple[object, ...], seen: set[object]
+        self, chosen: list[Option], free: tuple[int, ...], values: tuple[object, ...], visited: set[object]
     ) -> Iterator[list[Option]]:
         at = len(chosen)
         state = (at, free, values, tuple(self._claim(choice) for choice in chosen))
-        if state in seen:
+        if state in visited:
             return
-        seen.add(state)
+        visited.add(state)
         if at == len(self._options):
             yield list(chosen)
             return
@@ -160,7 +160,7 @@ class _Assignment:
             narrowed = self._constraints.narrow(values, at, self._devices[option.entry])
             if left >= 0 and narrowed is not None:
                 rest = (*free[: option.entry], left, *free[option.entry + 1 :])
-                yield from self._walk([*chosen, option], rest, narrowed, seen)
+                yield from self._walk([*chosen, option], rest, narrowed, visited)
 
     def _claim(self, option: Option) -> tuple[str, int] | None:
         device = self._devices[option.entry]
@@ -183,8 +183,8 @@ def resolve(
     options = [_options(evaluations, request, devices, allowed) for request in requests]
     barred = [
         _why_none(evaluations, request, devices)
-        for request, found in zip(requests, options, strict=True)
-        if not found
+        for request, candidates in zip(requests, options, strict=True)
+        if not candidates
     ]
     if barred:
         return combined(barred)
@@ -201,8 +201,8 @@ def resolve(
 def _match(requests: Sequence[DeviceRequest], chosen: Sequence[Option], devices: Sequence[Device]) -> Match:
     return Match(
         tuple(
-            Resolved(request.name, each.rank, each.count, each.selectors, devices[each.entry])
-            for request, each in zip(requests, chosen, strict=True)
+            Resolved(request.name, option.rank, option.count, option.selectors, devices[option.entry])
+            for request, option in zip(requests, chosen, strict=True)
         )
     )
 
@@ -216,15 +216,15 @@ def resolve_every(
     """
     options = [_options(evaluations, request, devices, None) for request in member.requests]
     search = _Assignment(devices, options, Constraints.of(member), budget)
-    found: dict[Claims, Match] = {}
+    matches: dict[Claims, Match] = {}
     try:
         for chosen in search.every():
             match = _match(member.requests, chosen, devices)
             if match.claims:
-                found.setdefault(match.claims_of_pod, match)
+                matches.setdefault(match.claims_of_pod, match)
     except OutOfSteps:
-        return tuple(found.values()), True
-    return tuple(found.values()), False
+        return tuple(matches.values()), True
+    return tuple(matches.values()), False
 
 
 def _why_not_together(
@@ -237,7 +237,7 @@ def _why_not_together(
         counts = ", ".join(f"{request.name} takes {request.ranked[0].count}" for request in member.requests)
         return Rejection(Reason.DeviceContention, request=together, detail=counts)
     stated = member.node_selector.constraints if member.node_selector else ()
-    detail = f"no common {', '.join(each.match_attribute for each in stated)}"
+    detail = f"no common {', '.join(constraint.match_attribute for constraint in stated)}"
     return Rejection(Reason.ConstraintUnsatisfied, request=together, detail=detail)
 
 

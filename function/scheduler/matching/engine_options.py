@@ -90,37 +90,37 @@ class ClusterFit:
 
 def option(engine: Engine, verdicts: Verdicts, pools: tuple[int, ...]) -> EngineOption | Rejection:
     """Put the engine's members on these pools, or say what stands against it."""
-    found = alone(engine, [verdicts[pool][at] for at, pool in enumerate(pools)], pools)
-    return found if isinstance(found, Rejection) else stranding(engine, verdicts, found)
+    outcome = alone(engine, [verdicts[pool][at] for at, pool in enumerate(pools)], pools)
+    return outcome if isinstance(outcome, Rejection) else stranding(engine, verdicts, outcome)
 
 
-def alone(engine: Engine, found: Sequence[Verdict], pools: tuple[int, ...]) -> EngineOption | Rejection:
+def alone(engine: Engine, verdicts: Sequence[Verdict], pools: tuple[int, ...]) -> EngineOption | Rejection:
     """The same, looking at these pools only: found is what was found about each member there."""
-    barred = [each for each in found if isinstance(each, Rejection)]
+    barred = [verdict for verdict in verdicts if isinstance(verdict, Rejection)]
     if barred:
         return combined(barred)
-    matches = [each for each in found if isinstance(each, Match)]
+    matches = [verdict for verdict in verdicts if isinstance(verdict, Match)]
     if not any(match.claims for match in matches):
         return Rejection(Reason.NothingClaimable, detail="no member would bind a device")
     return _put(engine, pools, matches)
 
 
-def may_strand(engine: Engine, found: EngineOption) -> bool:
+def may_strand(engine: Engine, engine_option: EngineOption) -> bool:
     """Whether some member asks for devices and binds none: it is stranded if it could on another pool."""
     return any(
         member.requests and not match.claims
-        for member, match in zip(engine.members, found.matches, strict=True)
+        for member, match in zip(engine.members, engine_option.matches, strict=True)
     )
 
 
-def stranding(engine: Engine, verdicts: Verdicts, found: EngineOption) -> EngineOption | Rejection:
+def stranding(engine: Engine, verdicts: Verdicts, engine_option: EngineOption) -> EngineOption | Rejection:
     """Refuse an option that strands a member which could bind a device on another pool of the cluster."""
     for at, member in enumerate(engine.members):
-        if member.requests and not found.matches[at].claims and _claims_elsewhere(verdicts, at):
+        if member.requests and not engine_option.matches[at].claims and _claims_elsewhere(verdicts, at):
             return Rejection(
                 Reason.NothingClaimable, detail="could bind a device on another pool", member=member.role
             )
-    return found
+    return engine_option
 
 
 def _put(engine: Engine, pools: tuple[int, ...], matches: Sequence[Match]) -> EngineOption:
@@ -141,7 +141,7 @@ def _demands(engine: Engine, pools: tuple[int, ...], matches: Sequence[Match]) -
         PoolDemand(
             pool,
             Demand(
-                engine.copies * sum(each.number for each in claiming),
+                engine.copies * sum(request.number for request in claiming),
                 (Copies(gang(claiming), engine.copies),),
             ),
         )
@@ -153,9 +153,9 @@ def across(engine: Engine, pools: Sequence[Pool], verdicts: Verdicts) -> Iterato
     """Spread an engine's members over several pools of one proven fabric, in declaration order."""
     for chosen in product(range(len(pools)), repeat=len(engine.members)):
         if len(set(chosen)) > 1 and proven_same(pools, chosen):
-            found = option(engine, verdicts, chosen)
-            if isinstance(found, EngineOption):
-                yield found
+            engine_option = option(engine, verdicts, chosen)
+            if isinstance(engine_option, EngineOption):
+                yield engine_option
 
 
 def proven_same(pools: Sequence[Pool], chosen: Sequence[int]) -> bool:

@@ -68,7 +68,7 @@ class Evaluations:
     def gap(self, selector: Selector, subject: Subject) -> Gap:
         """What lies between a subject and a selector, found once for all subjects that it reads alike."""
         key = (selector, selector.projection(subject))
-        known = self._gaps.get(key)
-        if known is None:
-            known = self._gaps[key] = gap(selector, subject)
-        return known
+        cached_gap = self._gaps.get(key)
+        if cached_gap is None:
+            cached_gap = self._gaps[key] = gap(selector, subject)
+        return cached_gap

@@ -82,14 +82,14 @@ def _under(subject: Subject, path: tuple[str, ...]) -> Iterator[tuple[str, str]]
     if path in subject.content:
         yield path[-1], _text(subject.content[path])
         return
-    for found, content in subject.content.items():
-        if found[: len(path)] == path:
-            yield found[-1], _text(content)
+    for key, content in subject.content.items():
+        if key[: len(path)] == path:
+            yield key[-1], _text(content)
 
 
 def _text(content: object) -> str:
     """A value as it was published: an attribute is kept with its kind."""
     value = content[1] if isinstance(content, tuple) else content
     if isinstance(value, tuple):
-        return f"[{', '.join(_text(each) for each in value)}]"
+        return f"[{', '.join(_text(item) for item in value)}]"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -85,18 +85,18 @@ def check_selectors(
     devices: list[Selector] = []
     programs: list[Selector] = []
     invalid: list[InvalidSelector] = []
-    seen: set[tuple[str, str]] = set()
+    visited: set[tuple[str, str]] = set()
     length, reads_pools = 0, False
     for stated in _stated(deployment, preferences):
         source = stated.selector.cel
-        if (stated.level, source) in seen:
+        if (stated.level, source) in visited:
             continue
         length += len(source) + EACH_COUNTS
         outcome = stated.selector.compiled(release) if length <= MAX_LENGTH else _too_long(source)
         if isinstance(outcome, CompileError):
             invalid.append(InvalidSelector(stated.path, outcome, cluster_level=stated.level == "cluster"))
             continue
-        seen.add((stated.level, source))
+        visited.add((stated.level, source))
         programs.append(outcome)
         reads_pools = reads_pools or stated.level == "pool"
         if stated.level == "device":

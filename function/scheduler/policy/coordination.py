@@ -43,21 +43,21 @@ def reserve(
     What one of them gives up in its pass stays charged for everybody else until it is really gone.
     """
     for peer in inputs.peers.earlier:
-        asked = scheduling_input(peer.deployment, peer.fleet, inputs.config)
+        peer_input = scheduling_input(peer.deployment, peer.fleet, inputs.config)
         part = budget.portion()
-        decision = run(asked, ledger, part)
+        decision = run(peer_input, ledger, part)
         budget.with_portion(part)
         for placed in decision.placed:
             if placed.replaces is not None:
                 ledger.charge(placed.replaces.holds, _stood_on(placed, placed.replaces))
 
 
-def _stood_on(placed: Placed, own: OwnReplica) -> dict[str, Demand]:
+def _stood_on(placed: Placed, own_replica: OwnReplica) -> dict[str, Demand]:
     """Nodes of a replica given up that its own replacement stands on: its pass charged them only once."""
-    if placed.identity.cluster != own.holds:
+    if placed.identity.cluster != own_replica.holds:
         return {}
     nodes = placed.candidate.nodes
-    return {pool: Demand(min(held, nodes.get(pool, 0))) for pool, held in own.replica.nodes.items()}
+    return {pool: Demand(min(held, nodes.get(pool, 0))) for pool, held in own_replica.replica.nodes.items()}
 
 
 class Queue:
@@ -66,10 +66,13 @@ class Queue:
     def __init__(self, inputs: SchedulingInput, placer: Placer, gives_way: tuple[Yielding, ...]) -> None:
         """Line them up by seniority; nobody is in it where the deployments themselves have an order."""
         self._placer = placer
-        self._ours = {(own.replica.namespace, own.replica.name) for own in inputs.fleet.own_replicas}
+        self._ours = {
+            (own_replica.replica.namespace, own_replica.replica.name)
+            for own_replica in inputs.fleet.own_replicas
+        }
         self._line = deque(gives_way if inputs.config.coordination == "None" else ())
-        names = {(each.replica.namespace, each.replica.deployment) for each in self._line}
-        leaving = {(each.replica.namespace, each.replica.name) for each in self._line}
+        names = {(standing.replica.namespace, standing.replica.deployment) for standing in self._line}
+        leaving = {(standing.replica.namespace, standing.replica.name) for standing in self._line}
         self._counts = {name: ReplicaCounts() for name in names}
         for replica in inputs.fleet.other_replicas if names else ():
             staying = not replica.deleting and (replica.namespace, replica.name) not in leaving

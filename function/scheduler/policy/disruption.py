@@ -38,7 +38,7 @@ def may_leave(
     """Whether a replica may be given up now, seen who stays besides it."""
     if budget is None:
         return True
-    serving = sum(1 for own in staying if own is not leaving and inputs.serving(own))
+    serving = sum(1 for own_replica in staying if own_replica is not leaving and inputs.serving(own_replica))
     return inputs.deployment.wanted - serving <= budget
 
 
@@ -52,7 +52,7 @@ def leaving_now(
     """
     left, waiting, gone = list(staying), list(draining), set()
     while waiting:
-        counts = Counter(own.cluster for own in left)
+        counts = Counter(own_replica.cluster for own_replica in left)
         first = max(waiting, key=partial(_order, inputs, counts=counts))
         waiting.remove(first)
         if may_leave(inputs, left, first, drain_budget(inputs)):
@@ -61,6 +61,6 @@ def leaving_now(
     return gone
 
 
-def _order(inputs: SchedulingInput, own: OwnReplica, counts: Counter[str]) -> tuple[object, ...]:
-    index = own.identity.index if own.identity else -1
-    return (not inputs.serving(own), counts[own.cluster], index, own.cluster)
+def _order(inputs: SchedulingInput, own_replica: OwnReplica, counts: Counter[str]) -> tuple[object, ...]:
+    index = own_replica.identity.index if own_replica.identity else -1
+    return (not inputs.serving(own_replica), counts[own_replica.cluster], index, own_replica.cluster)

@@ -30,36 +30,40 @@ def roll(inputs: SchedulingInput, kept: tuple[Kept, ...]) -> tuple[Kept, ...]:
     """Say of every outdated replica whether it is updated in this pass. Without a rollout all of them are."""
     if inputs.policy.rollout is None:
         return kept
-    outdated = {each.own.key for each in kept if is_outdated(inputs, each)}
-    now = {each.own.key for each in kept if each.own.key in outdated and not inputs.serving(each.own)}
-    now |= _next(inputs, kept, [each for each in kept if each.own.key in outdated - now])
+    outdated = {replica.own.key for replica in kept if is_outdated(inputs, replica)}
+    now = {
+        replica.own.key for replica in kept if replica.own.key in outdated and not inputs.serving(replica.own)
+    }
+    now |= _next(inputs, kept, [replica for replica in kept if replica.own.key in outdated - now])
     return tuple(
-        dataclasses.replace(each, update=Update.Now if each.own.key in now else Update.Waits)
-        if each.own.key in outdated
-        else each
-        for each in kept
+        dataclasses.replace(replica, update=Update.Now if replica.own.key in now else Update.Waits)
+        if replica.own.key in outdated
+        else replica
+        for replica in kept
     )
 
 
 def is_outdated(inputs: SchedulingInput, kept: Kept) -> bool:
     """Whether an update would change the template of a replica. One that is not updated is not outdated."""
-    own = kept.own
+    own_replica = kept.own
     if kept.shape is None:
         return False
     try:
-        observed = own.document.project(RUNNING)["spec"]
+        observed = own_replica.document.project(RUNNING)["spec"]
     except Unreadable:
         return False
-    return not same_template(updated_spec(inputs.deployment, own.cluster, kept.shape, observed), observed)
+    return not same_template(
+        updated_spec(inputs.deployment, own_replica.cluster, kept.shape, observed), observed
+    )
 
 
 def _next(inputs: SchedulingInput, kept: tuple[Kept, ...], waiting: list[Kept]) -> set[str]:
     """The keys of those outdated replicas in service that the budget lets be updated now."""
     assert inputs.policy.rollout is not None  # noqa: S101 - see roll
-    serving = sum(inputs.serving(each.own) for each in kept)
+    serving = sum(inputs.serving(replica.own) for replica in kept)
     now: set[str] = set()
     while waiting and inputs.deployment.wanted - (serving - 1) <= inputs.policy.rollout.max_unavailable:
-        lasting = [each for each in waiting if not each.waits]
+        lasting = [item for item in waiting if not item.waits]
         following = next_victim(inputs, waiting, among=lasting or waiting)
         if following is None:
             break

@@ -28,24 +28,24 @@ class Serving:
     def __init__(self, *, by_template: bool) -> None:
         """Take whether a replica must be seen to run the template it has: where a rollout is staged."""
         self._by_template = by_template
-        self._known: dict[str, bool] = {}
+        self._by_key: dict[str, bool] = {}
 
-    def __call__(self, own: OwnReplica) -> bool:
+    def __call__(self, own_replica: OwnReplica) -> bool:
         """Whether a replica is in service."""
-        return own.replica.ready is True and self.runs_its_template(own)
+        return own_replica.replica.ready is True and self.runs_its_template(own_replica)
 
-    def runs_its_template(self, own: OwnReplica) -> bool:
+    def runs_its_template(self, own_replica: OwnReplica) -> bool:
         """Whether nothing is observed that says that its pods run something else than its spec says."""
         if not self._by_template:
             return True
-        if own.key not in self._known:
-            self._known[own.key] = _runs_its_template(own)
-        return self._known[own.key]
+        if own_replica.key not in self._by_key:
+            self._by_key[own_replica.key] = _runs_its_template(own_replica)
+        return self._by_key[own_replica.key]
 
 
-def _runs_its_template(own: OwnReplica) -> bool:
+def _runs_its_template(own_replica: OwnReplica) -> bool:
     try:
-        plain = own.document.project(SERVING)
+        plain = own_replica.document.project(SERVING)
     except ValueError:
         return True
     status = mapping(plain.get("status"))

@@ -49,5 +49,5 @@ SCORES = (
 
 def scores(inputs: SchedulingInput) -> tuple[Score, ...]:
     """Build the scores that apply, the weightiest first."""
-    built = (score.of(inputs) for score in SCORES)
-    return tuple(each for each in built if each is not None)
+    built = (score_class.of(inputs) for score_class in SCORES)
+    return tuple(score for score in built if score is not None)

@@ -28,13 +28,13 @@ class SoftSpread:
     @classmethod
     def of(cls, inputs: SchedulingInput) -> SoftSpread | None:
         """It applies where a constraint says ScheduleAnyway."""
-        found = domains(inputs, "ScheduleAnyway")
-        return cls(found) if found else None
+        spread_domains = domains(inputs, "ScheduleAnyway")
+        return cls(spread_domains) if spread_domains else None
 
     def value(self, candidate: Candidate, counts: ReplicaCounts) -> tuple[int, ...]:
         """How far each constraint's skew would exceed its maxSkew."""
         skews = (constraint.skew(candidate.cluster, counts) for constraint in self._constraints)
         return tuple(
-            FAR if skew is None else max(0, skew - each.constraint.max_skew)
-            for skew, each in zip(skews, self._constraints, strict=True)
+            FAR if skew is None else max(0, skew - spread.constraint.max_skew)
+            for skew, spread in zip(skews, self._constraints, strict=True)
         )

@@ -102,15 +102,15 @@ def _objects(fields: Any, key: str) -> list[Any]:
 
 def _structs(held: bytes) -> list[tuple[int, int]]:
     """Return where the objects of a list stand, from the bytes of its value."""
-    found, end = [], len(held)
+    entries, end = [], len(held)
     at = _payload(held, 0, end, _LIST)
     while at < end:
         start, close = _delimited(held, at, _ITEM)
         if close > end:
             raise _Unusual
-        found.append((_payload(held, start, close, _STRUCT), close))
+        entries.append((_payload(held, start, close, _STRUCT), close))
         at = close
-    return found
+    return entries
 
 
 def _payload(held: bytes, at: int, end: int, tag: int) -> int:

@@ -204,17 +204,17 @@ def _cut_fields(fields: Any, shape: Shape, depth: int) -> dict[str, Plain]:
     """Return the keys of one level that `shape` names, cut down in turn."""
     if "*" in shape:
         shape = {key: shape[key] if key in shape else shape["*"] for key in fields}
-    found = {}
+    read = {}
     for key, below in shape.items():
         if key in fields:
             held: bytes = fields[key]
             if len(held) > 1 and held[0] == _STRING and held[1] == len(held) - 2 < _SHORT:
-                found[key] = held[2:].decode()
+                read[key] = held[2:].decode()
             elif below is None:
-                found[key] = _whole(held, depth - 1)
+                read[key] = _whole(held, depth - 1)
             else:
-                found[key] = _cut(held, below, depth - 1)
-    return found
+                read[key] = _cut(held, below, depth - 1)
+    return read
 
 
 def _cut(content: bytes, shape: Shape, depth: int) -> Plain:

@@ -71,13 +71,13 @@ def _fields(content: memoryview, at: int, end: int) -> Iterator[Field]:
 
 def _item(content: memoryview, at: int, end: int) -> memoryview | None:
     """The object of one item; None for an item that holds none."""
-    found: memoryview | None = None
+    item: memoryview | None = None
     for number, kind, start, after in _fields(content, at, end):
-        if number == 1 and kind == _DELIMITED and found is None:
-            found = content[start:after]
+        if number == 1 and kind == _DELIMITED and item is None:
+            item = content[start:after]
         elif (number, kind) != (_READY, _VARINT):
             raise Unusual
-    return found or None
+    return item or None
 
 
 def _objects(content: memoryview, at: int, end: int) -> Iterator[memoryview]:
@@ -94,9 +94,9 @@ def _objects(content: memoryview, at: int, end: int) -> Iterator[memoryview]:
             if length and first + length == at:  # As nearly all are written: the object and nothing else.
                 yield content[first:at]
                 continue
-        found = _item(content, start, at)
-        if found is not None:
-            yield found
+        item = _item(content, start, at)
+        if item is not None:
+            yield item
 
 
 def _entry(content: memoryview, at: int, end: int) -> tuple[str, tuple[memoryview, ...]]:

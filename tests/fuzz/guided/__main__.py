@@ -68,11 +68,11 @@ def look(target: str, seconds: int) -> int:
         "-print_final_stats=1",
     ]
     child(target, *flags, f"-dict={words}", f"-artifact_prefix={findings}/", str(found))
-    found_now = sorted(each for each in findings.iterdir() if not each.name.startswith("slow-unit"))
-    for each in found_now:
-        content = each.read_bytes()
+    found_now = sorted(path for path in findings.iterdir() if not path.name.startswith("slow-unit"))
+    for entry in found_now:
+        content = entry.read_bytes()
         text = base64.b64encode(content).decode()
-        say(f"\nFINDING ({each.name.split('-')[0]}), input {content!r}\nTo see it again:")
+        say(f"\nFINDING ({entry.name.split('-')[0]}), input {content!r}\nTo see it again:")
         say(f"  .venv/bin/python -m tests.fuzz.guided {target} --input '{text}'")
     return int(bool(found_now))
 
@@ -83,7 +83,7 @@ def keep(target: str) -> int:
     shutil.rmtree(least, ignore_errors=True)
     least.mkdir(parents=True)
     child(target, "-merge=1", "-use_counters=0", str(least), str(unpacked(target)))
-    corpus.write(target, (each.read_bytes() for each in least.iterdir()))
+    corpus.write(target, (path.read_bytes() for path in least.iterdir()))
     say(f"{len(corpus.read(target))} inputs are kept in {corpus.path(target)}")
     return 0
 
@@ -98,8 +98,8 @@ def unpacked(target: str) -> Path:
     """Return the folder of the working corpus, with the kept inputs in it."""
     folder = WORK / target / "corpus"
     folder.mkdir(parents=True, exist_ok=True)
-    for number, each in enumerate((*module(target).SEEDS, *corpus.read(target))):
-        (folder / f"kept-{number}").write_bytes(each)
+    for number, seed in enumerate((*module(target).SEEDS, *corpus.read(target))):
+        (folder / f"kept-{number}").write_bytes(seed)
     return folder
 
 

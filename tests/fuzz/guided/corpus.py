@@ -26,7 +26,7 @@ def read(target: str) -> list[bytes]:
 
 def write(target: str, inputs: Iterable[bytes]) -> None:
     """Keep these inputs and no others."""
-    ordered = sorted(set(inputs), key=lambda each: (len(each), each))
+    ordered = sorted(set(inputs), key=lambda item: (len(item), item))
     path(target).parent.mkdir(exist_ok=True)
-    lines = "".join(base64.b64encode(each).decode() + "\n" for each in ordered)
+    lines = "".join(base64.b64encode(item).decode() + "\n" for item in ordered)
     path(target).write_text(lines, encoding="ascii")

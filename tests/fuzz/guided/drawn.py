@@ -96,5 +96,5 @@ def _copied(draw: Drawn, tree: Plain) -> Any:
 def _plain(value: Any) -> Any:
     """Return a copy of plain values."""
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list) else value
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value

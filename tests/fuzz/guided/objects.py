@@ -67,7 +67,7 @@ def _bytes(draw: Drawn) -> tuple[bytes, bytes]:
     """Return a mutated object in two orders of its map entries."""
     tree: Any = json.loads(draw.choice(TEXTS))
     required = tree["required"]
-    listed = [each for name in sorted(required) for each in required[name]]
+    listed = [item for name in sorted(required) for item in required[name]]
     chosen = draw.choice([tree["composite"], tree["input"], *listed])
     for _ in range(draw.choice((1, 1, 2, 3, 8))):
         if chosen:
@@ -84,11 +84,11 @@ def _read(reader: Callable[[Document], Any], document: Document) -> Any:
 
 
 def _alike(reader: Callable[[Document], Any], orders: tuple[bytes, bytes]) -> None:
-    found = [_read(reader, WireDocument(each)) for each in orders]
-    if all(isinstance(each, (str, UnreadableCluster)) for each in found):
+    found = [_read(reader, WireDocument(item)) for item in orders]
+    if all(isinstance(item, (str, UnreadableCluster)) for item in found):
         return  # The fault that is named may be another one.
     found.append(_read(reader, WireDocument(orders[0])))
-    assert len({_said(each) for each in found}) == 1, "another order of map entries is read differently"
+    assert len({_said(item) for item in found}) == 1, "another order of map entries is read differently"
 
 
 def _said(found: Any) -> str:
@@ -113,7 +113,7 @@ def _cut(value: Any, shape: Any) -> Any:
     if hasattr(value, "plain"):
         value = value.plain()
     if isinstance(value, list):
-        return [_cut(each, shape) for each in value]
+        return [_cut(item, shape) for item in value]
     if not isinstance(value, dict):
         return value
     if shape is None or shape == PACKED:
@@ -132,7 +132,7 @@ def _slice(content: bytes) -> None:
     except Malformed:
         return
     if required is not None:
-        assert {name: [bytes(each) for each in items] for name, items in required.items()} == {
+        assert {name: [bytes(item) for item in items] for name, items in required.items()} == {
             name: list(items) for name, items in expected.items()
         }, "slicing delivers other objects"
         message.ClearField("required_resources")

@@ -84,7 +84,7 @@ def tree(draw: Drawn) -> Plain:
     made: Plain = json.loads(draw.choice(TEXTS))
     for _ in range(draw.choice((1, 1, 2, 3, 8))):
         struck(draw, made, WORDS)
-        made = {name: each for name, each in made.items() if isinstance(each, dict)}
+        made = {name: manifest for name, manifest in made.items() if isinstance(manifest, dict)}
         if not made:
             break
     return made
@@ -105,7 +105,7 @@ def encoded(draw: Drawn, made: Plain) -> bytes:
 
 def _maps(found: Plain) -> dict[str, Plain]:
     """Return the values that are maps, and an empty one for any other."""
-    return {key: each if isinstance(each, dict) else {} for key, each in found.items()}
+    return {key: value if isinstance(value, dict) else {} for key, value in found.items()}
 
 
 def seen(request: Request) -> World:
@@ -113,12 +113,12 @@ def seen(request: Request) -> World:
 
     A key that an earlier step desires is that step's.
     """
-    required = {name: [_plain(each) for each in items] for name, items in request.required.items()}
+    required = {name: [_plain(item) for item in items] for name, items in request.required.items()}
     return World(
         _plain(request.composite),
         required.get("clusters"),
         required.get("all-replicas"),
-        {key: _plain(each) for key, each in request.observed.items() if key not in request.desired},
+        {key: _plain(manifest) for key, manifest in request.observed.items() if key not in request.desired},
         required.get("cache"),
         dict(request.input or {}),
     )

@@ -31,7 +31,7 @@ TOKENS = tuple(
             *(leaf for leaf in grammar.LEAVES if len(leaf) > 2),
             *(form.replace("{}", "x").replace("{{", "{").replace("}}", "}") for form in grammar.CALLS),
             *("." + form.replace("{}", "x") for form in grammar.METHODS),
-            *(f" {each} " for each in (*grammar.BINARY, "?", ":")),
+            *(f" {item} " for item in (*grammar.BINARY, "?", ":")),
             *("cluster.labels", "cluster.attributes", "cluster.name", "node.attributes", "node.className"),
             *('"""', "r'", "b'", "\\u00e9", "\\x41", "0x7f", "1e9", "//", ".?", "[?", "-9223372036854775808"),
         ]
@@ -57,7 +57,7 @@ def one(content: bytes) -> None:
         _points_into(error, source)
         return
     assert 0 <= (selector.estimate() or 0) < 2**64, source
-    assert all(str(each) for each in selector.reads), source
+    assert all(str(item) for item in selector.reads), source
     told = {selector.projection(bind()): _evaluated(selector, bind) for bind in binds}
     again = [told[selector.projection(bind())] == selector.evaluate(bind()) for bind in binds]
     assert all(again), f"what it reads does not decide what it says: {source}"
@@ -118,6 +118,6 @@ def _evaluated(selector: Selector, bind: Callable[[], Subject]) -> Outcome:
     if not bind().problem:
         assert (selector.cost(bind()) > LIMIT) == (outcome.kind == "cost"), selector.source
     if outcome.kind != "cost":
-        kinds = {each.evaluate(bind()).kind for each in selector.conjuncts()}
+        kinds = {conjunct.evaluate(bind()).kind for conjunct in selector.conjuncts()}
         assert outcome.matched == (kinds == {"match"}), selector.source
     return outcome

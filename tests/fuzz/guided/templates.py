@@ -18,7 +18,7 @@ INPUT: Plain = {"apiVersion": "fleet-scheduler.fn.modelplane.ai/v1alpha1", "kind
 
 
 def _tree(deployment: Plain, clusters: list[Plain], *own: Plain, others: tuple[Plain, ...] = ()) -> Plain:
-    endpoints = [build.endpoint(each) for each in own if "status" in each]
+    endpoints = [build.endpoint(replica) for replica in own if "status" in replica]
     return EMPTY | {
         "composite": deployment,
         "observed": build.observed(*own, endpoints=endpoints),
@@ -98,7 +98,7 @@ def _wide() -> Plain:
 def _fabric(name: str, nodes: int, *, accounting: str) -> Plain:
     root = {"resource.kubernetes.io/pcieRoot": {"strings": ["r0", "r1"]}}
     gpu, nic = build.gpu(name="d0"), build.nic(2, name="d1", claim="DRA")
-    devices = [each | {"attributes": each["attributes"] | root} for each in (gpu, nic)]
+    devices = [item | {"attributes": item["attributes"] | root} for item in (gpu, nic)]
     return build.pool(name, nodes, devices) | {
         "attributes": {"example.com/net": {"string": "ib-2"}},
         "accounting": accounting,

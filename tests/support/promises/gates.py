@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 def barred(world: World, answer: Answer) -> Iterator[str]:
     scheduler = Scheduler(read_facts.read(world))
-    for key, each in new(world, answer).items():
-        if not scheduler.open(scheduler.clusters[each["spec"]["clusterName"]]):
+    for key, manifest in new(world, answer).items():
+        if not scheduler.open(scheduler.clusters[manifest["spec"]["clusterName"]]):
             yield f"{key} is new on a cluster that takes nothing new"
 
 
 def dead_ends(world: World, answer: Answer) -> Iterator[str]:
-    ready = {each.key for each in read_facts.read(world).own if each.condition == "True"}
+    ready = {item.key for item in read_facts.read(world).own if item.condition == "True"}
     for key in answer.endpoints:
         replica = key.replace("endpoint-", "replica-", 1)
         if replica not in answer.desired:
@@ -46,14 +46,14 @@ def dead_ends(world: World, answer: Answer) -> Iterator[str]:
 def uneven(world: World, answer: Answer) -> Iterator[str]:
     """A cluster that could take one more at the end could have taken any that went elsewhere."""
     replaced = getattr(answer.decision, "placed", ())
-    if not new(world, answer) or any(each.replaces is not None for each in replaced):
+    if not new(world, answer) or any(placement.replaces is not None for placement in replaced):
         return
     scheduler = Scheduler(read_facts.read(apply(world, answer)))
-    for each in (*scheduler.facts.own, *scheduler.facts.others):
-        scheduler.charged += scheduler.cost(each)
-    hosts = Counter(each["spec"]["clusterName"] for each in answer.replicas.values())
-    chosen = {each["spec"]["clusterName"] for each in new(world, answer).values()}
-    for other in (each for each in scheduler.clusters.values() if scheduler.open(each)):
+    for replica in (*scheduler.facts.own, *scheduler.facts.others):
+        scheduler.charged += scheduler.cost(replica)
+    hosts = Counter(replica["spec"]["clusterName"] for replica in answer.replicas.values())
+    chosen = {manifest["spec"]["clusterName"] for manifest in new(world, answer).values()}
+    for other in (cluster for cluster in scheduler.clusters.values() if scheduler.open(cluster)):
         if scheduler.search(other) is None:
             continue
         for on in chosen - {other.name}:

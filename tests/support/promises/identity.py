@@ -26,38 +26,39 @@ LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 def pools(replica: Plain) -> dict[str, list[str]]:
     """Return the pool of each member, by engine."""
     return {
-        each["name"]: [one["nodePoolName"] for one in each["members"]] for each in replica["spec"]["engines"]
+        engine["name"]: [one["nodePoolName"] for one in engine["members"]]
+        for engine in replica["spec"]["engines"]
     }
 
 
 def moved(world: World, answer: Answer) -> Iterator[str]:
-    for each in read_facts.read(world).own:
-        found = answer.desired.get(str(each.key))
+    for replica in read_facts.read(world).own:
+        found = answer.desired.get(str(replica.key))
         if found is None:
             continue
-        if found["spec"]["clusterName"] != each.cluster or pools(found) != pools(each.plain):
-            yield f"{each.key} moved"
-        if found["metadata"]["name"] != each.name:
-            yield f"{each.key} was renamed from {each.name} to {found['metadata']['name']}"
+        if found["spec"]["clusterName"] != replica.cluster or pools(found) != pools(replica.plain):
+            yield f"{replica.key} moved"
+        if found["metadata"]["name"] != replica.name:
+            yield f"{replica.key} was renamed from {replica.name} to {found['metadata']['name']}"
 
 
 def new(world: World, answer: Answer) -> dict[str, Plain]:
     """Return the desired replicas that are new."""
-    kept = {each.key for each in read_facts.read(world).own}
-    return {key: each for key, each in answer.replicas.items() if key not in kept}
+    kept = {replica.key for replica in read_facts.read(world).own}
+    return {key: replica for key, replica in answer.replicas.items() if key not in kept}
 
 
 def reused(world: World, answer: Answer) -> Iterator[str]:
     for found in (answer.replicas, answer.endpoints):
-        names = [each["metadata"]["name"] for each in found.values()]
+        names = [manifest["metadata"]["name"] for manifest in found.values()]
         if len(set(names)) != len(names):
             yield f"two objects are called the same: {sorted(names)}"
         yield from (f"{name} is no valid name" for name in names if not LABEL.fullmatch(name))
     facts = read_facts.read(world)
     everybody = (*facts.own, *facts.others)
     mine = world.deployment["metadata"]["namespace"]
-    for key, each in new(world, answer).items():
-        on = each["spec"]["clusterName"]
+    for key, manifest in new(world, answer).items():
+        on = manifest["spec"]["clusterName"]
         if {key, key.replace("replica-", "endpoint-", 1)} & world.observed.keys():
             yield f"{key} is new under a key that is observed"
         if key in {one.key for one in everybody}:
@@ -65,13 +66,13 @@ def reused(world: World, answer: Answer) -> Iterator[str]:
         shared = {
             one.name for one in everybody if one.cluster == on or one.plain["metadata"]["namespace"] == mine
         }
-        if each["metadata"]["name"] in shared:
-            yield f"{key} takes the name {each['metadata']['name']}, which exists"
+        if manifest["metadata"]["name"] in shared:
+            yield f"{key} takes the name {manifest['metadata']['name']}, which exists"
 
 
 def split(world: World, answer: Answer) -> Iterator[str]:
-    for key, each in new(world, answer).items():
-        for engine in each["spec"]["engines"]:
+    for key, manifest in new(world, answer).items():
+        for engine in manifest["spec"]["engines"]:
             if len({one["nodePoolName"] for one in engine["members"]}) != 1:
                 yield f"{key}: engine {engine['name']} is split"
             if not any(one.get("deviceRequests") for one in engine["members"]):

@@ -36,21 +36,21 @@ def stamped(replica: Plain) -> Counter[Where]:
 def existing(world: World) -> tuple[Scheduler, dict[str, Counter[Where]]]:
     """Return what every existing replica takes, ours by key."""
     scheduler = Scheduler(read_facts.read(world))
-    for each in (*scheduler.facts.own, *scheduler.facts.others):
-        scheduler.charged += scheduler.cost(each)
-    return scheduler, {str(each.key): scheduler.cost(each) for each in scheduler.facts.own}
+    for replica in (*scheduler.facts.own, *scheduler.facts.others):
+        scheduler.charged += scheduler.cost(replica)
+    return scheduler, {str(replica.key): scheduler.cost(replica) for replica in scheduler.facts.own}
 
 
 def overcharged(world: World, answer: Answer) -> Iterator[str]:
     scheduler, own = existing(world)
     added: Counter[Where] = Counter()
-    for key, each in answer.replicas.items():
-        added += stamped(each) - own.get(key, Counter())
+    for key, replica in answer.replicas.items():
+        added += stamped(replica) - own.get(key, Counter())
     spared: Counter[Where] = Counter()
-    for each in getattr(answer.decision, "placed", ()):
-        if each.replaces is not None:
-            key = f"replica-{each.identity.cluster}-{each.identity.index}"
-            spared += own[str(each.replaces.key)] & stamped(answer.desired[key])
+    for placement in getattr(answer.decision, "placed", ()):
+        if placement.replaces is not None:
+            key = f"replica-{placement.identity.cluster}-{placement.identity.index}"
+            spared += own[str(placement.replaces.key)] & stamped(answer.desired[key])
     for where, nodes in added.items():
         if scheduler.published(where) and nodes > max(0, scheduler.free(where)) + spared[where]:
             yield f"{where}: {nodes} more, {scheduler.free(where)} free, {spared[where]} given up for it"
@@ -58,7 +58,7 @@ def overcharged(world: World, answer: Answer) -> Iterator[str]:
 
 def too_many(world: World, answer: Answer) -> Iterator[str]:
     facts = read_facts.read(world)
-    new = [key for key in answer.replicas if key not in {each.key for each in facts.own}]
+    new = [key for key in answer.replicas if key not in {replica.key for replica in facts.own}]
     told = facts.clusters is not None and facts.listed
     if len(answer.replicas) > facts.wanted and (told or new):
         yield f"{len(answer.replicas)} for {facts.wanted} wanted"

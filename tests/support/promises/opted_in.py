@@ -45,18 +45,22 @@ def replica(plain: Plain) -> ModelReplica:
 
 def state(world: World) -> State:
     """Return what exists, as the checker sees it; an observed replica as it is observed."""
-    listed = {_place(each): each for each in world.replicas or ()}
-    listed |= {_place(each): each for each in world.observed.values() if each["kind"] == "ModelReplica"}
-    caches = [ModelCache.parse(each) for each in world.cache or ()]
+    listed = {_place(running_replica): running_replica for running_replica in world.replicas or ()}
+    listed |= {
+        _place(manifest): manifest
+        for manifest in world.observed.values()
+        if manifest["kind"] == "ModelReplica"
+    }
+    caches = [ModelCache.parse(item) for item in world.cache or ()]
     return State(
-        {each["metadata"]["name"]: InferenceCluster.parse(each) for each in world.clusters or ()},
-        tuple(replica(each) for each in listed.values()),
-        {(each.metadata.namespace, each.metadata.name): each for each in caches},
+        {cluster["metadata"]["name"]: InferenceCluster.parse(cluster) for cluster in world.clusters or ()},
+        tuple(replica(item) for item in listed.values()),
+        {(cache.metadata.namespace, cache.metadata.name): cache for cache in caches},
     )
 
 
-def _place(each: Plain) -> tuple[str, str]:
-    return each["metadata"]["namespace"], each["metadata"]["name"]
+def _place(manifest: Plain) -> tuple[str, str]:
+    return manifest["metadata"]["namespace"], manifest["metadata"]["name"]
 
 
 def unexplained(world: World, answer: Answer) -> Iterator[str]:
@@ -65,13 +69,13 @@ def unexplained(world: World, answer: Answer) -> Iterator[str]:
 
 def blind(world: World, _: Answer) -> Iterator[str]:
     """Nothing leaves while the fleet, the list or what coordination needs is not delivered."""
-    for each in (
+    for cluster in (
         world.but(clusters=None),
         world.but(replicas=None),
         world.but(clusters=()),
         world.but(more={}),
     ):
-        yield from law.unexplained(each, run(each))
+        yield from law.unexplained(cluster, run(cluster))
 
 
 def uncertified(world: World, answer: Answer) -> Iterator[str]:
@@ -82,35 +86,35 @@ def uncertified(world: World, answer: Answer) -> Iterator[str]:
     """
     if world.clusters is None or world.replicas is None:
         return
-    own = [each.plain for each in read_facts.read(world).own if not each.terminating]
+    own = [document.plain for document in read_facts.read(world).own if not document.terminating]
     parent, seen = ModelDeployment.parse(world.deployment), state(world)
     decided = Decided(parent, tuple(map(replica, own)), tuple(map(replica, answer.replicas.values())))
-    for each in check(seen, [decided]):
-        by_input = each.rule in ("Lost", "LeftOut", "Spread") and world.input is not None
-        impossible = each.rule == "Overcommit" and _too_large(seen, *each.where.split("/"))
+    for item in check(seen, [decided]):
+        by_input = item.rule in ("Lost", "LeftOut", "Spread") and world.input is not None
+        impossible = item.rule == "Overcommit" and _too_large(seen, *item.where.split("/"))
         if not (by_input or impossible):
-            yield str(each)
+            yield str(item)
 
 
 def _too_large(seen: State, cluster: str, pool: str) -> bool:
     """Say whether some pod on a pool accounted by devices asks for more of a class than a node has."""
     published = seen.clusters[cluster].by_name[pool]
     has: Counter[str] = Counter()
-    for each in published.devices or ():
-        has[each.device_class_name] += each.count
+    for device in published.devices or ():
+        has[device.device_class_name] += device.count
     pods = [
         sum((Counter({one.device_class: one.count}) for one in member.requests), Counter())
-        for each in seen.replicas
-        for engine in each.engines
+        for placement in seen.replicas
+        for engine in placement.engines
         for member in engine.members
-        if (each.cluster, member.pool) == (cluster, pool)
+        if (placement.cluster, member.pool) == (cluster, pool)
     ]
     return published.accounting == "Device" and any(asked - has for asked in pods)
 
 
 def too_many(world: World, answer: Answer) -> Iterator[str]:
     facts = read_facts.read(world)
-    new = [key for key in answer.replicas if key not in {each.key for each in facts.own}]
+    new = [key for key in answer.replicas if key not in {item.key for item in facts.own}]
     told = facts.clusters is not None and facts.listed
     if len(answer.replicas) > facts.wanted and (told or new):
         yield f"{len(answer.replicas)} for {facts.wanted} wanted"
@@ -122,8 +126,10 @@ def unsettled(world: World, answer: Answer) -> Iterator[str]:
     """
     if world.replicas is None or doubles(world) or outlives(answer) or _yields(world):
         return
-    own = {str(each.key): stamped(each.plain) for each in read_facts.read(world).own}
-    if any(own[key] - stamped(each) for key, each in answer.replicas.items() if key in own):
+    own = {str(document.key): stamped(document.plain) for document in read_facts.read(world).own}
+    if any(
+        own[key] - stamped(running_replica) for key, running_replica in answer.replicas.items() if key in own
+    ):
         return
     before, after = _unnoted(answer), _unnoted(run(apply(world, answer)))
     for key in sorted(before.keys() | after.keys()):
@@ -137,34 +143,34 @@ def _yields(world: World) -> bool:
 
 def _unnoted(answer: Answer) -> dict[str, Plain]:
     made: dict[str, Plain] = copy.deepcopy(dict(answer.desired))
-    for each in made.values():
-        each["metadata"].pop("annotations", None)
+    for manifest in made.values():
+        manifest["metadata"].pop("annotations", None)
     return made
 
 
 def ready_yields(world: World, answer: Answer) -> Iterator[str]:
     """Only one that lives and never was Ready yields, and only where that is asked for."""
-    for each in getattr(answer.decision, "dropped", ()):
-        if each.cause is not Cause.Yielded:
+    for drop in getattr(answer.decision, "dropped", ()):
+        if drop.cause is not Cause.Yielded:
             continue
-        seen = each.own.replica
+        seen = drop.own.replica
         if seen.ready is True or seen.was_ready or not _yields(world):
-            yield f"{each.own.key} yields"
+            yield f"{drop.own.key} yields"
 
 
 def split(world: World, answer: Answer) -> Iterator[str]:
     """P8. Several pools only under `SameFabric`; that their fabric is the same, the checker looks at."""
-    known = {each.key for each in read_facts.read(world).own}
+    known = {item.key for item in read_facts.read(world).own}
     inner = world.deployment["spec"]["template"]["spec"]
-    shapes = {each["name"]: each["engines"] for each in inner.get("alternatives", [])} | {
-        "": inner["engines"]
-    }
-    for key, each in answer.replicas.items():
+    shapes = {
+        alternative["name"]: alternative["engines"] for alternative in inner.get("alternatives", [])
+    } | {"": inner["engines"]}
+    for key, manifest in answer.replicas.items():
         if key in known:
             continue
-        shape = shapes[each["metadata"]["labels"].get("modelplane.ai/alternative", "")]
+        shape = shapes[manifest["metadata"]["labels"].get("modelplane.ai/alternative", "")]
         policy = {one["name"]: one.get("poolPolicy", "SinglePool") for one in shape}
-        for engine in each["spec"]["engines"]:
+        for engine in manifest["spec"]["engines"]:
             together = len({one["nodePoolName"] for one in engine["members"]}) == 1
             if not together and policy[engine["name"]] != "SameFabric":
                 yield f"{key}: engine {engine['name']} is split"
@@ -192,9 +198,9 @@ def ours(world: World, answer: Answer) -> Iterator[str]:
     shape = [build.engine(members=[build.member()])]
     theirs = [
         build.replica(
-            twin, each["metadata"]["name"], index, shape, pools="nowhere", name=f"t-{number}-{index}"
+            twin, cluster["metadata"]["name"], index, shape, pools="nowhere", name=f"t-{number}-{index}"
         )
-        for number, each in enumerate(world.clusters or ())
+        for number, cluster in enumerate(world.clusters or ())
         for index in range(3)
     ]
     if run(world.but(replicas=[*world.replicas, *theirs])).desired != answer.desired:
@@ -203,11 +209,13 @@ def ours(world: World, answer: Answer) -> Iterator[str]:
 
 def survivors(world: World, answer: Answer) -> dict[str, Plain]:
     """Return what of the own replicas stays, or makes room only for its replacement."""
-    replaced = {each.replaces.key for each in answer.decision.placed if each.replaces is not None}
-    own = {str(each.key): each.plain for each in read_facts.read(world).own}
+    replaced = {
+        placement.replaces.key for placement in answer.decision.placed if placement.replaces is not None
+    }
+    own = {str(document.key): document.plain for document in read_facts.read(world).own}
     return {
-        key: answer.desired.get(key, each)
-        for key, each in own.items()
+        key: answer.desired.get(key, value)
+        for key, value in own.items()
         if key in answer.desired or key in replaced
     }
 
@@ -226,7 +234,7 @@ def down(world: World, _: Answer) -> Iterator[str]:
         stay = survivors(world, found)
         if not stay.keys() <= more.keys() or len(found.replicas) != to:
             yield f"scaled to {to}: {sorted(found.replicas)} stay of {sorted(more)}"
-        moved_ones = [key for key, each in stay.items() if pools(each) != pools(more[key])]
+        moved_ones = [key for key, value in stay.items() if pools(value) != pools(more[key])]
         yield from (f"{key} moved when scaled to {to}" for key in moved_ones)
         more = stay
 
@@ -242,6 +250,8 @@ def up(world: World, _: Answer) -> Iterator[str]:
     """P14: when more are wanted, everything stays where it is (minReplicas aside: it holds replacements)."""
     wanted = world.deployment["spec"]["replicas"]
     answer, more = run(scaled(world, wanted)), run(scaled(world, wanted + 2))
-    for key, each in answer.replicas.items():
-        if key in world.observed and (key not in more.desired or pools(more.desired[key]) != pools(each)):
+    for key, running_replica in answer.replicas.items():
+        if key in world.observed and (
+            key not in more.desired or pools(more.desired[key]) != pools(running_replica)
+        ):
             yield f"{key} does not stay when more are wanted"

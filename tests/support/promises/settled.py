@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 def shrinks(world: World, answer: Answer) -> bool:
     """Say whether a replica that stays takes fewer nodes than before."""
     _, own = existing(world)
-    return any(own[key] - stamped(each) for key, each in answer.replicas.items() if key in own)
+    return any(own[key] - stamped(replica) for key, replica in answer.replicas.items() if key in own)
 
 
 def doubles(world: World) -> bool:
     """Say whether two objects have one identity: when the one that is observed is gone, the other is ours."""
-    return any(each.key for each in read_facts.read(world).others)
+    return any(replica.key for replica in read_facts.read(world).others)
 
 
 def outlives(answer: Answer) -> bool:
     """Say whether a replica is replaced that Crossplane has not observed, and so does not delete."""
     placed = answer.decision.placed if answer.decision else ()
-    return any(each.replaces is not None and not each.replaces.observed for each in placed)
+    return any(item.replaces is not None and not item.replaces.observed for item in placed)
 
 
 def unsettled(world: World, answer: Answer) -> Iterator[str]:

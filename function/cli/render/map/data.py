@@ -222,9 +222,10 @@ def draw(world: World, planned: tuple[Planned, ...]) -> FleetMap:
     ordered = sorted(planned, key=lambda plan: plan.title)
     models = [_model(*pair) for pair in track(enumerate(ordered), "Drawing", total=len(ordered))]
     regions = _by_region(_regions(world, _shares(world, planned)))
-    known = {model.name for model in models}
+    model_names = {model.name for model in models}
     holders = {who for _, cards in regions for card in cards for who in card.holders}
     hues = {
-        who: round((len(models) + at) * GOLDEN_ANGLE) % 360 for at, who in enumerate(sorted(holders - known))
+        who: round((len(models) + at) * GOLDEN_ANGLE) % 360
+        for at, who in enumerate(sorted(holders - model_names))
     }
     return FleetMap(regions, tuple(models), tuple(hues.items()), tuple(world.notes))

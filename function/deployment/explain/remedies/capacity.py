@@ -72,11 +72,13 @@ def _grown(cluster: InferenceCluster, pool: str, more: int) -> Change:
 def holders(context: ProposalContext) -> Iterator[Change]:
     """Free nodes that another deployment holds, in the pool that misses the fewest."""
     deployment = context.inputs.deployment
-    own = f"{deployment.namespace}/{deployment.name}"
+    deployment_name = f"{deployment.namespace}/{deployment.name}"
     for cluster, rejection in context.headed(*SHORT)[:CHANGES_PER_KIND]:
         held = context.decision.ledger.holders(cluster.name, rejection.pool)
         enough = [
-            (count, holder) for holder, count in held.items() if holder != own and count >= rejection.missing
+            (count, holder)
+            for holder, count in held.items()
+            if holder != deployment_name and count >= rejection.missing
         ]
         if enough:
             yield _freed(context, cluster, rejection, min(enough)[1])

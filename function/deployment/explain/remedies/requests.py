@@ -30,7 +30,7 @@ def selectors(context: ProposalContext) -> Iterator[Change]:
     rewrites = _Rewrites(context.inputs)
     opened: Counter[Rewrite] = Counter()
     for cluster, rejection in context.headed(*BLAMED):
-        opened.update({found for leaf in rejection.leaves if (found := rewrites.of(cluster, leaf))})
+        opened.update({remedy for leaf in rejection.leaves if (remedy := rewrites.of(cluster, leaf))})
     ordered = sorted(opened.items(), key=lambda item: (item[0].cost, -item[1], item[0]))
     yield from (rewritten(cheapest) for cheapest, _ in ordered[:CHANGES_PER_KIND])
 
