@@ -18,6 +18,7 @@ COMMANDS = {
     "advise": Lazy("function.cli.commands.advise:advise", "which moves would make room for what is missing?"),
     "verify": Lazy("function.cli.commands.verify:verify", "does this decision keep the rules?"),
     "map": Lazy("function.cli.commands.fleet_map:fleet_map", "what does the fleet look like?"),
+    "watch": Lazy("function.cli.commands.watch:watch", "how does a deployment settle?"),
     "size": Lazy("function.cli.commands.size:size", "which GPUs does this model need?"),
     "replay": Lazy(
         "function.cli.commands.replay:replay", "does this version answer a recorded call as it was answered?"

@@ -13,7 +13,7 @@ from function.cli.bad_input import BadInput
 from function.cli.group import BAD_INPUT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable
 
     from click.shell_completion import CompletionItem
 
@@ -92,15 +92,23 @@ _FLEET_PARAMETERS = (
 
 def reads_fleet(command: Callable[..., Any]) -> Callable[..., Any]:
     """Let a command read files or a control plane: it is called with a `source` instead of all of these."""
+    return _reading(command, _FLEET_PARAMETERS)
 
+
+def reads_control_plane(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a command read a control plane, and no files: it is called with a `source`."""
+    return _reading(command, _FLEET_PARAMETERS[1:])
+
+
+def _reading(command: Callable[..., Any], parameters: Iterable[Callable[..., Any]]) -> Callable[..., Any]:
     @wraps(command)
     def called(
         *,
-        files: tuple[str, ...],
         context: str,
         kubeconfig: str,
         namespace: str,
         seconds: float,
+        files: tuple[str, ...] = (),
         **more: Any,
     ) -> None:
         from function.cli.live.connection import Target  # noqa: PLC0415 - starting reads nothing
@@ -108,7 +116,7 @@ def reads_fleet(command: Callable[..., Any]) -> Callable[..., Any]:
 
         command(source=Source(files, Target(context, kubeconfig, seconds), namespace), **more)
 
-    for parameter in reversed(_FLEET_PARAMETERS):
+    for parameter in reversed([*parameters]):
         called = parameter(called)
     return called
 

@@ -102,6 +102,15 @@ def test_a_file_is_put_over_the_control_plane(reader: Path, tmp_path: Path) -> N
     assert actions.count("Placed") == 2, "what runs is kept: the uid is that of the live object"
 
 
+def test_a_deployment_is_watched_until_it_has_settled(living: ControlPlane, reader: Path) -> None:
+    words = ("watch", "model", "-n", NAMESPACE, "--kubeconfig", reader, "--timeout")
+    early = run(*words, "0")
+    assert (early.code, early.out.count("starting on")) == (2, 3)
+    fleet.until_serving(living, MODEL)
+    late = run(*words, "120")
+    assert (late.code, late.err) == (0, "settled: 3 of 3 replicas ready\n"), late.out
+
+
 def test_the_namespace_is_deleted(living: ControlPlane) -> None:
     living.kubectl("delete", "clusterrolebinding", "tools-readers")
     living.kubectl("delete", "namespace", NAMESPACE, "--wait=false")

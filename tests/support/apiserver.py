@@ -58,6 +58,8 @@ class Table:
     """So many requests are answered with 429 first."""
     seconds: float = 0.0
     """Seconds until an answer."""
+    moments: list[list[Plain]] = field(default_factory=list)
+    """What the server has from the next request for a single object on, and from the one after that."""
     asked: list[str] = field(default_factory=list)
 
     def list_of(self, kind: str, namespace: str) -> list[Plain]:
@@ -112,6 +114,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._page(kind, namespace, {key: value[0] for key, value in parse_qs(split.query).items()})
 
     def _one(self, kind: str, namespace: str, name: str) -> None:
+        if self.table.moments:
+            self.table.objects = self.table.moments.pop(0)
         found = [plain for plain in self.table.list_of(kind, namespace) if _name(plain) == name]
         if found:
             self._answer(found[0])

@@ -96,6 +96,17 @@ def _from_file(path: str) -> Desired:
     return by_deployment(manifest.content for manifest in manifests["ModelReplica"])
 
 
+def _about(findings: list[Finding], inputs: Inputs) -> list[Finding]:
+    """Leave out what is about deployments of a namespace that was not asked about; pools belong to all."""
+    inputs.titles(())  # A namespace that is not there is refused.
+    only, pools = inputs.origin.only, {"Overcommit"}
+    return [
+        finding
+        for finding in findings
+        if not only or finding.rule in pools or finding.where.startswith(f"{only}/")
+    ]
+
+
 def _section(title: str, findings: list[Finding], fine: str, faults: tuple[str, ...]) -> None:
     out = console()
     out.print(title, style="bold")
@@ -146,7 +157,7 @@ def verify(source: Source, decision: str | None, output: str, *, live: bool) -> 
     standing = check_state(state)
     desired = {} if live else _from_file(decision) if decision else _planned(inputs)
     decided = [] if live else decisions(inputs, state, desired)
-    broken = check(state, decided)
+    broken = _about(check(state, decided), inputs)
     if output == "table":
         fine = f"{len(state.replicas)} replicas on {len(state.clusters)} clusters: nothing is overcommitted"
         _section("The fleet as it stands", standing, fine, inputs.faults)

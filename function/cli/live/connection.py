@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from function.api.replica import DEPLOYMENT_LABEL
 from function.cli.bad_input import BadInput, closest
 from function.cli.live.failures import absent, expired, refusal
+from function.cli.live.resources import DEPLOYMENTS, REPLICAS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,6 +94,11 @@ class ControlPlane:
                 return None
             raise refusal(error, self._where, "get", resource, namespace) from None
         return found
+
+    def deployment(self, namespace: str, name: str) -> tuple[Plain | None, list[Plain]]:
+        """One deployment, None where there is none, and the replicas that say they are of it."""
+        deployment = self.get(DEPLOYMENTS, name, namespace)
+        return deployment, self.objects(REPLICAS, namespace, f"{DEPLOYMENT_LABEL}={name}")
 
     @property
     def _where(self) -> str:

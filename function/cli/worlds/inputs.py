@@ -33,16 +33,17 @@ class Inputs:
         """
         known = [f"{manifest.namespace}/{manifest.name}" for manifest in self.world.deployments]
         if not self.origin.only:
-            return [_title(name, known, self.origin) for name in names]
+            return [title_of(name, known, self.origin) for name in names]
         inside = [title for title in known if title.startswith(f"{self.origin.only}/")]
         if not inside:
             namespaces = {title.partition("/")[0] for title in known}
             where = f'no ModelDeployment in namespace "{self.origin.only}" of {self.origin.where}'
             raise BadInput(f"{where}; {closest(self.origin.only, namespaces)}")
-        return [_title(name, inside, self.origin) for name in names] or inside
+        return [title_of(name, inside, self.origin) for name in names] or inside
 
 
-def _title(name: str, known: list[str], origin: Origin) -> str:
+def title_of(name: str, known: list[str], origin: Origin) -> str:
+    """`namespace/name` of the deployment that a name means. Raises BadInput."""
     matching = [title for title in known if name in (title, title.partition("/")[2])]
     if not matching:
         full = name if "/" in name else f"{known[0].partition('/')[0]}/{name}"

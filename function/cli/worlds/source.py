@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from function.cli.bad_input import BadInput
 from function.cli.live.connection import ControlPlane, Target
-from function.cli.live.resources import COMPOSITIONS, FLEET, WORKLOADS, Resource
+from function.cli.live.resources import COMPOSITIONS, FLEET, WORKLOADS
 from function.cli.progress import track
 from function.cli.text import note
 from function.cli.worlds.changes import Apply
 from function.cli.worlds.manifests import CONFIGS, Manifest, Manifests, load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 Plain = dict[str, Any]
 
@@ -64,6 +64,19 @@ def gather(source: Source) -> tuple[Manifests, Origin]:
     kept = Manifests({kind: those for kind, those in live.by_kind.items() if kind not in given})
     where = f"{plane.title} and the files"
     return Apply(files, source.files).apply(kept), Origin(where, source.namespace, plane.namespace, plane)
+
+
+def connect(source: Source, choose: Callable[[list[str], Origin], str]) -> tuple[ControlPlane, str, str]:
+    """Connect, and choose one deployment of those there are, by its title. Raises BadInput."""
+    plane = ControlPlane(source.target)
+    origin = Origin(plane.title, source.namespace, plane.namespace, plane)
+    listed = _identities(plane, "ModelDeployment")
+    known = [f"{namespace}/{name}" for namespace, name in listed if source.namespace in ("", namespace)]
+    if not known:
+        where = f'namespace "{source.namespace}" of {plane.title}' if source.namespace else plane.title
+        raise BadInput(f"there is no ModelDeployment in {where}")
+    namespace, _, name = choose(sorted(known), origin).partition("/")
+    return plane, namespace, name
 
 
 def read_fleet(plane: ControlPlane) -> Manifests:
@@ -137,6 +150,10 @@ def _composition(composite: Plain) -> str:
 
 def names_of(target: Target, kind: str) -> list[tuple[str, str]]:
     """Namespace and name of every object of a kind: what a shell completes. Raises BadInput."""
-    resource: Resource = next(resource for resource in FLEET if resource.kind == kind)
-    metadata = (plain["metadata"] for plain in ControlPlane(target).objects(resource))
+    return _identities(ControlPlane(target), kind)
+
+
+def _identities(plane: ControlPlane, kind: str) -> list[tuple[str, str]]:
+    resource = next(resource for resource in FLEET if resource.kind == kind)
+    metadata = (plain["metadata"] for plain in plane.objects(resource))
     return [(str(entry.get("namespace") or ""), str(entry["name"])) for entry in metadata]

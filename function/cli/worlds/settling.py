@@ -1,0 +1,144 @@
+"""How a deployment settles: what stands of it in a control plane, and what changed between two looks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from function.api.replica import parse as parse_replica
+from function.boundary import PlainDocument
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+Plain = dict[str, Any]
+
+DECIDING = (
+    "ReplicasScheduled",
+    "ReplicasReady",
+    "ReplicasUpdated",
+    "ModelCacheResolved",
+    "CapacityRespected",
+)
+"""Conditions that must not be False once a deployment has settled; those it does not have do not matter."""
+NEEDED = DECIDING[:2]
+"""Those it must have."""
+
+
+class Condition(NamedTuple):
+    """A condition, without the times that change nothing."""
+
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
+class Replica(NamedTuple):
+    """A replica: where it is, and how far."""
+
+    cluster: str
+    state: str
+    """`starting`, `ready` or `leaving`."""
+
+
+class Change(NamedTuple):
+    """One thing that is not as it was."""
+
+    kind: str
+    """`Deployment`, `Condition` or `Replica`."""
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What stands of a deployment at one moment."""
+
+    wanted: int = 0
+    current: bool = False
+    """Whether the control plane has acted on the spec as it is now."""
+    conditions: Mapping[str, Condition] = field(default_factory=dict)
+    replicas: Mapping[str, Replica] = field(default_factory=dict)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every wanted replica is Ready, none is leaving, and no condition says otherwise."""
+        states = [replica.state for replica in self.replicas.values()]
+        if not self.current or states != ["ready"] * self.wanted:
+            return False
+        # Without a replica, ReplicasReady says so and is False.
+        needed = NEEDED if self.wanted else NEEDED[:1]
+        deciding = DECIDING if self.wanted else tuple(name for name in DECIDING if name not in NEEDED[1:])
+        refused = any(self.conditions[name].status == "False" for name in deciding if name in self.conditions)
+        return not refused and all(self._is_true(name) for name in needed)
+
+    def _is_true(self, name: str) -> bool:
+        return name in self.conditions and self.conditions[name].status == "True"
+
+    @property
+    def summary(self) -> str:
+        """`2 of 3 replicas ready, 1 leaving`."""
+        states = [replica.state for replica in self.replicas.values()]
+        leaving = f", {states.count('leaving')} leaving" if "leaving" in states else ""
+        return f"{states.count('ready')} of {self.wanted} replicas ready{leaving}"
+
+    @property
+    def unsettled(self) -> str:
+        """The condition that says what is missing, for people; the summary where none does."""
+        refusing = (
+            f"{name}: {self.conditions[name].reason}: {self.conditions[name].message}"
+            for name in DECIDING
+            if name in self.conditions and self.conditions[name].status != "True"
+        )
+        return next(refusing, self.summary)
+
+
+def standing(deployment: Plain, replicas: Iterable[Plain]) -> Standing:
+    """Read what stands; of a deployment that cannot be read, what can."""
+    metadata, status = _map(deployment, "metadata"), _map(deployment, "status")
+    wanted = _map(deployment, "spec").get("replicas", 1)
+    listed = status.get("conditions")
+    listed = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    conditions = {
+        str(entry.get("type")): Condition(
+            *(str(entry.get(key) or "") for key in ("status", "reason", "message"))
+        )
+        for entry in listed
+    }
+    synced: Plain = next((entry for entry in listed if entry.get("type") == "Synced"), {})
+    seen, generation = synced.get("observedGeneration"), metadata.get("generation")
+    current = synced.get("status") == "True" and (seen is None or generation is None or seen >= generation)
+    standing_replicas = dict(_replica(plain) for plain in replicas)
+    return Standing(wanted if isinstance(wanted, int) else 0, current, conditions, standing_replicas)
+
+
+def _map(plain: Plain, key: str) -> Plain:
+    value = plain.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _replica(plain: Plain) -> tuple[str, Replica]:
+    replica = parse_replica(PlainDocument(plain))
+    state = "leaving" if replica.deleting else "ready" if replica.ready else "starting"
+    return replica.name, Replica(replica.cluster, state)
+
+
+def changes(before: Standing, after: Standing) -> Iterator[Change]:
+    """What changed, replicas first: they are what conditions sum up."""
+    if before.wanted != after.wanted:
+        yield Change(
+            "Deployment", "", f"wants {after.wanted} {'replica' if after.wanted == 1 else 'replicas'}"
+        )
+    for name in sorted({*before.replicas, *after.replicas}):
+        was, now = before.replicas.get(name), after.replicas.get(name)
+        if was != now:
+            yield Change("Replica", name, f"{now.state} on {now.cluster}" if now else "gone")
+    for name in [*after.conditions, *(name for name in before.conditions if name not in after.conditions)]:
+        condition = after.conditions.get(name)
+        if condition != before.conditions.get(name):
+            yield Change("Condition", name, _phrase(condition) if condition else "removed")
+
+
+def _phrase(condition: Condition) -> str:
+    """`True: AllReplicasReady: 3 of 3 ready`."""
+    return ": ".join(filter(None, (condition.status, condition.reason, condition.message)))

@@ -1,0 +1,149 @@
+"""`watch` prints what changes, once, and ends when the deployment has settled."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from function.cli.commands import watch as module
+from function.cli.worlds.settling import standing
+from tests.cli.command import Ran, run
+from tests.support import apiserver, build
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+Plain = dict[str, Any]
+TRUE = {"ReplicasScheduled": "True", "ReplicasReady": "True"}
+
+
+def _deployment(wanted: int, seen: int = 1, **conditions: str) -> Plain:
+    plain = build.deployment("chat", wanted)
+    plain["metadata"]["generation"] = 1
+    listed = [build.condition(kind, status=status) for kind, status in conditions.items()]
+    synced = {**build.condition("Synced", status=True), "observedGeneration": seen}
+    plain["status"] = {"conditions": [synced, *listed]}
+    return plain
+
+
+def _replica(index: int, *, ready: bool | None = True, deleting: bool = False) -> Plain:
+    plain = build.replica(build.deployment("chat", 1), "east", index, ready=ready)
+    if deleting:
+        plain["metadata"]["deletionTimestamp"] = build.CREATED
+    return plain
+
+
+@pytest.mark.parametrize(
+    ("deployment", "replicas", "settled", "reason"),
+    [
+        (_deployment(1, **TRUE), [_replica(0)], True, "all is there"),
+        (_deployment(1, seen=0, **TRUE), [_replica(0)], False, "the conditions are of an older spec"),
+        (_deployment(2, **TRUE), [_replica(0)], False, "one is missing, whatever conditions say"),
+        (_deployment(1, **TRUE), [_replica(0), _replica(1, deleting=True)], False, "one is leaving"),
+        (_deployment(1, **TRUE), [_replica(0, ready=None)], False, "one is starting"),
+        (_deployment(1, **TRUE, ReplicasUpdated="False"), [_replica(0)], False, "a rollout goes on"),
+        (_deployment(1, **TRUE, CapacityRespected="True"), [_replica(0)], True, "an opt-in condition"),
+        (_deployment(1, ReplicasScheduled="True"), [_replica(0)], False, "nothing says that it serves"),
+        (_deployment(0, ReplicasScheduled="True", ReplicasReady="False"), [], True, "none is wanted"),
+        (build.deployment("chat", 1), [], False, "nothing was said about it yet"),
+    ],
+)
+def test_settled_is_what_serves_as_wanted(
+    deployment: Plain, replicas: list[Plain], settled: object, reason: str
+) -> None:
+    assert standing(deployment, replicas).is_settled is settled, reason
+
+
+class Watched:
+    """A served deployment, watched without pauses."""
+
+    def __init__(self, kubeconfig: Path, table: apiserver.Table) -> None:
+        self.kubeconfig, self.table = kubeconfig, table
+
+    def run(self, *words: object) -> Ran:
+        return run("watch", "chat", *words, "--kubeconfig", self.kubeconfig)
+
+
+@pytest.fixture
+def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
+    monkeypatch.setattr(module, "sleep", lambda _: None)
+    start = [_deployment(1, ReplicasScheduled="False"), build.cluster("east", [])]
+    with apiserver.serving(start) as (address, table):
+        yield Watched(apiserver.kubeconfig(tmp_path / "kubeconfig", address), table)
+
+
+def _moments() -> list[list[Plain]]:
+    starting = [_deployment(1, ReplicasScheduled="True"), _replica(0, ready=None)]
+    return [
+        [_deployment(1, ReplicasScheduled="False")],
+        starting,
+        deepcopy(starting),
+        [_deployment(1, **TRUE), _replica(0)],
+    ]
+
+
+def test_each_change_is_one_line(watched: Watched) -> None:
+    watched.table.moments = _moments()
+    ran = watched.run()
+    name = build.composed_name("chat", "east", 0)
+    assert [line.split("  ", 1)[1] for line in ran.out.splitlines()] == [
+        "deployment  wants 1 replica",
+        "condition  Synced: True: Tested",
+        "condition  ReplicasScheduled: False: Tested",
+        f"replica  {name}: starting on east",
+        "condition  ReplicasScheduled: True: Tested",
+        f"replica  {name}: ready on east",
+        "condition  ReplicasReady: True: Tested",
+    ]
+    assert (ran.code, ran.err) == (0, "settled: 1 of 1 replicas ready\n")
+
+
+def test_lines_of_json_are_one_object_each(watched: Watched) -> None:
+    watched.table.moments = _moments()
+    lines = [json.loads(line) for line in watched.run("-o", "json").out.splitlines()]
+    assert {"at", "kind", "name", "text"} == set().union(*lines)
+    assert lines[0]["text"] == "wants 1 replica"
+
+
+def test_it_ends_with_what_is_missing(watched: Watched) -> None:
+    ran = watched.run("--timeout", "0")
+    assert (ran.code, ran.err) == (2, "not settled after 0 s: ReplicasScheduled: Tested: \n")
+
+
+def test_a_deleted_deployment_ends_it(watched: Watched) -> None:
+    watched.table.moments = [watched.table.objects, [build.deployment("other", 1)]]
+    ran = watched.run()
+    assert (ran.code, ran.err) == (2, "ml-team/chat was deleted\n")
+
+
+def test_a_server_that_is_away_for_a_while_is_waited_for(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched.table.moments = _moments()
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        watched.table.forbidden = {"ModelReplica"} if len(pauses) in (1, 2) else set()
+
+    monkeypatch.setattr(module, "sleep", pause)
+    ran = watched.run()
+    assert ran.code == 0
+    assert ran.err.count("the watch goes on") == 1
+
+
+def test_ctrl_c_ends_it_as_shells_expect(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "sleep", interrupted)
+    assert watched.run().code == 130
+
+
+def test_a_name_that_is_not_there_is_bad_input(watched: Watched) -> None:
+    ran = run("watch", "chta", "--kubeconfig", watched.kubeconfig)
+    assert (ran.code, 'no ModelDeployment "chta" in context production; did you mean' in ran.err) == (1, True)
