@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from function.api.cel_selector import DeviceSelector, PoolSelector
 from function.api.cluster_selector import ClusterSelector
 from function.api.devices import MAX_DEVICES
-from function.api.model import Count, Keyed, Metadata, Model, Name, Role, Whole
+from function.api.model import Count, Keyed, Model, Name, Named, Role, Whole
 from function.api.placement import PlacementPolicy
 from function.api.requests import MemberReference, RequestReference, members_of, requests_of
 from function.api.taints import Toleration
@@ -202,21 +202,10 @@ class Shape(Model):
     engines: tuple[Engine, ...]
 
 
-class ModelDeployment(Model):
+class ModelDeployment(Named):
     """The deployment whose replicas are placed."""
 
-    metadata: Metadata
     spec: DeploymentSpec
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self.metadata.name
-
-    @property
-    def namespace(self) -> str:
-        """Its namespace; its replicas live there too."""
-        return self.metadata.namespace
 
     @property
     def wanted(self) -> int:

@@ -99,6 +99,22 @@ class Metadata(Model):
     deletion_timestamp: str = ""
 
 
+class Named(Model):
+    """An object with metadata."""
+
+    metadata: Metadata
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace; what it composes lives there too."""
+        return self.metadata.namespace
+
+
 class ConditionStatus(Model):
     """One condition as an object reports it. One without a type is no condition at all."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.api.model import Metadata, Model, Name
+from function.api.model import Model, Name, Named
 
 if TYPE_CHECKING:
     from function.boundary import Document, Shape
@@ -32,22 +32,11 @@ class _Status(Model):
     routing: Routing = Routing()
 
 
-class ModelEndpoint(Model):
+class ModelEndpoint(Named):
     """One endpoint."""
 
-    metadata: Metadata
     spec: EndpointSpec
     status: _Status = _Status()
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self.metadata.name
-
-    @property
-    def namespace(self) -> str:
-        """Its namespace."""
-        return self.metadata.namespace
 
     @property
     def backend(self) -> str:

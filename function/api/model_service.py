@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, Field
 
-from function.api.model import Metadata, Model, Whole
+from function.api.model import Model, Named, Whole
 
 if TYPE_CHECKING:
     from function.boundary import Document, Shape
@@ -45,21 +45,10 @@ class _Spec(Model):
     endpoints: Annotated[tuple[EndpointGroup, ...], Field(min_length=1), AfterValidator(_weighed)]
 
 
-class ModelService(Model):
+class ModelService(Named):
     """One service."""
 
-    metadata: Metadata
     spec: _Spec
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self.metadata.name
-
-    @property
-    def namespace(self) -> str:
-        """Its namespace."""
-        return self.metadata.namespace
 
     @property
     def groups(self) -> tuple[EndpointGroup, ...]:

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from function.api.cel_selector import DeviceSelector
 from function.api.deployment import CacheRef, MatchConstraint, Worker
 from function.api.fault import Fault, Malformed
-from function.api.model import Count, Metadata, Model, Name, Role
+from function.api.model import Count, Model, Name, Named, Role
 
 if TYPE_CHECKING:
     from function.boundary import Document
@@ -180,21 +180,10 @@ class WorkloadSpec(Model):
         return self
 
 
-class Workload(Model):
-    """A ModelReplica, read for its pods."""
+class Workload(Named):
+    """A ModelReplica, read for its pods: its name is R in every name below it."""
 
-    metadata: Metadata
     spec: WorkloadSpec
-
-    @property
-    def name(self) -> str:
-        """Its name: R in every name below it."""
-        return self.metadata.name
-
-    @property
-    def namespace(self) -> str:
-        """Its namespace on the control plane."""
-        return self.metadata.namespace
 
     @property
     def engines(self) -> tuple[WorkloadEngine, ...]:

@@ -11,23 +11,11 @@ from tests.schema.admission import refusals
 from tests.schema.crds import schema_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.e2e.real_cli import Cli
 
 pytestmark = pytest.mark.e2e
-
-
-@pytest.fixture(scope="module")
-def functions(cli: Cli, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The functions file of the examples, with the address of a server that runs."""
-    with compare.serving() as address:
-        path = tmp_path_factory.mktemp("functions") / "functions.yaml"
-        text = (caller.HERE / "functions.yaml").read_text()
-        assert text.count("127.0.0.1:9443") == 2
-        path.write_text(text.replace("127.0.0.1:9443", address))
-        yield path
 
 
 @pytest.mark.parametrize("folder", caller.deployments(), ids=lambda path: path.name)

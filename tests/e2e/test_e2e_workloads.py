@@ -11,7 +11,6 @@ from example import caller, compare
 from tests.replica import schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.e2e.real_cli import Cli
@@ -23,16 +22,6 @@ EXAMPLES = ("small-model", "tensor-pipeline", "prefill-decode")
 """A single GPU, a gang on two nodes, prefill and decode apart."""
 
 Plain = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def functions(cli: Cli, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The functions file of the examples, with the address of a server that runs."""
-    with compare.serving() as address:
-        path = tmp_path_factory.mktemp("functions") / "functions.yaml"
-        text = (caller.HERE / "functions.yaml").read_text()
-        path.write_text(text.replace("127.0.0.1:9443", address))
-        yield path
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

@@ -38,6 +38,7 @@ BASES: dict[str, Plain] = {
         }
     },
     "ModelEndpoint": {"spec": {"url": "http://192.0.2.1/ml/chat-1/v1", "rewritePath": "/ml/chat-1/"}},
+    "ModelService": {"spec": {"endpoints": [{"selector": {"matchLabels": {"app": "chat"}}}]}},
     "ModelCache": {"spec": {"clusterSelector": {"matchLabels": {"tier": "production"}}}},
     "InferenceCluster": {
         "spec": {
@@ -48,12 +49,15 @@ BASES: dict[str, Plain] = {
     "InferenceClass": {"spec": {"devices": [DEVICE]}},
     "SchedulerConfig": {},
     "WorkloadConfig": {},
+    "RoutingConfig": {},
 }
 
 
 def made(kind: str, *changes: tuple[str, Any]) -> Plain:
     """The base object of a kind with values set at paths such as `spec.engines.0.copies`; DELETE removes."""
-    groups = dict.fromkeys(("SchedulerConfig", "WorkloadConfig"), "fleet-scheduler.fn.modelplane.ai")
+    groups = dict.fromkeys(
+        ("SchedulerConfig", "WorkloadConfig", "RoutingConfig"), "fleet-scheduler.fn.modelplane.ai"
+    )
     plain = {
         "apiVersion": f"{groups.get(kind, 'modelplane.ai')}/v1alpha1",
         "kind": kind,
@@ -414,6 +418,16 @@ BAD = [
         "prefix modelplane.ai/ is reserved",
         "it decides where requests go",
     ),
+    bad("ModelService", "spec.endpoints", [], "non-empty", "a service of nothing"),
+    bad(
+        "ModelService", "spec.endpoints.0.selector", DELETE, "'selector' is a required", "everything matches"
+    ),
+    bad("ModelService", "spec.endpoints.0.weight", 0, "a weight above 0", "nobody would answer"),
+    bad("ModelService", "spec.endpoints.0.weight", 1_000_001, "maximum", "beyond what a route takes"),
+    bad("ModelService", "spec.endpoints.0.priority", -1, "minimum", "priorities begin with 0"),
+    bad("ModelEndpoint", "spec.rewritePath", "v1", "does not match", "a path begins with a slash"),
+    bad("RoutingConfig", "addressFrom", "Service", "is not one of", "nothing else says an address"),
+    bad("RoutingConfig", "requestTimeout", "soon", "does not match", "no duration of Gateway API"),
     bad("WorkloadConfig", "rollout", "Recreate", "is not one of", "no such rollout"),
     bad("WorkloadConfig", "ttl", {"pending": "soon"}, "a duration such as 15s", "no duration"),
     bad("SchedulerConfig", "explain", "Everything", "is not one of", "no such explanation"),

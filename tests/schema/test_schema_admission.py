@@ -20,24 +20,29 @@ KINDS = [
     "ModelDeployment",
     "ModelReplica",
     "ModelEndpoint",
+    "ModelService",
     "ModelCache",
     "InferenceCluster",
     "InferenceClass",
 ]
+INPUT_KINDS = ["SchedulerConfig", "WorkloadConfig", "RoutingConfig"]
 EXAMPLES = sorted(
-    path for name in ("fleet/*", "*/xr", "*/observed") for path in ROOT.glob(f"example/{name}.yaml")
+    path
+    for name in ("fleet/*", "*/xr", "*/observed", "routing/service")
+    for path in ROOT.glob(f"example/{name}.yaml")
 )
 SHORT_NAMES = {
     "ModelDeployment": "md",
     "ModelReplica": "mr",
     "ModelEndpoint": "me",
+    "ModelService": "ms",
     "ModelCache": "mc",
     "InferenceCluster": "ic",
     "InferenceClass": "icl",
 }
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "SchedulerConfig", "WorkloadConfig"])
+@pytest.mark.parametrize("kind", [*KINDS, *INPUT_KINDS])
 def test_schema_is_structural_and_described(kind: str) -> None:
     assert list(findings(schema_of(kind))) == []
     source = schema_of(kind)
@@ -92,7 +97,7 @@ def test_every_rule_refuses_something() -> None:
     }
     messages = {
         message
-        for kind in [*KINDS, "SchedulerConfig", "WorkloadConfig"]
+        for kind in [*KINDS, *INPUT_KINDS]
         for message in re.findall(r"'message': [\"'](.*?)[\"']", str(_rules(schema_of(kind))))
     }
     assert messages - broken == set()
