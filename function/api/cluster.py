@@ -262,33 +262,43 @@ class InferenceCluster(Model):
         return bool(declared) and all(entry.name != pool for entry in declared or ())
 
 
-SHAPE: Shape = {
-    "metadata": {"name": None, "labels": None, "uid": None, "deletionTimestamp": None},
-    "spec": {
-        "taints": None,
-        "attributes": None,
-        "celVersion": None,
-        "nodePools": {
-            "name": None,
-            "className": None,
-            "attributes": None,
-            "accounting": None,
-            "fabric": None,
-        },
-    },
-    "status": {
-        "conditions": {"type": None, "status": None},
-        "gateway": {"address": None},
-        "gpuPools": {
-            "name": None,
-            "nodes": None,
-            "className": None,
-            "devices": PACKED,
-            "attributes": None,
-            "accounting": None,
-            "fabric": None,
-        },
-        "attributes": None,
-    },
+_POOL: dict[str, Shape | None] = {
+    "name": None,
+    "nodes": None,
+    "className": None,
+    "devices": PACKED,
+    "attributes": None,
+    "accounting": None,
+    "fabric": None,
 }
+
+
+def _shape(pool: Shape) -> Shape:
+    """Return the fields of a cluster, for the fields of a published pool."""
+    return {
+        "metadata": {"name": None, "labels": None, "uid": None, "deletionTimestamp": None},
+        "spec": {
+            "taints": None,
+            "attributes": None,
+            "celVersion": None,
+            "nodePools": {
+                "name": None,
+                "className": None,
+                "attributes": None,
+                "accounting": None,
+                "fabric": None,
+            },
+        },
+        "status": {
+            "conditions": {"type": None, "status": None},
+            "gateway": {"address": None},
+            "gpuPools": pool,
+            "attributes": None,
+        },
+    }
+
+
+SHAPE = _shape(_POOL)
 """The fields scheduling reads of an InferenceCluster."""
+CHARGED_SHAPE = _shape({**_POOL, "charged": None})
+"""The same, and what is charged to its pools."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from function.api.model import CelVersion, Model, Whole
 from function.api.placement import PlacementPolicy
@@ -93,12 +93,23 @@ class SchedulerConfig(_Strict):
     defaults: Defaults = Defaults()
     overcommit: Literal["Report", "Yield"] = "Report"
     coordination: Literal["None", "GlobalOrder"] = "None"
+    capacity: Literal["Replicas", "Published"] = "Replicas"
+    """Where the capacity that is taken is read: from every replica, or from what the clusters publish."""
     search_budget: Annotated[Whole, Field(ge=1, le=100_000_000)] = 100_000
     ttl: Ttl = Ttl()
     cel_version: CelVersion = "1.36"
     """The Kubernetes release whose reading of selectors applies where a cluster does not say its own."""
     scale_selector: Literal["None", "Status"] = "None"
     """Whether `status.replicas.selector` is written: the label selector that the scale subresource serves."""
+
+    @model_validator(mode="after")
+    def _order_needs_replicas(self) -> SchedulerConfig:
+        if self.capacity == "Published" and self.coordination == "GlobalOrder":
+            raise ValueError(
+                "capacity: Published cannot be combined with coordination: GlobalOrder, which places the"
+                " deployments of the fleet from all its replicas"
+            )
+        return self
 
     @property
     def coordinates(self) -> bool:

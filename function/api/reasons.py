@@ -44,6 +44,7 @@ class Reason(Enum):
     ClusterNotReady = "cluster not ready", Level.CLUSTER, Nature.TRANSIENT
     NoGatewayAddress = "no gateway address", Level.CLUSTER, Nature.TRANSIENT
     NoPoolsPublished = "no pools published", Level.CLUSTER, Nature.DEFINITE
+    ChargeNotPublished = "charge not published", Level.CLUSTER, Nature.TRANSIENT
     MaxReplicasPerCluster = "at the limit of replicas per cluster", Level.CLUSTER, Nature.CAPACITY
     TopologySpread = "topology spread", Level.CLUSTER, Nature.TRANSIENT
     NodeSelectorMismatch = "node selector mismatch", Level.POOL, Nature.DEFINITE

@@ -1,31 +1,158 @@
-"""What the replicas on a cluster hold of a pool, summed for deployments that do not read all replicas.
+"""What the replicas on a cluster hold of its pools, for deployments that do not read all replicas.
 
-Each deployment's share is told apart: a reader takes its own share out and adds its own replicas, which it
-knows better, so each of them counts exactly once however old the sum is.
+The form of it is in `function.api.charge`. Who gives way in an overcommitted pool is told here too, by the
+scheduler's own rule: it takes every replica on the pool to tell, and a deployment has only its own.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from function.api import InferenceCluster
+from function.api.charge import digest, holder, stray
+from function.scheduler.capacity.ledger import Ledger
+from function.scheduler.capacity.overcommit import yielding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from function.api import ModelReplica
+    from function.scheduler.capacity.overcommit import Yielding
+
+NAMED = 8
+"""Holders of a pool that are named; explanations show five besides the deployment's own."""
+NAMED_SHARES = 32
+"""Shares that are named at most: a holder whose replicas all differ has as many as replicas."""
+TOLD = 100
+"""Replicas of a pool that are told to give way at a time, the last created."""
+
+Plain = dict[str, Any]
+Member = tuple[int, tuple[tuple[str, int], ...]]
+"""Pods, and device class and count of each claimed request."""
+Claims = tuple[tuple[int, tuple[Member, ...]], ...]
+"""Copies and members of each engine; empty where the pool charges nodes."""
 
 
-def charged(pool: str, replicas: Iterable[ModelReplica]) -> dict[str, Any]:
-    """Return `{nodes, by: [{deployment, replicas, nodes}]}` of one pool, sorted by deployment."""
-    shares: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+class Held(NamedTuple):
+    """What one replica holds of a pool. Equal ones hold the same."""
+
+    nodes: int
+    leaving: bool
+    claims: Claims
+
+
+class Share(NamedTuple):
+    """What equal replicas of one holder hold, each."""
+
+    holder: str
+    held: Held
+
+
+def charge(
+    cluster: str, pools: Sequence[Mapping[str, Any]], replicas: Iterable[ModelReplica]
+) -> list[dict[str, Any]]:
+    """Return published pools with what the replicas on the cluster hold of each."""
+    here = [replica for replica in replicas if replica.cluster == cluster]
+    made = [{**pool, "charged": charged(pool, here)} for pool in pools]
+    for pool, leaving in _giving_way(cluster, pools, here).items():
+        for entry in made:
+            if entry.get("name") == pool:
+                entry["charged"]["givesWay"] = leaving
+    return made
+
+
+def charged(pool: Mapping[str, Any], replicas: Iterable[ModelReplica]) -> Plain:
+    """Return the charge of one pool, the largest holders first, then by name."""
+    name, by_devices = str(pool.get("name")), pool.get("accounting") == "Device"
+    shares: Counter[Share] = Counter()
     for replica in replicas:
-        nodes = replica.nodes.get(pool, 0)
-        if nodes:
-            share = shares[f"{replica.namespace}/{replica.deployment}"]
-            share[0] += 1
-            share[1] += nodes
-    by = [
-        {"deployment": name, "replicas": count, "nodes": nodes}
-        for name, (count, nodes) in sorted(shares.items())
+        if replica.nodes.get(name):
+            claims = _claims(replica, name) if by_devices else ()
+            shares[Share(holder(replica), Held(replica.nodes[name], replica.deleting, claims))] += 1
+    totals: Counter[str] = Counter()
+    for share, number in shares.items():
+        totals[share.holder] += share.held.nodes * number
+    rank = {key: at for at, key in enumerate(sorted(totals, key=lambda key: (-totals[key], key)))}
+    ordered = sorted(shares.items(), key=lambda entry: (rank[entry[0].holder], entry[0].held))
+    named = [entry for entry in ordered if rank[entry[0].holder] < NAMED][:NAMED_SHARES]
+    by = [{**_who(share.holder), **_holding(number, share.held)} for share, number in named]
+    others = list(_others(ordered[len(named) :]))
+    return {
+        "nodes": sum(totals.values()),
+        **({"by": by} if by else {}),
+        **({"others": others} if others else {}),
+    }
+
+
+def _who(key: str) -> Plain:
+    unnamed = key.removeprefix(stray(""))
+    return {"deployment": key} if unnamed == key else {"replica": unnamed}
+
+
+def _holding(number: int, held: Held) -> Plain:
+    return {
+        "replicas": number,
+        "nodes": held.nodes * number,
+        **({"leaving": True} if held.leaving else {}),
+        **({"engines": [_engine(*engine) for engine in held.claims]} if held.claims else {}),
+    }
+
+
+def _engine(copies: int, members: Iterable[Member]) -> Plain:
+    told = [
+        {"pods": pods, "requests": [{"deviceClassName": name, "count": count} for name, count in requests]}
+        for pods, requests in members
     ]
-    return {"nodes": sum(share["nodes"] for share in by), **({"by": by} if by else {})}
+    return {"copies": copies, "members": told}
+
+
+def _claims(replica: ModelReplica, pool: str) -> Claims:
+    """What one replica claims of a pool, sorted: equal values claim the same."""
+    engines = []
+    for engine in replica.engines:
+        members = [
+            (member.pods, tuple(sorted((claim.device_class, claim.count) for claim in member.requests)))
+            for member in engine.members
+            if member.pool == pool and member.requests
+        ]
+        if members:
+            engines.append((engine.copies, tuple(sorted(members))))
+    return tuple(sorted(engines))
+
+
+def _others(shares: Iterable[tuple[Share, int]]) -> Iterator[Plain]:
+    """The shares of holders that are not named, equal ones together."""
+    alike: dict[tuple[int, Held], list[str]] = defaultdict(list)
+    for share, number in shares:
+        alike[number, share.held].append(digest(share.holder))
+    for (number, held), digests in sorted(alike.items(), reverse=True):
+        yield {**_holding(number, held), "digests": " ".join(sorted(digests))}
+
+
+def _giving_way(
+    cluster: str, pools: Sequence[Mapping[str, Any]], replicas: Iterable[ModelReplica]
+) -> dict[str, list[Plain]]:
+    """Who gives way on each pool that holds more than it has, the most senior first."""
+    try:
+        published = InferenceCluster.parse(
+            {"metadata": {"name": cluster}, "status": {"gpuPools": list(pools)}}
+        )
+    except ValueError:
+        return {}
+    ledger = Ledger([published])
+    for replica in replicas:
+        ledger.open(replica, cluster)
+    told: dict[str, list[Plain]] = defaultdict(list)
+    for found in yielding(ledger):
+        told[found.pool].append(_gives_way(found))
+    return {pool: leaving[-TOLD:] for pool, leaving in told.items()}
+
+
+def _gives_way(found: Yielding) -> Plain:
+    replica = found.replica
+    told = {"deployment": replica.deployment, "uid": replica.uid, "created": replica.created}
+    return {
+        "replica": f"{replica.namespace}/{replica.name}",
+        **{key: value for key, value in told.items() if value},
+    }

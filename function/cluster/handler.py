@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from function.boundary import NoReuse, Response
 from function.cluster.compose import compose
 from function.cluster.conditions import condition_types, conditions
-from function.cluster.publish import observed_stack, publish
+from function.cluster.publish import observed_stack, overcommitted, publish
 from function.cluster.requirements import declared
 from function.cluster.results import results
 from function.cluster.snapshot import read_snapshot
@@ -39,7 +39,9 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
         unready=not (status.get("gpuPools") and status.get("gateway") and new_conditions[0].status),
         conditions=new_conditions,
         results=results(new_conditions, snapshot.before),
-        settled=delivered and all(condition.status for condition in new_conditions),
+        settled=delivered
+        and all(condition.status for condition in new_conditions)
+        and not overcommitted(status),
         ttl=(snapshot.config.ttl.pending, snapshot.config.ttl.settled),
         counts={"pools": len(status.get("gpuPools") or ()), "objects": len(desired)},
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.api.declared_cluster import DeclaredCluster
-from function.cluster.charges import charged
+from function.cluster.charges import charge
 from function.cluster.names import CLASS_PREFIX, GATEWAY, LEADER_WORKER_SET, NAMESPACE, STACK
 from function.cluster.observe import presence
 from function.cluster.snapshot import MissingClass
@@ -58,7 +58,15 @@ def pools(snapshot: Snapshot, cluster: DeclaredCluster) -> list[dict[str, Any]]:
         if isinstance(pool, dict)
     }
     published = (_pool(snapshot, pool, last.get(pool.name)) for pool in cluster.spec.node_pools)
-    return [pool for pool in published if pool is not None]
+    made = [pool for pool in published if pool is not None]
+    if snapshot.config.publish != "Attributes" or snapshot.replicas is None:
+        return made
+    return charge(cluster.name, made, snapshot.replicas)
+
+
+def overcommitted(status: dict[str, Any]) -> bool:
+    """Whether some replica is told to give way: who reads that shall soon read what came of it."""
+    return any("givesWay" in mapping(pool.get("charged")) for pool in status.get("gpuPools", ()))
 
 
 def _pool(snapshot: Snapshot, declared: DeclaredPool, last: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -71,9 +79,7 @@ def _pool(snapshot: Snapshot, declared: DeclaredPool, last: dict[str, Any] | Non
     if snapshot.config.publish == "Attributes":
         stated = declared.model_dump(mode="json", by_alias=True, exclude_unset=True)
         pool |= {key: stated[key] for key in MIRRORED if stated.get(key) is not None}
-        if snapshot.replicas is not None:
-            pool["charged"] = charged(declared.name, snapshot.replicas)
-        elif last is not None and "charged" in last:
+        if last is not None and "charged" in last:
             pool["charged"] = last["charged"]
     return pool
 

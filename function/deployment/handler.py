@@ -15,7 +15,7 @@ from function.deployment.compose.remembered import REMEMBERED
 from function.deployment.compose.response import compose
 from function.deployment.compose.size import room_for
 from function.deployment.compose.unreadable import unreadable
-from function.deployment.requirements import coordinated, declared, referenced_cache
+from function.deployment.requirements import coordinated, declared, published, referenced_cache
 from function.deployment.snapshot import fleet as fleet_room
 from function.deployment.snapshot import peers as peers_room
 from function.deployment.snapshot.fleet import read_fleet
@@ -76,7 +76,9 @@ def answer(request: Request, *, reuse: Reuse = NO_REUSE) -> Answer:
         return Answer(unreadable(request, requirements, str(error)))
     config, fault = _config(request)
     is_coordinated = config.coordination == "GlobalOrder"
-    fleet = read_fleet(request, deployment, reuse, thorough=config.coordinates)
+    fleet = read_fleet(
+        request, deployment, reuse, thorough=config.coordinates, published=config.capacity == "Published"
+    )
     peers = read_peers(request, deployment, fleet, reuse) if is_coordinated else Peers()
     inputs = scheduling_input(deployment, fleet, config, fault, peers)
     decision = schedule(inputs, room=room_for(deployment, fleet))
@@ -95,4 +97,5 @@ def _config(request: Request) -> tuple[SchedulerConfig, str]:
         return SchedulerConfig.parse(request.input or {}), ""
     except Malformed as error:
         coordination: Any = "GlobalOrder" if coordinated(request) else "None"
-        return SchedulerConfig(coordination=coordination), str(error)
+        capacity: Any = "Published" if published(request) else "Replicas"
+        return SchedulerConfig(coordination=coordination, capacity=capacity), str(error)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from function.api.replica import DEPLOYMENT_LABEL
 from function.boundary import Unreadable, text_at
 from function.deployment.requirements import CLUSTERS, DEPLOYMENTS, REPLICAS
-from function.deployment.snapshot.fleet import read_cluster
+from function.deployment.snapshot.clusters import read_cluster
 from function.scheduler.fleet import UnreadableCluster
 
 if TYPE_CHECKING:

@@ -147,6 +147,14 @@ INFERENCE_CLASS: Mapping[str, Allowed] = {
     "spec": {"from": fields("machineType", "revision"), "devices": _DEVICE},
 }
 
+_HOLDING: Mapping[str, Allowed] = {
+    **fields("deployment", "replica", "digests", "replicas", "nodes", "leaving"),
+    "engines": {
+        **fields("copies"),
+        "members": {**fields("pods"), "requests": fields("deviceClassName", "count")},
+    },
+}
+
 INFERENCE_CLUSTER: Mapping[str, Allowed] = {
     **_TYPE,
     "metadata": {**_METADATA, "labels": subtree},
@@ -168,6 +176,12 @@ INFERENCE_CLUSTER: Mapping[str, Allowed] = {
             "devices": _DEVICE,
             "attributes": subtree,
             "fabric": _FABRIC,
+            "charged": {
+                **fields("nodes"),
+                "by": _HOLDING,
+                "others": _HOLDING,
+                "givesWay": fields("replica", "deployment", "uid", "created"),
+            },
         },
         "attributes": subtree,
     },
@@ -271,7 +285,8 @@ SCHEDULER_CONFIG: Mapping[str, Allowed] = {
     **strict(
         {
             **_TYPE,
-            **fields("explain", "overcommit", "coordination", "searchBudget", "celVersion", "scaleSelector"),
+            **fields("explain", "overcommit", "coordination", "capacity", "searchBudget", "celVersion"),
+            **fields("scaleSelector"),
             "defaults": {"placement": _PLACEMENT},
             "ttl": fields("waiting", "pending", "settled"),
         }

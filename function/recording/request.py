@@ -18,7 +18,7 @@ from function import wire
 from function.api import cluster, replica
 from function.api.names import read_key
 from function.boundary import Desired, Unreadable
-from function.deployment.requirements import CACHE, CACHES, CLUSTERS, DEPLOYMENTS, REPLICAS
+from function.deployment.requirements import CACHE, CACHES, CLUSTERS, DEPLOYMENTS, OWN_REPLICAS, REPLICAS
 from function.operations.state import WATCHED
 from function.recording.allowed import (
     INFERENCE_CLUSTER,
@@ -42,6 +42,7 @@ RECORDED = "ModelDeployment"
 REQUIRED: Mapping[str, tuple[Mapping[str, Allowed], tuple[Shape, ...]]] = {
     CLUSTERS: (INFERENCE_CLUSTER, (cluster.SHAPE,)),
     REPLICAS: (MODEL_REPLICA, (replica.CHARGE_SHAPE, replica.SHAPE)),
+    OWN_REPLICAS: (MODEL_REPLICA, (replica.SHAPE,)),
     CACHE: (MODEL_CACHE, ()),
     DEPLOYMENTS: (MODEL_DEPLOYMENT, ()),
     CACHES: (MODEL_CACHE, ()),

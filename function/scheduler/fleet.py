@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from function.api.names import Identity
     from function.api.ownership import OwnReplica
     from function.boundary import Document
+    from function.scheduler.capacity.overcommit import Yielding
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,10 @@ class Fleet:
     """Identities that an own object, an observed key or a key of an earlier step has."""
     theirs: frozenset[str] = frozenset()
     """Keys that earlier steps of the pipeline desire."""
+    uncharged: Mapping[str, str] = field(default_factory=dict)
+    """Clusters that do not say what is charged to them where they are asked to, and why."""
+    gives_way: tuple[Yielding, ...] | None = None
+    """Who gives way as the clusters tell it, by seniority; None where it is computed from all replicas."""
 
     @property
     def inputs_delivered(self) -> bool:

@@ -249,8 +249,17 @@ def examine(
     ):
         until = tuple(dict.fromkeys(finding.until for finding in findings if finding.until))
         return Kept(own_replica, doubt=doubt, withheld_until=until)
+    if growth and own_replica.cluster in inputs.fleet.uncharged:
+        return _in_doubt_of_charges(own_replica, doubt)
     short = _short(ledger, own_replica.cluster, growth)
     if short:
         return Kept(own_replica, mismatch=Mismatch.CostGrew, detail=short)
     ledger.charge(own_replica.cluster, growth)
     return Kept(own_replica, shape=shape, doubt=doubt, growth=growth)
+
+
+def _in_doubt_of_charges(own_replica: OwnReplica, doubt: str) -> Kept:
+    """Keep a replica that would grow on a cluster of which nobody knows what is free."""
+    unknown = f"cluster {own_replica.cluster} does not publish what is charged to it"
+    until = (f"cluster {own_replica.cluster} publishes what is charged to it",)
+    return Kept(own_replica, doubt="; ".join(filter(None, (doubt, unknown))), withheld_until=until)

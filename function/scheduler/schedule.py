@@ -62,7 +62,7 @@ def schedule(inputs: SchedulingInput, *, room: int | None = None, most: int | No
     `most` bounds the steps of all searches together; None leaves it to the question's budget.
     """
     ledger, budget = open_ledger(inputs), CallBudget.of(inputs, most=most)
-    run = partial(run_pass, gives_way=yielding(ledger) if _mends(inputs) else ())
+    run = partial(run_pass, gives_way=_gives_way(inputs, ledger))
     if may_place(inputs):
         reserve(inputs, ledger, budget, partial(run, survey=False))
     ours = budget.portion() if inputs.config.coordination == "GlobalOrder" else budget
@@ -71,9 +71,11 @@ def schedule(inputs: SchedulingInput, *, room: int | None = None, most: int | No
     return dataclasses.replace(decision, overcommitted=overcommitted, budget=budget.with_portion(ours))
 
 
-def _mends(inputs: SchedulingInput) -> bool:
-    """Whether replicas are asked to give way in overcommitted pools."""
-    return inputs.config.overcommit == "Yield" and inputs.fleet.inputs_delivered
+def _gives_way(inputs: SchedulingInput, ledger: Ledger) -> tuple[Yielding, ...]:
+    """Who gives way in overcommitted pools, where replicas are asked to."""
+    if inputs.config.overcommit != "Yield" or not inputs.fleet.inputs_delivered:
+        return ()
+    return yielding(ledger) if inputs.fleet.gives_way is None else inputs.fleet.gives_way
 
 
 def run_pass(

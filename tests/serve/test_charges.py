@@ -18,7 +18,7 @@ from function.api import replica as replica_api
 from function.boundary.parse_cache import Memory, Session
 from function.deployment.compose.remembered import REMEMBERED
 from function.deployment.handler import read_deployment
-from function.deployment.snapshot.fleet import read_cluster
+from function.deployment.snapshot.clusters import read_cluster
 from function.runner import Function
 from function.wire import WireDocument, write
 from tests.support import build

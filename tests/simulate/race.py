@@ -2,7 +2,9 @@
 
 An episode is a random interleaving: a deployment reconciles with a list of replicas from some steps ago (its
 own replicas it always sees as they are), what it desires is applied, what it does not is deleted and lives on
-for a while. A replica becomes Ready when the pool has nodes left for it, first come, first served.
+for a while. A replica becomes Ready when the pool has nodes left for it, first come, first served. With
+`capacity: Published` clusters reconcile too, each from a list of its own age, and what they published last is
+all that deployments are told of each other.
 """
 
 from __future__ import annotations
@@ -10,11 +12,16 @@ from __future__ import annotations
 import copy
 import random
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from function.api import replica as replica_api
 from function.boundary import PlainDocument, Request, Response
+from function.cluster.charges import charge
 from function.deployment.handler import run
 from tests.support import build
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Plain = dict[str, Any]
 
@@ -44,6 +51,8 @@ class Race:
     """Replicas that were Ready when the function gave them up."""
     overcommitted: set[tuple[str, str]] = field(default_factory=set)
     """Pools that were overcommitted at some step."""
+    published: list[Plain] = field(init=False)
+    """The clusters as they stand, with what they published of their charges."""
     told: dict[str, Response] = field(default_factory=dict)
     """The latest answer to each deployment."""
 
@@ -56,6 +65,7 @@ class Race:
             )
             for name in ("a", "b", "c")[: draw.choice((2, 3))]
         ]
+        self.published = [with_charges(each, []) for each in self.clusters]
         self.deployments = [self._deployment(number) for number in range(draw.choice((3, 4, 5)))]
 
     def _deployment(self, number: int) -> Plain:
@@ -72,6 +82,7 @@ class Race:
         for _ in range(SETTLE):
             for deployment in self.deployments:
                 self.past.append(self._listed())
+                self._publish(range(len(self.clusters)), 0)
                 self._reconcile(deployment, self.past[-1])
                 self._tick()
         return self
@@ -82,8 +93,20 @@ class Race:
             self._disturb()
         else:
             age = self.draw.randint(0, min(LAG, len(self.past) - 1))
+            if self.by_charges:
+                self._publish([self.draw.randrange(len(self.clusters))], self.draw.randint(0, age))
             self._reconcile(self.draw.choice(self.deployments), self.past[-1 - age])
         self._tick()
+
+    @property
+    def by_charges(self) -> bool:
+        """Whether deployments read what the clusters publish."""
+        return self.input.get("capacity") == "Published"
+
+    def _publish(self, numbers: Iterable[int], age: int) -> None:
+        """Some clusters reconcile, from a list of an age in steps."""
+        for number in numbers if self.by_charges else ():
+            self.published[number] = with_charges(self.clusters[number], self.past[-1 - age])
 
     def _disturb(self) -> None:
         """Somebody deletes a replica, or wants one more."""
@@ -112,14 +135,16 @@ class Race:
         """Ask the function, and apply the answer as Crossplane does."""
         observed = self.own(deployment)
         name = deployment["metadata"]["name"]
-        seen = [item for item in listed if label(item, "deployment") != name]
-        seen += [replica for replica in self.replicas.values() if label(replica, "deployment") == name]
+        own = [frozen(item) for item in self.replicas.values() if label(item, "deployment") == name]
+        others = [item for item in listed if label(item, "deployment") != name]
         required = {
             "clusters": self.clusters,
-            "all-replicas": [frozen(item) for item in seen],
+            "all-replicas": [*others, *own],
             "all-deployments": self.deployments,
             "all-caches": [],
         }
+        if self.by_charges:
+            required = {"clusters": self.published, "own-replicas": own}
         answer = run(
             Request(
                 PlainDocument(deployment),
@@ -206,6 +231,13 @@ class Race:
             for name, replica in self.replicas.items()
             if name not in self.dying and held(replica)[:2] == where
         }
+
+
+def with_charges(cluster: Plain, listed: Iterable[Plain]) -> Plain:
+    """A cluster that publishes what listed replicas hold of it."""
+    replicas = [replica_api.parse(PlainDocument(each)) for each in listed]
+    pools = charge(cluster["metadata"]["name"], cluster["status"]["gpuPools"], replicas)
+    return cluster | {"status": cluster["status"] | {"gpuPools": pools}}
 
 
 def stamp(step: int) -> str:

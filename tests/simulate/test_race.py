@@ -10,13 +10,21 @@ from tests.support.scale import count
 EPISODES = range(count(12, 600, 3_000))
 YIELD = {"overcommit": "Yield"}
 ORDER = {"coordination": "GlobalOrder"}
+CHARGES = {"capacity": "Published"}
 
 
-def test_with_the_defaults_pools_are_overcommitted_and_every_deployment_there_says_so() -> None:
-    """This is what the other tests prevent: without it they would prove nothing."""
+@pytest.mark.parametrize("settings", [{}, CHARGES], ids=["all replicas", "published charges"])
+def test_without_yield_pools_are_overcommitted_and_every_deployment_there_says_so(
+    settings: dict[str, str],
+) -> None:
+    """This is what the other tests prevent: without it they would prove nothing.
+
+    A sum that is old lets no more happen unseen than a list that is: every pool that ends overcommitted is
+    in the condition of every deployment on it.
+    """
     ended_so = 0
     for seed in EPISODES:
-        race = Race(seed, {}).play()
+        race = Race(seed, settings).play()
         assert not race.ready_removed, seed
         for where in race.crowded():
             ended_so += 1
@@ -28,7 +36,11 @@ def test_with_the_defaults_pools_are_overcommitted_and_every_deployment_there_sa
 
 
 @pytest.mark.parametrize("churn", [False, True])
-@pytest.mark.parametrize("settings", [YIELD, YIELD | ORDER], ids=["Yield", "Yield and GlobalOrder"])
+@pytest.mark.parametrize(
+    "settings",
+    [YIELD, YIELD | ORDER, YIELD | CHARGES],
+    ids=["Yield", "Yield and GlobalOrder", "Yield and published charges"],
+)
 def test_with_yield_no_pool_stays_overcommitted_and_no_ready_replica_goes(
     settings: dict[str, str], *, churn: bool
 ) -> None:

@@ -117,6 +117,11 @@ def no_pools() -> Case:
     return Case(one(wants(build.request()), empty), "1 no pools published")
 
 
+def no_charge() -> Case:
+    published = one(wants(build.request("gpu", 1)), input={"capacity": "Published"})
+    return Case(published.but(more={"own-replicas": []}), "1 charge not published (pool p: no charge)")
+
+
 def max_per_cluster() -> Case:
     made = placing(wants(build.request(), replicas=2), maxReplicasPerCluster=1)
     return Case(one(made), "1 at the limit of replicas per cluster")
@@ -241,6 +246,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "ClusterNotReady": not_ready,
     "NoGatewayAddress": no_gateway,
     "NoPoolsPublished": no_pools,
+    "ChargeNotPublished": no_charge,
     "MaxReplicasPerCluster": max_per_cluster,
     "TopologySpread": topology_spread,
     "NodeSelectorMismatch": node_mismatch,

@@ -7,12 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from function.api import replica as replica_api
 from function.api.model import whole
+from function.boundary import PlainDocument
 from function.cli.bad_input import BadInput
+from function.cluster.charges import charge
+from function.cluster.classes import devices_of
+from function.objects import mapping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from function.api import ModelReplica
     from function.cli.worlds.manifests import Manifest, Manifests
 
 NODE_COUNT = 1
@@ -32,8 +38,15 @@ def _class_devices(manifest: Manifest, at: int, name: object, classes: Mapping[s
         class_names = ", ".join(sorted(classes)) or "none is given"
         field = f"{manifest.title}: spec.nodePools[{at}].className"
         raise BadInput(f'{field}: no InferenceClass "{name}" in the files ({class_names})')
-    spec = classes[str(name)].content.get("spec")
-    return (spec if isinstance(spec, dict) else {}).get("devices", [])
+    content = classes[str(name)].content
+    spec = content.get("spec")
+    stated = spec if isinstance(spec, dict) else {}
+    if stated.get("from") is None:
+        return stated.get("devices", [])
+    try:
+        return list(devices_of(content))
+    except ValueError as error:
+        raise BadInput(f"{classes[str(name)].title}: {error}") from None
 
 
 def _pool(manifest: Manifest, at: int, pool: object, classes: Mapping[str, Manifest]) -> dict[str, Any]:
@@ -66,6 +79,28 @@ def complete(manifest: Manifest, classes: Mapping[str, Manifest]) -> tuple[dict[
         status = {**status, "gpuPools": derived}
         assumed.append("publishes no pools: derived from its nodePools and their classes")
     return {**content, "status": status}, assumed
+
+
+def with_charges(clusters: list[dict[str, Any]], replicas: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the clusters with what replicas hold of their pools, where they do not say it themselves."""
+    read = [replica_api.parse(PlainDocument(replica)) for replica in replicas]
+    return [_with_charges(cluster, read) for cluster in clusters]
+
+
+def _with_charges(cluster: dict[str, Any], replicas: list[ModelReplica]) -> dict[str, Any]:
+    status = mapping(cluster.get("status"))
+    pools = status.get("gpuPools")
+    if not isinstance(pools, list) or any("charged" in mapping(pool) or not mapping(pool) for pool in pools):
+        return cluster
+    declared = mapping(cluster.get("spec")).get("nodePools")
+    by_name = {mapping(pool).get("name"): mapping(pool) for pool in declared or () if isinstance(pool, dict)}
+    stated = [{**_accounting(by_name.get(pool.get("name"), {})), **pool} for pool in pools]
+    name = str(mapping(cluster.get("metadata")).get("name"))
+    return {**cluster, "status": {**status, "gpuPools": charge(name, stated, replicas)}}
+
+
+def _accounting(declared: Mapping[str, Any]) -> dict[str, Any]:
+    return {"accounting": declared["accounting"]} if declared.get("accounting") else {}
 
 
 def complete_all(manifests: Manifests) -> tuple[list[dict[str, Any]], list[str]]:

@@ -14,7 +14,7 @@ from function.api.names import Identity, endpoint_key, replica_key
 from function.api.ownership import Owner, turn
 from function.api.replica import CLUSTER_LABEL, INDEX_LABEL
 from function.boundary import PlainDocument, Request, Response
-from function.cli.worlds.derive import complete_all
+from function.cli.worlds.derive import complete_all, with_charges
 from function.deployment.forecast import NO_REUSE, Forecast, declared, forecast
 
 if TYPE_CHECKING:
@@ -115,8 +115,10 @@ def _observed(world: World, deployment: Manifest) -> dict[str, PlainDocument]:
 
 def _delivered(world: World, requirement: Requirement) -> tuple[PlainDocument, ...]:
     """What Crossplane would fetch for a requirement: all objects of a kind, or the one of a name."""
+    by_charges = (world.config or {}).get("capacity") == "Published"
+    clusters = with_charges(world.clusters, world.replicas) if by_charges else world.clusters
     held = {
-        "InferenceCluster": world.clusters,
+        "InferenceCluster": clusters,
         "ModelReplica": world.replicas,
         "ModelDeployment": [manifest.content for manifest in world.deployments],
         "ModelCache": world.caches,
@@ -124,7 +126,15 @@ def _delivered(world: World, requirement: Requirement) -> tuple[PlainDocument, .
     if requirement.match_name is not None:
         wanted = (requirement.match_name, requirement.namespace)
         held = [content for content in held if _identity(content) == wanted]
+    if requirement.match_labels:
+        held = [content for content in held if _carries(content, requirement)]
     return tuple(PlainDocument(content) for content in held)
+
+
+def _carries(content: dict[str, Any], requirement: Requirement) -> bool:
+    """Whether an object carries the labels that a requirement selects by."""
+    labels = _map(_map(content, "metadata"), "labels")
+    return all(labels.get(key) == value for key, value in requirement.match_labels)
 
 
 def _identity(content: dict[str, Any]) -> tuple[object, object]:

@@ -12,7 +12,14 @@ from function.deployment.compose.notes import listed_pools, noted
 from function.deployment.compose.updated import UPDATED, replicas_updated
 from function.deployment.explain.message import around, placed_of
 from function.deployment.explain.spelling import advice
-from function.deployment.requirements import CACHE, CLUSTERS, REPLICAS, coordinated
+from function.deployment.requirements import (
+    CACHE,
+    CLUSTERS,
+    OWN_REPLICAS,
+    REPLICAS,
+    coordinated,
+    published,
+)
 from function.scheduler.decision import Cause
 
 if TYPE_CHECKING:
@@ -46,9 +53,10 @@ PROBLEMS = frozenset(
 
 def _unresolved(decision: Decision) -> list[str]:
     fleet = decision.inputs.fleet
+    listed = OWN_REPLICAS if decision.inputs.config.capacity == "Published" else REPLICAS
     resolutions = {
         CLUSTERS: fleet.clusters_resolution,
-        REPLICAS: fleet.replicas_resolution,
+        listed: fleet.replicas_resolution,
         CACHE: fleet.cache_resolution,
     }
     resolutions |= decision.inputs.peers.resolutions
@@ -200,12 +208,12 @@ def unresolved_capacity(why: str) -> Condition:
 
 
 def tells_capacity(request: Request) -> bool:
-    """Whether CapacityRespected is returned: where the function's input coordinates, and ever after.
+    """Whether CapacityRespected is returned: where the input coordinates or reads sums, and ever after.
 
     A composite that has it keeps it when the input no longer asks: what is not returned would keep its last
     value and lie. One that never had it, as on Modelplane's own Composition, gets what it always got.
     """
-    if coordinated(request) or (request.input or {}).get("overcommit") == "Yield":
+    if coordinated(request) or published(request) or (request.input or {}).get("overcommit") == "Yield":
         return True
     try:
         composite = request.composite.project({"status": {"conditions": {"type": None}}})

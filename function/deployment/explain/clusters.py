@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from function.api.charge import is_anonymous
 from function.api.reasons import Reason
 from function.deployment.explain.phrases import rejection_phrase
 
@@ -108,7 +109,7 @@ class Survey:
 
 
 def _below_gates(rejection: Rejection | None) -> bool:
-    return rejection is None or rejection.reason.depth > Reason.NoPoolsPublished.depth
+    return rejection is None or rejection.reason.depth > Reason.ChargeNotPublished.depth
 
 
 def pools_of(decision: Decision, cluster: InferenceCluster, *, below_gates: bool = True) -> list[Plain]:
@@ -144,10 +145,11 @@ def held_by(decision: Decision, cluster: str, pool: Pool) -> list[Plain]:
         if placed.identity.cluster == cluster and pool.name in placed.candidate.nodes:
             held[deployment_name] = held.get(deployment_name, 0) + placed.candidate.nodes[pool.name]
     unit = "pods" if pool.accounting == "Device" else "nodes"
-    ordered = sorted(held.items(), key=lambda item: (-item[1], item[0]))
-    named = [{"deployment": name, unit: count} for name, count in ordered[:HOLDERS]]
-    others = sum(count for _, count in ordered[HOLDERS:])
-    return [*named, {"deployment": f"{len(ordered) - HOLDERS} others", unit: others}] if others else named
+    ordered = sorted(held.items(), key=lambda item: (is_anonymous(item[0]), -item[1], item[0]))
+    told = sum(not is_anonymous(name) for name, _ in ordered[:HOLDERS])
+    named = [{"deployment": name, unit: count} for name, count in ordered[:told]]
+    others = sum(count for _, count in ordered[told:])
+    return [*named, {"deployment": f"{len(ordered) - told} others", unit: others}] if others else named
 
 
 def _engine(verdict: OnPools, *, alternative: str) -> Plain:

@@ -5,70 +5,45 @@ Nothing is decided here.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica
-from function.api import cluster as cluster_api
 from function.api import replica as replica_api
 from function.api.names import Identity, read_key
 from function.api.ownership import OwnReplica, order
 from function.boundary import Cost, Resolution, text_at
-from function.deployment.requirements import CACHE, CACHES, CLUSTERS, REPLICAS
+from function.deployment.requirements import CACHE, CACHES, CLUSTERS, OWN_REPLICAS, REPLICAS
+from function.deployment.snapshot.charges import ChargedCluster, leaving_of, others_of, read_charged
+from function.deployment.snapshot.clusters import by_name, read_cluster
 from function.deployment.snapshot.ownership import Sorting
-from function.scheduler.fleet import Fleet, UnreadableCluster
+from function.scheduler.fleet import Fleet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from function.boundary import Costs, Document, Part, Request, Reuse
-
-UNNAMED = "(unnamed)"
-"""What stands for clusters whose names cannot be read, where they are counted."""
+    from function.scheduler.fleet import UnreadableCluster
 
 
 def _name_of(document: Document) -> str:
     return text_at(document, "metadata", "name")
 
 
-def read_cluster(document: Document) -> InferenceCluster | UnreadableCluster:
-    """Read one InferenceCluster; one that cannot be read costs exactly itself."""
-    try:
-        return InferenceCluster.parse(document.project(cluster_api.SHAPE))
-    except ValueError as error:
-        return UnreadableCluster(_name_of(document), str(error))
-
-
 def _shared(read: InferenceCluster | UnreadableCluster) -> Iterable[Part]:
     return read.shared if isinstance(read, InferenceCluster) else ()
 
 
+def _shared_by(read: ChargedCluster) -> Iterable[Part]:
+    return _shared(read.cluster)
+
+
 COSTS: Costs = {
     read_cluster: Cost(factor=1.5, fixed=4_000, parts=_shared),
+    read_charged: Cost(factor=6, fixed=4_000, parts=_shared_by),
     replica_api.parse: Cost(factor=0.5),
     replica_api.parse_charge: Cost(factor=0.3),
 }
 """What it takes to remember what is read of a fleet."""
-
-
-def _clusters(
-    request: Request, reuse: Reuse
-) -> tuple[dict[str, InferenceCluster], dict[str, UnreadableCluster], bool]:
-    read = [reuse.parsed(document, read_cluster) for document in request.required.get(CLUSTERS, ())]
-    times = Counter(cluster.name for cluster in read)
-    clusters: dict[str, InferenceCluster] = {}
-    unreadable: dict[str, UnreadableCluster] = {}
-    for cluster in sorted(read, key=lambda item: item.name):
-        if times[cluster.name] > 1:
-            unreadable[cluster.name] = UnreadableCluster(cluster.name, "listed more than once")
-        elif isinstance(cluster, UnreadableCluster):
-            unreadable[cluster.name] = cluster
-        else:
-            clusters[cluster.name] = cluster
-    nameless = unreadable.pop("", None)
-    if nameless is not None:
-        unreadable[UNNAMED] = nameless
-    return clusters, unreadable, nameless is not None
 
 
 def _replica(
@@ -147,47 +122,63 @@ def read_cache(
 
 
 def read_fleet(
-    request: Request, deployment: ModelDeployment, reuse: Reuse, *, thorough: bool = False
+    request: Request,
+    deployment: ModelDeployment,
+    reuse: Reuse,
+    *,
+    thorough: bool = False,
+    published: bool = False,
 ) -> Fleet:
     """Read everything the request delivers into one snapshot, in an order of its own.
 
     Of other deployments' replicas only what it takes to charge them is read, unless `thorough`, or unless
-    some pool charges devices, for which their requests are needed too.
+    some pool charges devices, for which their requests are needed too. With `published` they are not listed:
+    what they hold is what the clusters say, see `charges`.
     """
-    clusters, unreadable, nameless = _clusters(request, reuse)
-    thorough = thorough or any(cluster.counts_devices for cluster in clusters.values())
+    listed = OWN_REPLICAS if published else REPLICAS
+    charged: list[ChargedCluster] = []
+    if published:
+        charged = [reuse.parsed(document, read_charged) for document in request.required.get(CLUSTERS, ())]
+        clusters = by_name(cluster.cluster for cluster in charged)
+    else:
+        read = (reuse.parsed(document, read_cluster) for document in request.required.get(CLUSTERS, ()))
+        clusters = by_name(read)
+    devices = any(cluster.counts_devices for cluster in clusters.readable.values())
+    thorough = thorough or published or devices
     parse = replica_api.parse if thorough else replica_api.parse_charge
     observed, endpoints = _observed(request, reuse)
     identities = {own_replica.identity for own_replica in observed if own_replica.identity}
-    by_name = {
+    by_object = {
         own_replica.replica.name: own_replica
         for own_replica in reversed(observed)
         if own_replica.replica.name
     }
     unmatched = [
-        own_replica for own_replica in observed if by_name.get(own_replica.replica.name) is not own_replica
+        own_replica for own_replica in observed if by_object.get(own_replica.replica.name) is not own_replica
     ]
-    theirs = {read[1] for key in request.desired if (read := read_key(key)) is not None}
-    sorting = Sorting(deployment, by_name, identities | theirs)
-    for document in request.required.get(REPLICAS, ()):
+    theirs = {found[1] for key in request.desired if (found := read_key(key)) is not None}
+    sorting = Sorting(deployment, by_object, identities | theirs)
+    for document in request.required.get(listed, ()):
         replica = _replica(document, reuse, parse)
         if sorting.concerns(replica):
             sorting.add(replica if thorough else _replica(document, reuse), document)
         else:
             sorting.charged.append(replica)
     own_replicas = sorted((*sorting.finish(), *unmatched), key=order)
+    others = tuple(sorting.charged)
+    charging = [cluster for cluster in charged if cluster.name in clusters.readable]
     state, cache, cache_fault = read_cache(request, deployment.cache, deployment.namespace)
     return Fleet(
-        clusters=clusters,
-        unreadable=unreadable,
-        nameless=nameless,
+        clusters=clusters.readable,
+        unreadable=clusters.unreadable,
+        nameless=clusters.nameless,
         clusters_resolution=request.resolution(CLUSTERS),
-        replicas_resolution=request.resolution(REPLICAS),
+        replicas_resolution=request.resolution(listed),
         cache_resolution=state,
         cache=cache,
         cache_fault=cache_fault,
         own_replicas=tuple(own_replicas),
-        other_replicas=tuple(sorting.charged),
+        other_replicas=others_of(deployment, charging, own_replicas, others) if published else others,
         endpoints=endpoints,
         taken=frozenset(
             theirs
@@ -195,4 +186,6 @@ def read_fleet(
             | {own_replica.identity for own_replica in own_replicas if own_replica.identity}
         ),
         theirs=request.desired,
+        uncharged={cluster.name: cluster.fault for cluster in charging if cluster.fault},
+        gives_way=leaving_of(charging, own_replicas) if published else None,
     )

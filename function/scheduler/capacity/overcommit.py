@@ -63,7 +63,7 @@ def seniority(replica: ModelReplica) -> tuple[str, str, str]:
     return (replica.created, replica.namespace, replica.name)
 
 
-def _may_yield(replica: ModelReplica) -> bool:
+def may_yield(replica: ModelReplica) -> bool:
     """Whether a replica can be asked to give way: it can be read, and never was Ready."""
     return replica.whole and not (replica.ready is True or replica.was_ready)
 
@@ -88,7 +88,7 @@ def yielding(ledger: Ledger) -> tuple[Yielding, ...]:
     charges: list[tuple[str, ModelReplica]] = []
     for cluster in sorted({cluster for cluster, _ in rooms}):
         for replica in ledger.living(cluster):
-            if _may_yield(replica):
+            if may_yield(replica):
                 charges.append((cluster, replica))
             else:
                 _occupy(rooms, ledger, cluster, replica)

@@ -16,6 +16,7 @@ from function.scheduler.filters.cache_ready import CacheReady
 from function.scheduler.filters.cluster_selector import ClusterSelectorFilter
 from function.scheduler.filters.cluster_state import HAS_GATEWAY, NOT_DELETING, PUBLISHES_POOLS, READY
 from function.scheduler.filters.max_per_cluster import MaxReplicasPerCluster
+from function.scheduler.filters.published_charge import PublishedCharge
 from function.scheduler.filters.taints import Taints
 from function.scheduler.filters.topology_spread import TopologySpreadFilter
 
@@ -52,6 +53,7 @@ STANDING = (
     READY,
     HAS_GATEWAY,
     PUBLISHES_POOLS,
+    PublishedCharge,
 )
 COUNTING = (MaxReplicasPerCluster, TopologySpreadFilter)
 

@@ -72,12 +72,13 @@ class Queue:
         }
         self._line = deque(gives_way if inputs.config.coordination == "None" else ())
         names = {(standing.replica.namespace, standing.replica.deployment) for standing in self._line}
-        leaving = {(standing.replica.namespace, standing.replica.name) for standing in self._line}
         self._counts = {name: ReplicaCounts() for name in names}
         for replica in inputs.fleet.other_replicas if names else ():
-            staying = not replica.deleting and (replica.namespace, replica.name) not in leaving
-            if staying and (replica.namespace, replica.deployment) in names:
+            if not replica.deleting and (replica.namespace, replica.deployment) in names:
                 self._counts[replica.namespace, replica.deployment].add(replica.cluster)
+        for leaving in self._line:
+            replica = leaving.replica
+            self._counts[replica.namespace, replica.deployment].add(replica.cluster, -1)
 
     def serve_seniors(self) -> None:
         """Charge a place for everybody whose turn is before the next of ours."""

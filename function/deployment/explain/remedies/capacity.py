@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from function.api.charge import is_anonymous
 from function.api.reasons import Reason
 from function.api.text import counted
 from function.deployment.explain.change import Change, Cost, changed, with_cluster
@@ -78,7 +79,7 @@ def holders(context: ProposalContext) -> Iterator[Change]:
         enough = [
             (count, holder)
             for holder, count in held.items()
-            if holder != deployment_name and count >= rejection.missing
+            if holder != deployment_name and not is_anonymous(holder) and count >= rejection.missing
         ]
         if enough:
             yield _freed(context, cluster, rejection, min(enough)[1])

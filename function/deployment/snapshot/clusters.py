@@ -1,0 +1,65 @@
+"""Read InferenceClusters, each parsed or unreadable; and tell apart those that share a name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from function.api import InferenceCluster
+from function.api import cluster as cluster_api
+from function.boundary import text_at
+from function.scheduler.fleet import UnreadableCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from function.boundary import Document, Shape
+
+UNNAMED = "(unnamed)"
+"""What stands for clusters whose names cannot be read, where they are counted."""
+
+Read = InferenceCluster | UnreadableCluster
+
+
+def read_cluster(document: Document) -> Read:
+    """Read one InferenceCluster; one that cannot be read costs exactly itself."""
+    return read_by(document, cluster_api.SHAPE)[0]
+
+
+def read_by(document: Document, shape: Shape) -> tuple[Read, dict[str, Any]]:
+    """Read one InferenceCluster by its fields in a shape; returns these too, empty where they are none."""
+    try:
+        plain = document.project(shape)
+        return InferenceCluster.parse(plain), plain
+    except ValueError as error:
+        return UnreadableCluster(text_at(document, "metadata", "name"), str(error)), {}
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """The clusters of a fleet by name."""
+
+    readable: dict[str, InferenceCluster]
+    unreadable: dict[str, UnreadableCluster]
+    nameless: bool
+    """Whether the name of one could not be read."""
+
+
+def by_name(read: Iterable[Read]) -> Clusters:
+    """Sort clusters by name. One that is listed more than once is unreadable."""
+    listed = list(read)
+    times = Counter(cluster.name for cluster in listed)
+    clusters: dict[str, InferenceCluster] = {}
+    unreadable: dict[str, UnreadableCluster] = {}
+    for cluster in sorted(listed, key=lambda item: item.name):
+        if times[cluster.name] > 1:
+            unreadable[cluster.name] = UnreadableCluster(cluster.name, "listed more than once")
+        elif isinstance(cluster, UnreadableCluster):
+            unreadable[cluster.name] = cluster
+        else:
+            clusters[cluster.name] = cluster
+    nameless = unreadable.pop("", None)
+    if nameless is not None:
+        unreadable[UNNAMED] = nameless
+    return Clusters(clusters, unreadable, nameless is not None)

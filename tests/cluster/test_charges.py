@@ -1,0 +1,204 @@
+"""What clusters publish of their charges, and that it tells a deployment what the list of replicas tells."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from function.api import ModelReplica
+from function.api import replica as replica_api
+from function.api.charge import Charged, digest
+from function.api.replica import StampedEngine, StampedMember, StampedRequest
+from function.boundary import PlainDocument
+from function.cluster.charges import NAMED, TOLD, charge
+from function.deployment.handler import run
+from tests.support import generate
+from tests.support.generate import TASTE
+from tests.support.scale import BATCHES, batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from function.boundary import Response
+    from tests.support.world import World
+
+Plain = dict[str, Any]
+GPU = "gpu.nvidia.com"
+
+
+def replica(deployment: str, nodes: int = 1, **more: Any) -> ModelReplica:
+    """Return a replica on pool p of cluster east that claims whole nodes."""
+    requests = (StampedRequest("gpu", GPU, 8),)
+    engine = StampedEngine("main", nodes, (StampedMember("Standalone", "p", 1, requests),))
+    made = ModelReplica(f"{deployment}-0", "ml", deployment=deployment, cluster="east", engines=(engine,))
+    return made._replace(**{"nodes": {"p": nodes}, **more})
+
+
+def published(replicas: Iterable[ModelReplica], nodes: int = 100, **pool: Any) -> Plain:
+    """Return the charge of the one pool of cluster east."""
+    (made,) = charge("east", [{"name": "p", "nodes": nodes, "devices": [], **pool}], replicas)
+    charged: Plain = made["charged"]
+    return charged
+
+
+def test_a_pool_that_nobody_holds_is_charged_nothing() -> None:
+    assert published([]) == {"nodes": 0}
+
+
+def test_equal_replicas_of_one_deployment_are_one_share() -> None:
+    made = published([replica("chat", 2), replica("chat", 2), replica("chat", 1), replica("draft")])
+    assert made == {
+        "nodes": 6,
+        "by": [
+            {"deployment": "ml/chat", "replicas": 1, "nodes": 1},
+            {"deployment": "ml/chat", "replicas": 2, "nodes": 4},
+            {"deployment": "ml/draft", "replicas": 1, "nodes": 1},
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "expected", "reason"),
+    [
+        (
+            {"deleting": True},
+            {"deployment": "ml/chat", "leaving": True},
+            "it holds its node until it is gone",
+        ),
+        ({"deployment": ""}, {"replica": "ml/chat-0"}, "it names no deployment"),
+    ],
+)
+def test_what_else_a_share_tells(change: Plain, expected: Plain, reason: str) -> None:
+    (share,) = published([replica("chat")._replace(**change)])["by"]
+    assert share == {"replicas": 1, "nodes": 1, **expected}, reason
+
+
+def test_a_replica_that_names_another_cluster_is_charged_there() -> None:
+    assert published([replica("chat", cluster="west")]) == {"nodes": 0}
+
+
+def test_the_largest_holders_are_named_and_all_others_told_by_digest() -> None:
+    small = [replica(f"m-{number:02}") for number in range(NAMED + 3)]
+    made = published([replica("big", 5), *small, replica("pair", 2)])
+    assert [share["deployment"] for share in made["by"]][:3] == ["ml/big", "ml/pair", "ml/m-00"]
+    assert len(made["by"]) == NAMED
+    hidden = sorted(digest(f"ml/m-{number:02}") for number in range(NAMED - 2, NAMED + 3))
+    assert made["others"] == [{"replicas": 1, "nodes": 1, "digests": " ".join(hidden)}]
+
+
+def test_its_size_is_bounded_by_the_replicas_on_the_pool() -> None:
+    """13 bytes for a holder that is not named, whatever it is called."""
+    holders = 3_000
+    made = published([replica(f"{'long' * 10}-{number}") for number in range(holders)], nodes=holders)
+    assert len(str(made)) < 13 * holders + 1_500
+
+
+def test_where_devices_are_charged_a_share_says_what_is_claimed() -> None:
+    made = published([replica("chat", 2)], accounting="Device")
+    requests = [{"deviceClassName": GPU, "count": 8}]
+    assert made["by"][0]["engines"] == [{"copies": 2, "members": [{"pods": 1, "requests": requests}]}]
+    assert "engines" not in published([replica("chat", 2)])["by"][0]
+
+
+def test_who_gives_way_is_the_last_created_that_never_was_ready() -> None:
+    replicas = [
+        replica("old", name="old-0", created="2026-01-01T00:00:00Z"),
+        replica("late", name="late-0", created="2026-01-03T00:00:00Z", uid="u"),
+        replica("running", name="running-0", created="2026-01-04T00:00:00Z", ready=True),
+    ]
+    told = published(replicas, nodes=2)["givesWay"]
+    assert told == [
+        {"replica": "ml/late-0", "deployment": "late", "uid": "u", "created": "2026-01-03T00:00:00Z"}
+    ]
+    assert "givesWay" not in published(replicas, nodes=3)
+
+
+def test_many_that_give_way_are_told_in_turns_the_last_created_first() -> None:
+    replicas = [replica("many", name=f"many-{number:04}") for number in range(TOLD + 60)]
+    told = published(replicas, nodes=10)["givesWay"]
+    assert [each["replica"] for each in told] == [f"ml/many-{number:04}" for number in range(60, TOLD + 60)]
+
+
+@pytest.mark.parametrize(
+    ("plain", "fault"),
+    [
+        ({"nodes": 2, "by": [{"deployment": "ml/a", "nodes": 1}]}, "the sum of the shares"),
+        ({"nodes": 3, "by": [{"deployment": "ml/a", "replicas": 2, "nodes": 3}]}, "equal replicas"),
+        ({"nodes": 1, "others": [{"nodes": 1, "digests": "short"}]}, "12 hex digits"),
+        ({"nodes": -1.5}, "whole number"),
+        ({"nodes": 1, "by": "all"}, "list"),
+    ],
+)
+def test_a_charge_that_does_not_add_up_is_refused(plain: Plain, fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
+        Charged.parse(plain)
+
+
+def by_charges(made: World) -> World:
+    """Return a world as it is told where clusters publish their charges, from all that there is."""
+    listed = [] if made.replicas is None else list(made.replicas)
+    name = made.deployment["metadata"]["name"]
+    own = [each for each in listed if (each["metadata"].get("labels") or {}).get(OF) == name]
+    newest = {(each["metadata"]["namespace"], each["metadata"]["name"]): each for each in listed}
+    for each in made.observed.values():
+        key = (each["metadata"]["namespace"], each["metadata"]["name"])
+        if each["kind"] == "ModelReplica" and "deletionTimestamp" not in newest.get(key, each)["metadata"]:
+            newest[key] = each
+    everything = list(newest.values())
+    return replace(
+        made,
+        clusters=None if made.clusters is None else [_charged(each, everything) for each in made.clusters],
+        replicas=None,
+        input={**(made.input or {}), "capacity": "Published"},
+        more={} if made.replicas is None else {"own-replicas": own},
+    )
+
+
+OF, ON = "modelplane.ai/deployment", "modelplane.ai/cluster"
+
+
+def _charged(cluster: Plain, listed: list[Plain]) -> Plain:
+    name, status = cluster["metadata"]["name"], cluster.get("status") or {}
+    here = [each for each in listed if (each["metadata"].get("labels") or {}).get(ON) == name]
+    declared = {each["name"]: each for each in cluster["spec"].get("nodePools") or ()}
+    pools = [
+        {"accounting": declared.get(each["name"], {}).get("accounting"), **each}
+        for each in status.get("gpuPools") or ()
+    ]
+    made = charge(name, pools, [replica_api.parse(PlainDocument(each)) for each in here])
+    return {**cluster, "status": {**status, "gpuPools": made}} if pools else cluster
+
+
+def told(answer: Response) -> Plain:
+    """Return what an answer decides and says, digests and the texts of undelivered requirements aside."""
+    status = {key: value for key, value in answer.status.items() if key != "placement"}
+    placement = dict(answer.status.get("placement") or {})
+    placement.pop("inputDigest", None)
+    if "summary" in placement:
+        placement["summary"] = placement["summary"].replace("own-replicas", "all-replicas")
+    said = [
+        (each.type, each.status, each.reason, each.message.replace("own-replicas", "all-replicas"))
+        for each in answer.conditions
+        if each.type != "CapacityRespected"
+    ]
+    return {"desired": answer.desired, "status": status, "placement": placement, "said": said}
+
+
+@pytest.mark.parametrize("number", range(BATCHES))
+def test_a_decision_from_charges_is_the_decision_from_all_replicas(number: int) -> None:
+    compared = 0
+    for seed in batch(number, quick=160, gate=8_000):
+        made = generate.world(seed, replace(TASTE, opted=seed % 2 == 0))
+        if (made.input or {}).get("coordination") == "GlobalOrder":
+            continue
+        charges = by_charges(made)
+        full, charged = told(run(made.request())), told(run(charges.request()))
+        if "givesWay" in str(charges.clusters):  # Who gives way is told: no other number of nodes undoes it.
+            full["placement"].pop("hints", None)
+            charged["placement"].pop("hints", None)
+        for part, value in full.items():
+            assert charged[part] == value, (seed, part)
+        compared += bool(made.replicas)
+    assert compared

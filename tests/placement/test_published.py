@@ -1,0 +1,254 @@
+"""`capacity: Published`: what others hold is what the clusters say of it, and our own replicas are listed."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from function.api import replica as replica_api
+from function.boundary import PlainDocument
+from function.cluster.charges import charge
+from function.deployment.requirements import declared
+from tests.support import build
+from tests.support.drive import run
+from tests.support.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.support.drive import Answer
+
+Plain = dict[str, Any]
+PUBLISHED = {"capacity": "Published"}
+YIELD = PUBLISHED | {"overcommit": "Yield"}
+
+
+def chat(replicas: int = 1, copies: int | None = None, namespace: str = build.NAMESPACE) -> Plain:
+    """Return the deployment that is asked about: every pod of it takes a node."""
+    member = build.member(devices=[build.request("gpu", 8)])
+    return build.deployment(
+        "chat", replicas, [build.engine(members=[member], copies=copies)], namespace=namespace
+    )
+
+
+def other(name: str, nodes: int = 1) -> Plain:
+    """Return another deployment, of `nodes` nodes a replica."""
+    return build.deployment(name, 1, [build.engine(copies=nodes)])
+
+
+def on(cluster: str, *of: Plain, ready: bool | None = None, index: int = 0) -> list[Plain]:
+    """Return one replica of each deployment on a cluster."""
+    return [build.replica(each, cluster, index, pools="p", ready=ready) for each in of]
+
+
+def cluster(name: str, nodes: int, held: Sequence[Plain] = (), **pool: Any) -> Plain:
+    """Return a cluster of one pool that publishes what these replicas hold of it."""
+    made = build.cluster(name, [build.pool("p", nodes) | pool])
+    replicas = [replica_api.parse(PlainDocument(each)) for each in held]
+    made["status"]["gpuPools"] = charge(name, made["status"]["gpuPools"], replicas)
+    return made
+
+
+def world(
+    deployment: Plain,
+    clusters: Sequence[Plain],
+    own: Sequence[Plain] | None = (),
+    observed: Sequence[Plain] | None = None,
+    settings: Plain | None = None,
+) -> World:
+    """Return a request; what is listed is observed too unless it is said otherwise. None: not delivered."""
+    seen = own if observed is None else observed
+    return World(
+        deployment,
+        clusters,
+        None,
+        build.observed(*(seen or ())),
+        input=settings or PUBLISHED,
+        more={} if own is None else {"own-replicas": own},
+    )
+
+
+def asked(*args: Any, **more: Any) -> Answer:
+    return run(world(*args, **more), level="plain")
+
+
+def placed(answer: Answer) -> list[str]:
+    """The keys of the replicas that are desired."""
+    return sorted(key for key in answer.desired if key.startswith("replica-"))
+
+
+def said(answer: Answer, kind: str = "ReplicasScheduled") -> tuple[str, str]:
+    """Return reason and message of a condition."""
+    _, reason, message = answer.conditions[kind]
+    return reason, message
+
+
+def test_only_the_clusters_and_the_replicas_of_its_name_are_required() -> None:
+    told = declared(world(chat(), [cluster("a", 1)]).request())
+    assert [(each.name, each.kind, each.match_labels, each.namespace) for each in told] == [
+        ("clusters", "InferenceCluster", (), None),
+        ("own-replicas", "ModelReplica", (("modelplane.ai/deployment", "chat"),), None),
+    ]
+
+
+def test_what_others_hold_is_not_given_out() -> None:
+    held = on("a", other("big", 3))
+    assert placed(asked(chat(2), [cluster("a", 4, held), cluster("b", 1)])) == [
+        "replica-a-0",
+        "replica-b-0",
+    ]
+    full = asked(chat(3), [cluster("a", 4, held), cluster("b", 1)])
+    assert said(full)[0] == "PartiallyScheduled"
+
+
+@pytest.mark.parametrize(
+    ("summed", "listed", "free", "reason"),
+    [
+        (1, 1, 3, "the sum has it: its own share is taken out and it is charged once"),
+        (0, 1, 3, "the sum is older than the replica: it is charged all the same"),
+        (2, 1, 3, "one is gone since: it is charged no more"),
+        (2, 0, 4, "all are gone since"),
+    ],
+)
+def test_own_replicas_are_charged_once_however_old_the_sum_is(
+    summed: int, listed: int, free: int, reason: str
+) -> None:
+    own = [replica for index in range(2) for replica in on("a", chat(), index=index)]
+    here = cluster("a", 4, own[:summed])
+    answer = asked(chat(9), [here], own[:listed])
+    assert len(placed(answer)) == listed + free, reason
+
+
+def test_what_is_leaving_is_charged_until_it_is_gone() -> None:
+    (leaving,) = on("a", chat())
+    leaving["metadata"]["deletionTimestamp"] = build.CREATED
+    answer = asked(chat(2), [cluster("a", 2, [leaving])], [leaving], observed=[])
+    assert placed(answer) == ["replica-a-1"]
+
+
+def test_replicas_that_are_not_delivered_keep_everything() -> None:
+    own = on("a", chat(), ready=True)
+    answer = asked(chat(2), [cluster("a", 4, own)], None, observed=own)
+    assert placed(answer) == ["replica-a-0"]
+    reason, message = said(answer)
+    assert reason == "InputsUnresolved"
+    assert "own-replicas" in message
+
+
+@pytest.mark.parametrize(
+    ("charged", "fault", "reason"),
+    [
+        (None, "no charge", "its handler does not publish any"),
+        ({"nodes": 3}, "expected the sum of the shares", "it does not add up"),
+        ("three", "expected a map", "it is no charge at all"),
+    ],
+)
+def test_a_cluster_whose_charge_is_not_known_takes_nothing_new(charged: Any, fault: str, reason: str) -> None:
+    unknown = build.cluster("a", [build.pool("p", 4) | ({} if charged is None else {"charged": charged})])
+    own = on("a", chat(), ready=True)
+    answer = asked(chat(3), [unknown, cluster("b", 1)], own)
+    assert placed(answer) == ["replica-a-0", "replica-b-0"], reason
+    message = said(answer)[1]
+    assert "charge not published" in message
+    assert fault in message
+
+
+def test_an_edit_that_grows_a_replica_waits_while_the_charge_is_not_known() -> None:
+    own = on("a", chat(copies=1), ready=True)
+    answer = asked(chat(copies=2), [build.cluster("a", [build.pool("p", 4)]), cluster("b", 4)], own)
+    assert placed(answer) == ["replica-a-0"], "it is neither replaced nor grown"
+    assert answer.desired["replica-a-0"]["spec"]["engines"][0]["copies"] == 1
+    assert "edits are withheld until cluster a publishes what is charged to it" in said(answer)[1]
+
+
+def test_a_pool_that_charges_devices_needs_a_charge_that_says_them() -> None:
+    held = on("a", other("half"))
+    by_nodes = cluster("a", 1, held)
+    by_nodes["status"]["gpuPools"][0]["accounting"] = "Device"
+    assert "does not say which devices" in said(asked(chat(), [by_nodes]))[1]
+    small = build.deployment(
+        "chat", 1, [build.engine(members=[build.member(devices=[build.request("gpu", 7)])])]
+    )
+    by_devices = cluster("a", 1, held, accounting="Device")
+    assert placed(asked(small, [by_devices])) == ["replica-a-0"], "one of eight is taken"
+    assert placed(asked(chat(), [by_devices])) == []
+
+
+def test_it_cannot_be_combined_with_one_order_for_all() -> None:
+    own = on("a", chat(), ready=True)
+    answer = asked(chat(2), [cluster("a", 4, own)], own, settings=PUBLISHED | {"coordination": "GlobalOrder"})
+    reason, message = said(answer)
+    assert reason == "InvalidInput"
+    assert "capacity: Published cannot be combined with coordination: GlobalOrder" in message
+    assert placed(answer) == ["replica-a-0"], "what runs is kept, nothing new is placed"
+    assert [each["name"] for each in answer.requirements] == ["clusters", "own-replicas"]
+
+
+def test_explanations_name_the_holders() -> None:
+    held = on("a", other("big", 3), *(other(f"m-{number:02}") for number in range(12)))
+    answer = asked(chat(), [cluster("a", 15, held)], settings=PUBLISHED | {"explain": "Status"})
+    (pool,) = answer.status["placement"]["clusters"][0]["pools"]
+    assert pool["heldBy"][0] == {"deployment": "ml-team/big", "nodes": 3}
+    assert pool["heldBy"][-1] == {"deployment": "8 others", "nodes": 8}
+    assert pool["free"] == 0
+
+
+def test_nobody_is_told_to_free_nodes_who_is_not_named() -> None:
+    held = on("a", *(other(f"m-{number:02}") for number in range(30)))
+    answer = asked(chat(), [cluster("a", 30, held)], settings=PUBLISHED | {"explain": "Status"})
+    freed = [each for each in answer.status["placement"]["hints"] if each["change"] == "FreeNodes"]
+    assert [each["heldBy"] for each in freed] == ["ml-team/m-00"]
+
+
+def test_a_namesake_keeps_its_object_name() -> None:
+    """Pods of both would go by one name in the cluster's default namespace."""
+    namesake = on("a", chat(namespace="ads"))
+    answer = asked(chat(), [cluster("a", 4, namesake)], namesake, observed=[])
+    assert placed(answer) == ["replica-a-1"]
+
+
+def crowded(own: Sequence[Plain]) -> Plain:
+    """Return a cluster of one node that an older replica of another deployment and ours hold."""
+    (older,) = on("a", other("older"))
+    older["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    return cluster("a", 1, [older, *own])
+
+
+def test_who_gives_way_is_read_from_the_cluster() -> None:
+    own = on("a", chat())
+    answer = asked(chat(), [crowded(own), cluster("b", 1)], own, settings=YIELD)
+    assert placed(answer) == ["replica-b-0"]
+    assert said(answer, "CapacityRespected")[1].endswith("1 of its replicas gives way")
+    reported = asked(chat(), [crowded(own), cluster("b", 1)], own)
+    assert placed(reported) == ["replica-a-0"], "Report takes nothing away"
+    assert said(reported, "CapacityRespected") == ("PoolOvercommitted", "a/p holds 2 of 1 node")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"status": {"conditions": [build.condition("Ready", status=True)]}}, "it became Ready meanwhile"),
+        ({"metadata": {"uid": "another"}}, "another object of that name was meant"),
+        ({"metadata": {"annotations": {"modelplane.ai/was-ready": "true"}}}, "it was Ready once"),
+    ],
+)
+def test_what_was_told_of_another_state_takes_nothing_away(change: Plain, reason: str) -> None:
+    own = on("a", chat())
+    here = crowded(own)
+    (now,) = copy.deepcopy(own)
+    for part, fields in change.items():
+        now[part] = {**now.get(part, {}), **fields}
+    answer = asked(chat(), [here, cluster("b", 1)], [now], settings=YIELD)
+    assert placed(answer) == ["replica-a-0"], reason
+
+
+def test_those_who_give_way_before_us_get_their_places_first() -> None:
+    """All that leave a pool at once would meet on the next one."""
+    (older,) = on("a", other("older"))
+    own = on("a", chat())
+    own[0]["metadata"]["creationTimestamp"] = "2026-03-02T00:00:00Z"
+    (first,) = on("a", other("zeroth"))
+    clusters = [cluster("a", 1, [older, first, *own]), cluster("b", 1), cluster("c", 1)]
+    assert placed(asked(chat(), clusters, own, settings=YIELD)) == ["replica-c-0"]
