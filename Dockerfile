@@ -24,6 +24,9 @@ RUN python3 -m venv --without-pip /opt/fleet-scheduler \
  && /opt/build/bin/pip --python /opt/fleet-scheduler/bin/python install --no-compile --require-hashes \
       --requirement requirements/runtime.txt
 COPY pyproject.toml README.md LICENSE ./
+# The command line holds objects against the schemas: function/cli/admission has links to these folders.
+COPY apis apis
+COPY package/input package/input
 COPY function function
 RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /dist . \
  && /opt/build/bin/pip --python /opt/fleet-scheduler/bin/python install --no-compile --no-deps --no-index /dist/*.whl

@@ -55,7 +55,7 @@ def _port_of(running: subprocess.Popen[str]) -> int:
     raise RuntimeError(f"the function does not start: {''.join(lines)}")
 
 
-def command_line(*words: str, width: int = 110) -> tuple[int, str]:
+def command_line(*words: str, width: int = 120) -> tuple[int, str]:
     """Run `fleet-scheduler` in the repository. Returns its exit code and what it printed."""
     command = [sys.executable, "-c", PLAN, *words]
     environment = os.environ | {"COLUMNS": str(width), "NO_COLOR": "1"}

@@ -17,6 +17,7 @@ COMMANDS = {
     ),
     "advise": Lazy("function.cli.commands.advise:advise", "which moves would make room for what is missing?"),
     "verify": Lazy("function.cli.commands.verify:verify", "does this decision keep the rules?"),
+    "lint": Lazy("function.cli.commands.lint:lint_files", "is anything wrong with these files?"),
     "map": Lazy("function.cli.commands.fleet_map:fleet_map", "what does the fleet look like?"),
     "watch": Lazy("function.cli.commands.watch:watch", "how does a deployment settle?"),
     "size": Lazy("function.cli.commands.size:size", "which GPUs does this model need?"),

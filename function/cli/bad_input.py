@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.cli.nearest import nearest
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -17,10 +19,8 @@ class BadInput(Exception):
 
 def closest(name: str, known: Iterable[str]) -> str:
     """Name what there is, for a message about what there is not."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only for an error
-
     names = sorted(known)
-    near = get_close_matches(name, names, n=3)
+    near = nearest(name, names)
     if near:
         return f"did you mean {' or '.join(near)}?"
     shown = [*names[:SHOWN], *(["..."] if len(names) > SHOWN else [])]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,7 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 BAD_INPUT = 1
 """Exit code where the command line or a file cannot be read."""
@@ -66,6 +68,47 @@ class Group(click.Group):
         """Parse a command's arguments, and run it."""
         with _misuse():
             return super().invoke(ctx)
+
+    def main(self, *args: Any, **more: Any) -> Any:
+        """Run the program; a reader that has read enough (`| head`) ends the output, not the program."""
+        streams = sys.stdout, sys.stderr
+        sys.stdout, sys.stderr = map(Patient, streams)
+        try:
+            return super().main(*args, **more)
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            sys.stdout, sys.stderr = streams
+
+
+class Patient:
+    """A stream whose reader may leave: what is written after that goes nowhere, and is no error."""
+
+    def __init__(self, stream: Any) -> None:
+        """Take the stream."""
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is the stream's."""
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write, unless nobody reads any more."""
+        self._unless_closed(self._stream.write, text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, likewise."""
+        self._unless_closed(self._stream.flush)
+
+    def _unless_closed(self, write: Callable[..., object], *text: str) -> None:
+        try:
+            write(*text)
+        except BrokenPipeError:
+            # What the stream still holds is flushed at the end, into nothing.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)
 
 
 class Misuse(click.UsageError):

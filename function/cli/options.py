@@ -11,6 +11,7 @@ import click
 
 from function.cli.bad_input import BadInput
 from function.cli.group import BAD_INPUT
+from function.cli.strictness import LENIENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -52,7 +53,7 @@ def names(kind: str, suffix: str = "") -> Callable[..., list[CompletionItem]]:
         given = context.params.get("files") or context.args
         try:
             if given:
-                manifests = load([path for path in given if Path(path).exists()])[kind]
+                manifests = load([path for path in given if Path(path).exists()], checked=False)[kind]
                 found = [manifest.identity for manifest in manifests]
             else:
                 found = names_of(_target(context), kind)
@@ -118,12 +119,33 @@ def _reading(command: Callable[..., Any], parameters: Iterable[Callable[..., Any
 
     for parameter in reversed([*parameters]):
         called = parameter(called)
-    return called
+    return lenient(called)
 
 
-FILES = click.argument(
+_FILES = click.argument(
     "files", nargs=-1, required=True, metavar="FILE|DIR...", type=click.Path(allow_dash=True)
 )
+
+
+def _remember(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's form
+    context.meta[LENIENT] = value
+
+
+lenient = click.option(
+    "--lenient",
+    is_flag=True,
+    expose_value=False,
+    callback=_remember,
+    help="Unknown fields and kinds are warnings, not errors.",
+)
+"""The option of every command that reads manifests; `strictness` holds what was given."""
+
+
+def FILES(command: Callable[..., Any]) -> Callable[..., Any]:  # noqa: N802 - a decorator made of two
+    """Take the files that a command reads, and how strictly."""
+    return _FILES(lenient(command))
+
+
 OUTPUT = output_option("table", "yaml", "json")
 DEPLOYMENTS = click.option(
     "-d",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +11,17 @@ import click
 import yaml
 from rich import markup
 from rich.console import Console
+from rich.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-WIDTH = 120
-"""Columns when the output is no terminal."""
+UNBOUNDED = 100_000
+"""Columns when the output is no terminal and COLUMNS says nothing: no line is ever wrapped."""
 WIDEST = 30
 """Characters of a name in a table."""
+NAMED = 3
+"""How many names of a longer list a message gives."""
 TAIL = 12
 """Characters of its end that are always shown: the part that tells replicas apart."""
 
@@ -50,26 +54,45 @@ class Screen(Console):
     """
 
     def __init__(self, **options: Any) -> None:
-        """Print as is: no word is taken for an emoji or a number to highlight."""
-        super().__init__(highlight=False, emoji=False, **options)
+        """Print as is: no word is taken for an emoji or a number to highlight; under NO_COLOR, no style."""
+        plain: dict[str, Any] = {"color_system": None} if os.environ.get("NO_COLOR") else {}
+        super().__init__(highlight=False, emoji=False, **plain, **options)
 
     def render_str(self, text: str, **options: Any) -> Any:
         """Render text that came as a string: all that is printed, and every cell of a table."""
         lines = "".join(part if part == "\n" else printable(part) for part in _LINE_ENDS.split(text))
         return super().render_str(lines, **options)
 
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print; a table's cells are padded with spaces, and those at the end of a line are left out."""
+        if not objects or self.is_terminal or not isinstance(objects[0], Table):
+            super().print(*objects, **options)
+            return
+        with self.capture() as captured:
+            super().print(*objects, **options)
+        lines = captured.get().splitlines()
+        self.file.write("".join(f"{line.rstrip()}\n" for line in lines))
+
 
 def console() -> Console:
-    """Where tables go: as wide as the terminal, or a fixed width so that output can be compared."""
+    """Where tables go: as wide as the terminal; in a pipe as wide as they are, or as COLUMNS says."""
     screen = Screen()
-    return screen if screen.is_terminal else Screen(width=WIDTH)
+    if screen.is_terminal:
+        return screen
+    columns = os.environ.get("COLUMNS", "")
+    return Screen(width=int(columns) if columns.isdecimal() and int(columns) else UNBOUNDED)
 
 
-def complain(problems: Iterable[str]) -> None:
-    """Say what is wrong, on standard error."""
+LEVELS = {"error": "red", "warning": "yellow", "note": "dim"}
+"""How loud something is said, and its style."""
+
+
+def complain(problems: Iterable[str], level: str = "error") -> None:
+    """Say what is wrong, on standard error; a line end in a problem begins an indented line below it."""
     errors = Screen(stderr=True, soft_wrap=True)
     for problem in problems:
-        errors.print(f"error: {printable(problem)}", markup=False, style="red")
+        text = "\n    ".join(map(printable, f"{level}: {problem}".split("\n")))
+        errors.print(text, markup=False, style=LEVELS[level])
 
 
 def note(text: str) -> None:
@@ -123,3 +146,9 @@ def short(name: str) -> str:
     """Cut a long name in the middle."""
     clean = printable(name)
     return clean if len(clean) <= WIDEST else f"{clean[: WIDEST - TAIL - 1]}…{clean[-TAIL:]}"
+
+
+def listed(names: list[str]) -> str:
+    """Name a few, and count the rest."""
+    rest = len(names) - NAMED
+    return ", ".join([*names[:NAMED], *([f"{rest} more"] if rest > 0 else [])])

@@ -71,7 +71,8 @@ def _duplicates(plain: Any, schema: dict[str, Any], path: str) -> Iterator[tuple
     kind = schema.get("x-kubernetes-list-type")
     if isinstance(plain, list) and kind in ("map", "set"):
         keys = schema.get("x-kubernetes-list-map-keys", ())
-        names = Counter(str([item.get(key) for key in keys] if kind == "map" else item) for item in plain)
+        told = [item for item in plain if kind == "set" or isinstance(item, dict)]
+        names = Counter(str([item.get(key) for key in keys] if kind == "map" else item) for item in told)
         yield from ((path, name) for name, times in names.items() if times > 1)
     for step, value, child in children(plain, schema):
         yield from _duplicates(value, child, path + step)

@@ -1,39 +1,14 @@
-"""`x-kubernetes-validations`, evaluated by our own CEL: `self` and `oldSelf` in place of `device`."""
+"""`x-kubernetes-validations`, evaluated by our own CEL; a rule that has no value is a bad rule."""
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from typing import Any
 
-from function.cel.checker.environment import Environment, Field
-from function.cel.evaluator.subject import Subject
-from function.cel.library.values import Map
-from function.cel.selector import Selector, compiled
-from function.cel.syntax import types
-from function.cel.syntax.types import Type
-
-FIELDS = {name: Field(types.DYN, "value") for name in ("self", "oldSelf")}
-BOTH = Environment("both", Type("schema.Both"), FIELDS)
-"""One variable of an unknown type that holds the two: the dialect has one variable only."""
+from function.cli.admission.rules import outcome
 
 
 def holds(rule: str, value: Any, old: Any = None) -> bool:
-    """Whether the rule is true of the value. A rule that is an error is a bad rule."""
-    program = _program(rule)
-    fields = {"self": _value(value), "oldSelf": _value(old)}
-    both = Subject("both", fields, {(name,): field for name, field in fields.items()}, {}, "")
-    outcome = program.evaluate(both)
-    assert outcome.kind in ("match", "nomatch"), f"{rule}: {outcome.message}"
-    return outcome.matched
-
-
-@lru_cache
-def _program(rule: str) -> Selector:
-    return compiled(re.sub(r"\b(self|oldSelf)\b", r"both.\1", rule), BOTH)
-
-
-def _value(plain: Any) -> Any:
-    if isinstance(plain, dict):
-        return Map.of({key: _value(value) for key, value in plain.items()})
-    return [_value(item) for item in plain] if isinstance(plain, list) else plain
+    """Whether the rule is true of the value."""
+    found = outcome(rule, value, old)
+    assert found.kind in ("match", "nomatch"), f"{rule}: {found.message}"
+    return found.matched

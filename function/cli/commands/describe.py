@@ -8,10 +8,10 @@ import click
 
 from function.catalogue import UnknownMachineType, entry, machine_types
 from function.cli.bad_input import BadInput
-from function.cli.options import FILES, OUTPUT, Command, end, output_option
+from function.cli.options import FILES, OUTPUT, Command, end, lenient, output_option
 from function.cli.text import complain, console, emit, escape
 from function.cli.worlds.derive import complete_all
-from function.cli.worlds.manifests import load
+from function.cli.worlds.inputs import read_manifests
 from function.cluster.describe import NothingPublished, describe
 from function.cluster.drift import PoolDrift, drift
 
@@ -33,6 +33,7 @@ def _class(name: str, spec: Plain) -> Plain:
 
 @click.command(name="class", cls=Command)
 @click.argument("what", nargs=-1, metavar="[PROVIDER/MACHINETYPE | FILE|DIR...]")
+@lenient
 @click.option("--name", default="", help="The name of the class; default: made from the machine type.")
 @click.option("--list", "listed", is_flag=True, help="Name every machine type of the catalogue.")
 @output_option("yaml", "json", text="The form of the class.")
@@ -62,7 +63,7 @@ def describe_class(what: tuple[str, ...], name: str, output: str, *, listed: boo
         emit(output, _class(name or _named(what[0]), content["spec"]))
         click.echo(f"revision {content['revision']}; {content['source']}", err=True)
         end((), findings=False)
-    manifests = load(what)
+    manifests, errors = read_manifests(what)
     slices = [manifest.content for manifest in manifests["ResourceSlice"]]
     if not slices:
         raise BadInput(_nothing(what))
@@ -73,7 +74,7 @@ def describe_class(what: tuple[str, ...], name: str, output: str, *, listed: boo
     emit(output, _class(name or "from-slices", made.spec))
     if made.others:
         complain([f"{made.others} of {made.nodes + made.others} nodes have other devices than this class"])
-    end((), findings=made.others > 0)
+    end(errors, findings=made.others > 0)
 
 
 def _named(machine_type: str) -> str:
@@ -105,8 +106,8 @@ def show_drift(files: tuple[str, ...], output: str) -> None:
       kubectl --context gpu-1 get resourceslices,nodes -o yaml > seen.yaml
       fleet-scheduler drift cluster.yaml classes/ seen.yaml
     """
-    manifests = load(files)
-    cluster = _cluster(manifests)
+    manifests, errors = read_manifests(files)
+    cluster, faults = _cluster(manifests, errors)
     slices = [manifest.content for manifest in manifests["ResourceSlice"]]
     if not slices:
         raise BadInput("there is no ResourceSlice in the files: kubectl get resourceslices,nodes -o yaml")
@@ -115,14 +116,16 @@ def show_drift(files: tuple[str, ...], output: str) -> None:
         _print(drifts)
     else:
         emit(output, {"pools": [_data(pool) for pool in drifts]})
-    end((), findings=any(pool.drifts for pool in drifts))
+    end(faults, findings=any(pool.drifts for pool in drifts))
 
 
-def _cluster(manifests: Manifests) -> Plain:
-    clusters, _ = complete_all(manifests)
-    if len(clusters) != 1:
-        raise BadInput(f"expected one InferenceCluster in the files, found {len(clusters)}")
-    return clusters[0]
+def _cluster(manifests: Manifests, errors: tuple[str, ...]) -> tuple[Plain, tuple[str, ...]]:
+    """The only cluster of the files, and everything that is wrong with them. Raises BadInput."""
+    completed = complete_all(manifests)
+    if len(completed.clusters) != 1:
+        raise BadInput(f"expected one InferenceCluster in the files, found {len(completed.clusters)}")
+    complain(completed.faults.values())
+    return completed.clusters[0], (*errors, *completed.faults.values())
 
 
 def _print(drifts: tuple[PoolDrift, ...]) -> None:

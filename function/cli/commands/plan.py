@@ -72,5 +72,5 @@ def plan(source: Source, output: str, *, workloads: bool) -> None:
         data = {"deployments": deployments, "assumptions": inputs.world.notes}
         click.echo(json.dumps(data, indent=2, sort_keys=False))
     else:
-        show(results, inputs.world)
+        show(results)
     sys.exit(worst_code(results, inputs.faults))

@@ -10,8 +10,8 @@ import click
 
 from function.boundary import NoReuse, PlainDocument, Request
 from function.cli.bad_input import BadInput, closest
-from function.cli.options import Command
-from function.cli.worlds.manifests import load
+from function.cli.options import Command, end, lenient
+from function.cli.worlds.inputs import read_manifests
 from function.operations.state import ANNOTATION, FLEET, WATCHED, State, read_state
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ RESOURCES = "inferenceclusters.modelplane.ai,modelreplicas.modelplane.ai,modelde
 
 @click.command(cls=Command)
 @click.argument("files", nargs=-1, metavar="[FILE|DIR...]")
+@lenient
 @click.option("--cluster", "clusters", multiple=True, help="Those with replicas on it. May be repeated.")
 @click.option("--deployment", "names", multiple=True, help="NAMESPACE/NAME. May be repeated.")
 @click.option("--all", "everyone", is_flag=True, help="Every deployment.")
@@ -53,9 +54,11 @@ def reconcile(
     if not files:
         click.echo(_collecting(kubectl, context, clusters, names, everyone=everyone))
         return
-    state = read_state(_request(load(files)), NoReuse())
+    manifests, errors = read_manifests(files)
+    state = read_state(_request(manifests), NoReuse())
     chosen = _all(state) if everyone else _named(state, names) if names else _concerned(state, clusters)
     click.echo("".join(f"{kubectl} {_annotate(deployment)}\n" for deployment in chosen), nl=False)
+    end(errors, findings=False)
 
 
 def _collecting(

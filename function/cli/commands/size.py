@@ -11,13 +11,13 @@ import yaml
 from rich.table import Table
 
 from function.cli.bad_input import BadInput
-from function.cli.options import OUTPUT, Command, end
+from function.cli.options import OUTPUT, Command, end, lenient
 from function.cli.progress import track
 from function.cli.sizing.architecture import Architecture, read_config
 from function.cli.sizing.fitting import PoolFit, pools_for, selector
 from function.cli.sizing.memory import BYTES, GIB, Load, Need, cache_per_token, needs, weights_total
 from function.cli.text import console, emit, escape
-from function.cli.worlds.manifests import Manifests, load
+from function.cli.worlds.inputs import read_manifests
 from function.cli.worlds.memo import ParseMemo
 
 if TYPE_CHECKING:
@@ -139,6 +139,7 @@ def _best(answer: Answer) -> tuple[Need, list[PoolFit]] | None:
 @click.command(cls=Command)
 @click.argument("config", metavar="CONFIG.JSON")
 @click.argument("files", nargs=-1, metavar="[FILE|DIR...]")
+@lenient
 @click.option(
     "--dtype", type=click.Choice(sorted(BYTES)), help="Type of the weights. [default: what the config says]"
 )
@@ -192,7 +193,7 @@ def size(  # noqa: PLR0913 - one parameter per option
     """
     model = _config(config)
     load_ = Load(dtype or model.dtype, kv_dtype, context, batch)
-    fleet: Manifests | None = load(files) if files else None
+    fleet, errors = read_manifests(files) if files else (None, ())
     reuse, estimates = ParseMemo(), needs(model, load_)
     answer = [
         (need, pools_for(fleet, need, driver, reuse) if fleet else [])
@@ -202,4 +203,4 @@ def size(  # noqa: PLR0913 - one parameter per option
         _show(model, load_, answer, driver, with_fleet=fleet is not None)
     else:
         emit(output, _data(model, load_, answer, driver))
-    end((), findings=fleet is not None and not _best(answer))
+    end(errors, findings=fleet is not None and not _best(answer))

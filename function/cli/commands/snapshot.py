@@ -6,9 +6,10 @@ from shlex import quote
 
 import click
 
-from function.cli.options import Command
+from function.cli.options import Command, end, lenient
 from function.cli.text import as_yaml_stream
-from function.cli.worlds.manifests import KINDS, load
+from function.cli.worlds.inputs import read_manifests
+from function.cli.worlds.manifests import KINDS
 from function.recording.allowed import KINDS as ALLOWED
 from function.recording.allowed import redacted_object
 
@@ -33,6 +34,7 @@ def command_line(context: str, file: str) -> str:
 
 @click.command(cls=Command)
 @click.argument("files", nargs=-1, metavar="[FILE|DIR...]")
+@lenient
 @click.option("--context", default="", help="The kubectl context to name in the command line.")
 @click.option("--file", default="fleet.yaml", show_default=True, help="The file to name in the command line.")
 def snapshot(files: tuple[str, ...], context: str, file: str) -> None:
@@ -57,8 +59,9 @@ def snapshot(files: tuple[str, ...], context: str, file: str) -> None:
     if not files:
         click.echo(command_line(context, file))
         return
-    manifests = load(files)
+    manifests, errors = read_manifests(files)
     objects = (
         redacted_object(manifest.content, ALLOWED[kind]) for kind in KINDS for manifest in manifests[kind]
     )
     click.echo(as_yaml_stream(objects), nl=False)
+    end(errors, findings=False)

@@ -14,8 +14,7 @@ from function.boundary import PlainDocument
 from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, end, reads_fleet
 from function.cli.text import console, emit, escape, reassure
-from function.cli.worlds.inputs import Inputs, read
-from function.cli.worlds.manifests import load
+from function.cli.worlds.inputs import Inputs, read, read_manifests
 from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.simulate import one_round
 from function.verify import Decided, Finding, State, check, check_state
@@ -92,7 +91,9 @@ def _planned(inputs: Inputs) -> Desired:
 
 
 def _from_file(path: str) -> Desired:
-    manifests = load([path])
+    manifests, errors = read_manifests([path])
+    if errors:
+        raise BadInput(f"{path}: what the API server would refuse is no decision")
     return by_deployment(manifest.content for manifest in manifests["ModelReplica"])
 
 

@@ -137,7 +137,8 @@ def ask(
 ) -> tuple[Answer, tuple[str, ...]]:
     """Forecast with and without the changes. Returns the answer and what cannot be read. Raises BadInput."""
     reuse, changed = ParseMemo(), taken(changed_by(manifests, changes), origin)
-    before = settle(taken(manifests).world, reuse) if not changed.faults else settle(changed.world, reuse)
+    start = changed if changed.faults else taken(manifests, quietly=True)
+    before = settle(start.world, reuse)
     after = settle(changed.world, reuse)
     emptied = {change.cluster for change in changes if isinstance(change, Drain | Delete)}
     bystanders = list(_bystanders(manifests, emptied))
@@ -203,8 +204,6 @@ def _show(answer: Answer) -> None:
         out.print(f"\n{rest} {'deployment is' if rest == 1 else 'deployments are'} not concerned.")
     for text in answer.bystanders:
         out.print(escape(f"note: {text} is not forecast: its deployment is not in the files"), style="dim")
-    for note in answer.after.world.notes:
-        out.print(escape(f"note: {note}"), style="dim", soft_wrap=True)
 
 
 def _summary(out: Console, answer: Answer) -> None:

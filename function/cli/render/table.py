@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
 from rich.table import Table
 
 from function.cli.text import console, escape, short
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from function.boundary import Condition
-    from function.cli.worlds.world import Planned, World
+    from function.cli.worlds.world import Planned
     from function.deployment.forecast import Forecast, ReplicaRow
 
 SHOWN = 20
@@ -38,18 +37,13 @@ _COLUMNS = (("REPLICA", 7), ("CLUSTER", 7), ("INDEX", 5), ("POOLS", 10), ("ACTIO
 """Titles, and the least width."""
 
 
-def show(results: list[Planned], world: World) -> None:
+def show(results: list[Planned]) -> None:
     """Print every deployment's plan."""
     out = console()
-    with out.capture() as captured:
-        for number, planned in enumerate(results):
-            if number:
-                out.print()
-            _deployment(out, planned)
-        for note in world.notes:
-            out.print(f"note: {escape(note)}", style="dim", soft_wrap=True)
-    for line in captured.get().splitlines():
-        click.echo(line.rstrip())
+    for number, planned in enumerate(results):
+        if number:
+            out.print()
+        _deployment(out, planned)
 
 
 def _deployment(out: Console, planned: Planned) -> None:

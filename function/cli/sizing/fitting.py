@@ -80,8 +80,7 @@ def _deployment(need: Need, driver: str) -> Manifest:
 def pools_for(manifests: Manifests, need: Need, driver: str, reuse: Reuse) -> list[PoolFit]:
     """Every pool the split fits, capacity aside: with room first, then the tightest. Raises BadInput."""
     made = _deployment(need, driver)
-    alone = Manifests({**manifests.by_kind, "ModelDeployment": [made]}, manifests.ignored)
-    world = taken(alone, quietly=True).world
+    world = taken(manifests.having("ModelDeployment", [made]), quietly=True).world
     fits = [
         PoolFit(
             fit.cluster,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,11 +26,6 @@ class Change(Protocol):
         """Return the files as they would be. Raises BadInput when the edit does not apply."""
 
 
-def with_kind(manifests: Manifests, kind: str, those: list[Manifest]) -> Manifests:
-    """Return the manifests with those of one kind replaced."""
-    return Manifests({**manifests.by_kind, kind: those}, manifests.ignored)
-
-
 def edited(
     manifests: Manifests, kind: str, where: tuple[str, str], edit: Callable[[Plain], None]
 ) -> Manifests:
@@ -44,7 +39,7 @@ def edited(
     content = deepcopy(before.content)
     edit(content)
     after = Manifest(content, before.file)
-    return with_kind(manifests, kind, [after if manifest is before else manifest for manifest in those])
+    return manifests.having(kind, [after if manifest is before else manifest for manifest in those])
 
 
 def _spec(content: Plain) -> Plain:
@@ -116,7 +111,7 @@ class Delete:
         """Leave the cluster out."""
         edited(manifests, "InferenceCluster", ("", self.cluster), lambda _: None)  # It must be there.
         left = [cluster for cluster in manifests["InferenceCluster"] if cluster.name != self.cluster]
-        return with_kind(manifests, "InferenceCluster", left)
+        return manifests.having("InferenceCluster", left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +191,12 @@ class Apply:
 
     def apply(self, manifests: Manifests) -> Manifests:
         """Replace or add every object; what is derived from a changed class or pool is derived anew."""
+        given = self.manifests
+        replaced = {_key(manifest) for those in given.by_kind.values() for manifest in those}
+        kept = [issue for issue in manifests.issues if _key(issue.manifest) not in replaced]
+        manifests = replace(
+            manifests, issues=[*kept, *given.issues], ignored=manifests.ignored + given.ignored
+        )
         classes = _changed_classes(manifests, self.manifests["InferenceClass"])
         for kind, those in self.manifests.by_kind.items():
             for manifest in those:
@@ -206,9 +207,13 @@ class Apply:
         return manifests
 
 
+def _key(manifest: Manifest) -> tuple[str, str, str]:
+    return manifest.kind, *manifest.identity
+
+
 def _applied(manifests: Manifests, kind: str, new: Manifest) -> Manifests:
     if not any(manifest.identity == new.identity for manifest in manifests[kind]):
-        return with_kind(manifests, kind, [*manifests[kind], new])
+        return manifests.having(kind, [*manifests[kind], new])
     return edited(manifests, kind, new.identity, partial(_overlay, new))
 
 

@@ -5,26 +5,68 @@ Nothing that a file tells is changed; what is assumed is said.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from function.api import replica as replica_api
 from function.api.model import whole
 from function.boundary import PlainDocument
-from function.cli.bad_input import BadInput
+from function.cli.bad_input import BadInput, closest
+from function.cli.text import listed
 from function.cluster.charges import charge
 from function.cluster.classes import devices_of
 from function.objects import mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from function.api import ModelReplica
     from function.cli.worlds.manifests import Manifest, Manifests
+
+Classes: TypeAlias = "Mapping[str, Manifest]"
+"""The InferenceClasses of the files, by name."""
 
 NODE_COUNT = 1
 """Nodes of a pool that states none: the default of `spec.nodePools[].nodeCount` in the XRD."""
 PLACEHOLDER_GATEWAY = "gateway.invalid"
 """A gateway address that reaches nothing (RFC 2606)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """What a cluster does not say, and what is assumed instead."""
+
+    cluster: str
+    lacks: tuple[str, str]
+    """The verb, of one cluster and of several."""
+    what: str
+
+    def __str__(self) -> str:
+        """`cluster use1 has no status: assumed Ready, with a placeholder gateway`."""
+        return f"cluster {self.cluster} {self.lacks[0]} {self.what}"
+
+
+@dataclass(slots=True)
+class Completed:
+    """Clusters as the platform would complete them."""
+
+    clusters: list[dict[str, Any]] = field(default_factory=list)
+    assumptions: list[Assumption] = field(default_factory=list)
+    faults: dict[tuple[int, str], str] = field(default_factory=dict)
+    """Pools whose class is not in the files, by manifest and field: they have nodes, and no devices."""
+
+
+def folded(assumptions: Iterable[Assumption]) -> Iterator[str]:
+    """A line for each different assumption, whatever the number of clusters."""
+    alike: dict[tuple[tuple[str, str], str], list[str]] = defaultdict(list)
+    for assumption in assumptions:
+        alike[assumption.lacks, assumption.what].append(assumption.cluster)
+    for ((one, several), what), names in alike.items():
+        if len(names) == 1:
+            yield f"cluster {names[0]} {one} {what}"
+        else:
+            yield f"{len(names)} clusters {several} {what} ({listed(names)})"
 
 
 def _nodes(pool: Mapping[str, Any]) -> int:
@@ -33,23 +75,32 @@ def _nodes(pool: Mapping[str, Any]) -> int:
     return whole(next((count for count in stated if count is not None), NODE_COUNT))
 
 
-def _class_devices(manifest: Manifest, at: int, name: object, classes: Mapping[str, Manifest]) -> Any:
+def _class_devices(manifest: Manifest, at: int, name: object, into: Completed, classes: Classes) -> Any:
+    """The devices of a class. Of one that is not in the files nothing is known, which costs only this pool.
+
+    The pool keeps its nodes: what runs there is charged and stays.
+    """
+    if name is None:  # That it is missing, its schema says.
+        return []
     if name not in classes:
-        class_names = ", ".join(sorted(classes)) or "none is given"
-        field = f"{manifest.title}: spec.nodePools[{at}].className"
-        raise BadInput(f'{field}: no InferenceClass "{name}" in the files ({class_names})')
+        field = f"spec.nodePools[{at}].className"
+        suggestion = closest(str(name), classes) if classes else "none is given"
+        text = f'{manifest.title}: {field}: no InferenceClass "{name}" in the files; {suggestion}'
+        into.faults[id(manifest), field] = f"{text}; the pool counts as one without devices"
+        return []
     content = classes[str(name)].content
-    spec = content.get("spec")
-    stated = spec if isinstance(spec, dict) else {}
+    stated = mapping(content.get("spec"))
     if stated.get("from") is None:
         return stated.get("devices", [])
     try:
         return list(devices_of(content))
     except ValueError as error:
-        raise BadInput(f"{classes[str(name)].title}: {error}") from None
+        text = f"{classes[str(name)].title}: {error}"
+        into.faults[id(classes[str(name)]), "spec.from"] = f"{text}; its pools count as ones without devices"
+        return []
 
 
-def _pool(manifest: Manifest, at: int, pool: object, classes: Mapping[str, Manifest]) -> dict[str, Any]:
+def _pool(manifest: Manifest, at: int, pool: object, into: Completed, classes: Classes) -> dict[str, Any]:
     if not isinstance(pool, dict):
         raise BadInput(f"{manifest.title}: spec.nodePools[{at}]: expected a map")
     try:
@@ -57,28 +108,29 @@ def _pool(manifest: Manifest, at: int, pool: object, classes: Mapping[str, Manif
     except ValueError as error:
         raise BadInput(f"{manifest.title}: spec.nodePools[{at}].nodeCount: {error}") from None
     mirrored = {key: pool[key] for key in ("attributes", "accounting", "fabric") if key in pool}
-    devices = _class_devices(manifest, at, pool.get("className"), classes)
+    devices = _class_devices(manifest, at, pool.get("className"), into, classes)
     return {"name": pool.get("name"), "nodes": nodes, "devices": devices, **mirrored}
 
 
-def complete(manifest: Manifest, classes: Mapping[str, Manifest]) -> tuple[dict[str, Any], list[str]]:
-    """Complete one cluster. Returns it and what had to be assumed. Raises BadInput."""
+def _complete(manifest: Manifest, into: Completed, classes: Classes) -> None:
+    """Complete one cluster. Raises BadInput."""
     content = manifest.content
-    assumed: list[str] = []
     status = content.get("status")
     if status is None:
         status = {
             "conditions": [{"type": "Ready", "status": "True"}],
             "gateway": {"address": PLACEHOLDER_GATEWAY},
         }
-        assumed.append("has no status: assumed Ready, with a placeholder gateway")
+        what = "no status: assumed Ready, with a placeholder gateway"
+        into.assumptions.append(Assumption(manifest.name, ("has", "have"), what))
     spec = content.get("spec")
     pools = spec.get("nodePools") if isinstance(spec, dict) else None
     if isinstance(status, dict) and status.get("gpuPools") is None and isinstance(pools, list) and pools:
-        derived = [_pool(manifest, at, pool, classes) for at, pool in enumerate(pools)]
+        derived = [_pool(manifest, at, pool, into, classes) for at, pool in enumerate(pools)]
         status = {**status, "gpuPools": derived}
-        assumed.append("publishes no pools: derived from its nodePools and their classes")
-    return {**content, "status": status}, assumed
+        what = "no pools: derived from nodePools and their classes"
+        into.assumptions.append(Assumption(manifest.name, ("publishes", "publish"), what))
+    into.clusters.append({**content, "status": status})
 
 
 def with_charges(clusters: list[dict[str, Any]], replicas: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -103,13 +155,10 @@ def _accounting(declared: Mapping[str, Any]) -> dict[str, Any]:
     return {"accounting": declared["accounting"]} if declared.get("accounting") else {}
 
 
-def complete_all(manifests: Manifests) -> tuple[list[dict[str, Any]], list[str]]:
-    """Complete every cluster of the files, in the order of their names."""
+def complete_all(manifests: Manifests) -> Completed:
+    """Complete every cluster of the files, in the order of their names. Raises BadInput."""
     classes = {manifest.name: manifest for manifest in manifests["InferenceClass"]}
-    clusters: list[dict[str, Any]] = []
-    notes: list[str] = []
+    completed = Completed()
     for manifest in sorted(manifests["InferenceCluster"], key=lambda manifest: manifest.name):
-        content, assumed = complete(manifest, classes)
-        clusters.append(content)
-        notes.extend(f"cluster {manifest.name} {assumption}" for assumption in assumed)
-    return clusters, notes
+        _complete(manifest, completed, classes)
+    return completed

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from function.cli.worlds.manifests import Manifest, Manifests
     from function.cli.worlds.world import World
 
+Place = tuple[int, str]
+"""Which manifest, by its id, and which field of it."""
+
 _MODELS: dict[str, type[Model]] = {
     "ModelDeployment": ModelDeployment,
     "InferenceClass": InferenceClass,
@@ -22,32 +25,35 @@ _MODELS: dict[str, type[Model]] = {
 }
 
 
-def _parsed(manifest: Manifest, model: type[Model], content: object) -> Iterator[str]:
+def _parsed(manifest: Manifest, model: type[Model], content: object) -> Iterator[tuple[Place, str]]:
     try:
         model.parse(content)
     except Malformed as error:
         for fault in error.faults:
-            yield f"{manifest.title}: {fault}"
+            yield (id(manifest), fault.path), f"{manifest.title}: {fault}"
 
 
-def faults_of(manifests: Manifests, world: World) -> list[str]:
+def faults_of(manifests: Manifests, world: World) -> dict[Place, str]:
     """Every fault, in the order of kinds and files. The plan goes on without what cannot be read."""
-    faults: list[str] = []
+    return dict(_faults(manifests, world))
+
+
+def _faults(manifests: Manifests, world: World) -> Iterator[tuple[Place, str]]:
     for kind, model in _MODELS.items():
         for manifest in manifests[kind]:
-            faults.extend(_parsed(manifest, model, manifest.content))
+            yield from _parsed(manifest, model, manifest.content)
     completed = {str(cluster["metadata"]["name"]): cluster for cluster in world.clusters}
     for manifest in manifests["InferenceCluster"]:
-        faults.extend(_parsed(manifest, InferenceCluster, completed[manifest.name]))
-        faults.extend(_values(manifest, completed[manifest.name]))
+        yield from _parsed(manifest, InferenceCluster, completed[manifest.name])
+        yield from _values(manifest, completed[manifest.name])
     for manifest in manifests["ModelReplica"]:
         fault = parse_replica(PlainDocument(manifest.content)).fault
         if fault:
-            faults.append(f"{manifest.title}: {fault}; it is charged for what can be read")
-    return faults
+            text = f"{manifest.title}: {fault}; it is charged for what can be read"
+            yield (id(manifest), fault.partition(":")[0]), text
 
 
-def _values(manifest: Manifest, content: object) -> Iterator[str]:
+def _values(manifest: Manifest, content: object) -> Iterator[tuple[Place, str]]:
     """Values that selectors cannot read, though the cluster can be: every selector errs on such a device."""
     try:
         pools = InferenceCluster.parse(content).pools
@@ -56,4 +62,5 @@ def _values(manifest: Manifest, content: object) -> Iterator[str]:
     for pool in pools:
         for device in pool.devices or ():
             if device.subject.problem:
-                yield f"{manifest.title}: pool {pool.name}, device {device.name}: {device.subject.problem}"
+                where = f"pool {pool.name}, device {device.name}"
+                yield (id(manifest), where), f"{manifest.title}: {where}: {device.subject.problem}"

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 from function.cli.bad_input import BadInput, closest
 from function.cli.text import complain
+from function.cli.worlds.derive import folded
 from function.cli.worlds.faults import faults_of
+from function.cli.worlds.manifests import load
+from function.cli.worlds.review import review
 from function.cli.worlds.source import Origin, Source, gather
 from function.cli.worlds.world import World, world_of
 
@@ -61,12 +64,29 @@ def read(source: Source) -> Inputs:
     return taken(manifests, origin)
 
 
+def read_manifests(files: Iterable[str]) -> tuple[Manifests, tuple[str, ...]]:
+    """Read files that need not describe a world, and say what is wrong. Returns it too. Raises BadInput."""
+    manifests = load(files)
+    return manifests, review(manifests)
+
+
 def taken(manifests: Manifests, origin: Origin | None = None, *, quietly: bool = False) -> Inputs:
     """Take manifests as the state of a control plane. Raises BadInput."""
     origin = origin or Origin()
-    if not manifests["ModelDeployment"]:
-        raise BadInput(f"there is no ModelDeployment in {origin.where}")
-    world = world_of(manifests)
-    faults = () if quietly else tuple(faults_of(manifests, world))
-    complain(faults)
-    return Inputs(manifests, world, faults, origin)
+    try:
+        if not manifests["ModelDeployment"]:
+            raise BadInput(f"there is no ModelDeployment in {origin.where}")  # noqa: TRY301 - as the others
+        world = world_of(manifests)
+    except BadInput:
+        if not quietly:  # What is wrong with the objects may be why.
+            review(manifests)
+        raise
+    if quietly:
+        return Inputs(manifests, world, (), origin)
+    faults = {**world.faults, **faults_of(manifests, world)}
+    errors = review(manifests, faults)
+    said = {place for issue in manifests.issues for place in issue.places}
+    others = tuple(text for place, text in faults.items() if place not in said)
+    complain(others)
+    complain(folded(world.assumptions), "note")
+    return Inputs(manifests, world, (*errors, *others), origin)

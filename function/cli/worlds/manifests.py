@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from function.cli.admission.kinds import check, head
 from function.cli.bad_input import BadInput
 from function.cli.worlds.parsing import parse_documents
+from function.cli.worlds.position import Position
+from function.cli.worlds.selectors import check_selectors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from function.cli.admission.finding import Finding
 
 GROUP = "modelplane.ai/"
 PROVIDER_GROUP = "kubernetes.m.crossplane.io/"
@@ -43,6 +49,8 @@ class Manifest:
 
     content: dict[str, Any]
     file: str
+    position: Position | None = field(default=None, compare=False)
+    """Where it is written; None for one that was made."""
 
     @property
     def kind(self) -> str:
@@ -71,10 +79,33 @@ class Manifest:
         return self.namespace, self.name
 
     @property
+    def short_title(self) -> str:
+        """`InferenceCluster use1`."""
+        where = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind} {where}".rstrip()
+
+    @property
     def title(self) -> str:
         """`fleet.yaml: InferenceCluster use1`."""
-        where = f"{self.namespace}/{self.name}" if self.namespace else self.name
-        return f"{self.file}: {self.kind} {where}"
+        return f"{self.file}: {self.short_title}"
+
+    @property
+    def stored(self) -> bool:
+        """Whether a control plane holds it: one that was given a uid was admitted already."""
+        return bool(self.metadata.get("uid") or self.metadata.get("resourceVersion"))
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """What is wrong with one object, as its schema has it."""
+
+    manifest: Manifest
+    finding: Finding
+
+    @property
+    def places(self) -> set[tuple[int, str]]:
+        """Which manifest, by its id, and which fields of it are explained."""
+        return {(id(self.manifest), field) for field in self.finding.fields}
 
 
 @dataclass(slots=True)
@@ -82,14 +113,22 @@ class Manifests:
     """Everything the files hold, by kind."""
 
     by_kind: dict[str, list[Manifest]] = field(default_factory=lambda: defaultdict(list))
-    ignored: int = 0
-    """How many objects were of kinds that scheduling does not read."""
+    ignored: Counter[str] = field(default_factory=Counter)
+    """How many objects were of kinds that scheduling does not read, by kind and group."""
+    unread: list[Manifest] = field(default_factory=list)
+    """Those objects."""
+    issues: list[Issue] = field(default_factory=list)
+    """What the API server would say."""
 
     def __getitem__(self, kind: str) -> list[Manifest]:
         return self.by_kind.get(kind, [])
 
+    def having(self, kind: str, those: list[Manifest]) -> Manifests:
+        """Return the manifests with those of one kind replaced."""
+        return replace(self, by_kind={**self.by_kind, kind: those})
 
-def _files(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+
+def texts(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Name and text of every file, directories in the order of their names."""
     for path in paths:
         if path == "-":
@@ -115,62 +154,105 @@ def _text(path: Path) -> str:
         raise BadInput(f"{path}: cannot be read: {error}") from None
 
 
-def _unlisted(name: str, document: object) -> Iterator[dict[str, Any]]:
-    """The objects of a document: itself, or the items of a list."""
+def _unlisted(
+    name: str, document: object, items: tuple[int, ...] = ()
+) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:
+    """The objects of a document, itself or the items of a list, with their indexes through the lists."""
     if document is None:
         return
     if not isinstance(document, dict):
         raise BadInput(f"{name}: expected an object, found {type(document).__name__}")
-    items = document.get("items")
-    if str(document.get("kind", "")).endswith("List") and (items is None or isinstance(items, list)):
-        for item in items or []:
-            yield from _unlisted(name, item)
+    listed = document.get("items")
+    if str(document.get("kind", "")).endswith("List") and (listed is None or isinstance(listed, list)):
+        for index, item in enumerate(listed or []):
+            yield from _unlisted(name, item, (*items, index))
     else:
-        yield document
+        yield items, document
 
 
-def _checked(name: str, content: dict[str, Any], number: int) -> Manifest | None:
-    """The manifest of an object of ours; None for a kind that scheduling does not read."""
+def _objects(files: Iterable[tuple[str, str]]) -> Iterator[Manifest]:
+    """Every object of files, given by name and text. Raises BadInput."""
+    for name, text in files:
+        for number, document in enumerate(parse_documents(name, text)):
+            for items, content in _unlisted(name, document):
+                yield Manifest(content, name, Position(name, text, number, items))
+
+
+def _is_read(manifest: Manifest, number: int) -> bool:
+    """Whether scheduling reads the object. Raises BadInput for one that does not say what it is."""
+    content, name = manifest.content, manifest.file
     kind, version = content.get("kind"), str(content.get("apiVersion") or "")
-    ours = version.startswith((GROUP, PROVIDER_GROUP)) or kind in CONFIGS
     if not isinstance(kind, str) or not kind:
         raise BadInput(f"{name}: object {number}: kind: required, but missing")
     if kind in KINDS and not version:
         raise BadInput(f"{name}: {kind} (object {number}): apiVersion: required, but missing")
     if version.startswith(API_VERSIONS.get(kind, "\n")):
-        return Manifest(content, name)
+        return True
+    ours = version.startswith((GROUP, PROVIDER_GROUP)) or kind in CONFIGS
     if kind not in KINDS or not ours:
-        return None
-    manifest = Manifest(_placed(content, kind), name)
+        return False
     if not manifest.name and kind not in CONFIGS:
         raise BadInput(f"{name}: {kind} (object {number}): metadata.name: required, but missing")
-    return manifest
+    return True
 
 
-def _placed(content: dict[str, Any], kind: str) -> dict[str, Any]:
+def _placed(manifest: Manifest) -> Manifest:
     """Give a namespaced object without a namespace the one kubectl would: default."""
+    content = manifest.content
     metadata = content.get("metadata")
-    if kind in CLUSTER_SCOPED or not isinstance(metadata, dict) or metadata.get("namespace"):
-        return content
-    return {**content, "metadata": {**metadata, "namespace": "default"}}
+    if manifest.kind not in KINDS or manifest.kind in CLUSTER_SCOPED or not isinstance(metadata, dict):
+        return manifest
+    if metadata.get("namespace"):
+        return manifest
+    return replace(manifest, content={**content, "metadata": {**metadata, "namespace": "default"}})
 
 
-def load(paths: Iterable[str]) -> Manifests:
-    """Read files and directories. Raises BadInput; an object given twice must be given alike."""
+def load(paths: Iterable[str], *, checked: bool = True) -> Manifests:
+    """Read files and directories. Raises BadInput; an object given twice must be given alike.
+
+    Not `checked`, objects are only sorted by their kinds, which is quick: what their schemas would say is not
+    asked.
+    """
+    return load_texts(texts(paths), checked=checked)
+
+
+def load_texts(files: Iterable[tuple[str, str]], *, checked: bool = True) -> Manifests:
+    """Read files that are given by name and text, likewise. Raises BadInput."""
     manifests = Manifests()
-    by_identity: dict[tuple[str, str, str], Manifest] = {}
-    for name, text in _files(paths):
-        parsed = parse_documents(name, text)
-        documents = (content for document in parsed for content in _unlisted(name, document))
-        for number, content in enumerate(documents, start=1):
-            manifest = _checked(name, content, number)
-            if manifest is None:
-                manifests.ignored += 1
-                continue
-            key = (manifest.kind, manifest.namespace, manifest.name)
-            twin = by_identity.setdefault(key, manifest)
-            if twin is manifest:
-                manifests.by_kind[manifest.kind].append(manifest)
-            elif twin.content not in (content, manifest.content):
-                raise BadInput(f"{manifest.title}: is given differently in {twin.file}")
+    seen: dict[tuple[str, str, str], Manifest] = {}
+    numbers: Counter[str] = Counter()
+    for written in _objects(files):
+        numbers[written.file] += 1
+        _, slip = head(written.content)
+        if slip is not None and written.content.get("apiVersion"):
+            manifests.issues.append(Issue(written, slip))
+        elif not _is_read(written, numbers[written.file]):
+            group = str(written.content.get("apiVersion") or "").rpartition("/")[0]
+            manifests.ignored[f"{written.kind}.{group}" if group else written.kind] += 1
+            manifests.unread.append(written)
+        else:
+            _add(manifests, seen, written)
+    if checked:
+        manifests.issues += issues_of(manifests)
     return manifests
+
+
+def _add(manifests: Manifests, seen: dict[tuple[str, str, str], Manifest], written: Manifest) -> None:
+    manifest = _placed(written)
+    twin = seen.setdefault((manifest.kind, manifest.namespace, manifest.name), manifest)
+    if twin is manifest:
+        manifests.by_kind[manifest.kind].append(manifest)
+    elif twin.content not in (written.content, manifest.content):
+        raise BadInput(f"{manifest.title}: is given differently in {twin.file}")
+
+
+def issues_of(manifests: Manifests) -> Iterator[Issue]:
+    """What the API server would say about the objects: those that are not read too, if we ship their kind."""
+    configs = manifests["SchedulerConfig"]
+    release = configs[0].content.get("celVersion") if configs else None
+    for manifest in (*chain.from_iterable(manifests.by_kind.values()), *manifests.unread):
+        kind, _ = head(manifest.content)
+        if kind is not None:
+            yield from (Issue(manifest, finding) for finding in check(manifest.content, kind))
+        if manifest.kind == "ModelDeployment":
+            yield from (Issue(manifest, finding) for finding in check_selectors(manifest.content, release))

@@ -21,6 +21,8 @@ ALIASED, ALIASED_PER_VALUE = 100_000, 10
 
 _BRACKETS = re.compile(r"[\[\]{}]")
 _COMPACT = re.compile(rf"(?:[-?][ \t]+){{{DEEPEST}}}")
+_NO_FILE = re.compile(r'in "<\w+ string>", ')
+"""How a parser names a text that it was given; the file is named before."""
 _MERGE = "tag:yaml.org,2002:merge"
 
 
@@ -49,11 +51,29 @@ def parse_documents(name: str, text: str) -> Iterator[object]:
                 return
         yield from _loaded(text)
     except yaml.YAMLError as error:
-        raise BadInput(f"{name}: {' '.join(str(error).split())}") from None
+        raise BadInput(f"{name}: {_said(error, text)}") from None
     except BadInput as error:
         raise BadInput(f"{name}: {error}") from None
     except RecursionError:
         raise BadInput(f"{name}: nested too deeply") from None
+
+
+def _said(error: yaml.YAMLError, text: str) -> str:
+    """What a parser says, in one line, and the commonest reason for it."""
+    said = _NO_FILE.sub("at ", " ".join(str(error).split()))
+    mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
+    line = text.splitlines()[mark.line : mark.line + 1] if mark else []
+    if mark and line and "\t" in line[0][: len(line[0]) - len(line[0].lstrip())]:
+        return f"line {mark.line + 1}: a tab indents it, YAML takes spaces only: {said}"
+    return said
+
+
+def compose_documents(text: str) -> Iterator[yaml.Node]:
+    """Return the nodes of a text that was parsed before; none where it is only JSON, not YAML."""
+    loader = _Loader(text)
+    with suppress(yaml.YAMLError):
+        while loader.check_node():
+            yield loader.get_node()
 
 
 def _loaded(text: str) -> Iterator[object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from function.cli.bad_input import BadInput
@@ -11,7 +11,7 @@ from function.cli.live.resources import COMPOSITIONS, FLEET, WORKLOADS
 from function.cli.progress import track
 from function.cli.text import note
 from function.cli.worlds.changes import Apply
-from function.cli.worlds.manifests import CONFIGS, Manifest, Manifests, load
+from function.cli.worlds.manifests import CONFIGS, Manifest, Manifests, issues_of, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -61,7 +61,7 @@ def gather(source: Source) -> tuple[Manifests, Origin]:
         return live, Origin(plane.title, source.namespace, plane.namespace, plane)
     # A config is an input as a whole; one that is given replaces the one of the Composition.
     given = {kind for kind in CONFIGS if files[kind]}
-    kept = Manifests({kind: those for kind, those in live.by_kind.items() if kind not in given})
+    kept = replace(live, by_kind={kind: those for kind, those in live.by_kind.items() if kind not in given})
     where = f"{plane.title} and the files"
     return Apply(files, source.files).apply(kept), Origin(where, source.namespace, plane.namespace, plane)
 
@@ -91,6 +91,7 @@ def read_fleet(plane: ControlPlane) -> Manifests:
         if len({str(plain) for plain in inputs.values()}) > 1:
             note(f"the Compositions {', '.join(inputs)} have different {config}s; the first is taken for all")
         manifests.by_kind[config] = [Manifest(plain, plane.title) for plain in list(inputs.values())[:1]]
+    manifests.issues += issues_of(manifests)
     return manifests
 
 

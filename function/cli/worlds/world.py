@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.boundary import Requirement, Reuse
+    from function.cli.worlds.derive import Assumption
     from function.cli.worlds.manifests import Manifest, Manifests
 
 KEY_ANNOTATION = "crossplane.io/composition-resource-name"
@@ -36,8 +37,15 @@ class World:
     endpoints: list[dict[str, Any]]
     caches: list[dict[str, Any]]
     config: dict[str, Any] | None = None
-    notes: list[str] = field(default_factory=list)
+    assumptions: list[Assumption] = field(default_factory=list)
     """What had to be assumed."""
+    faults: dict[tuple[int, str], str] = field(default_factory=dict)
+    """What could not be completed, by manifest and field."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What had to be assumed, a line for each cluster."""
+        return list(map(str, self.assumptions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +73,17 @@ def _turn(manifest: Manifest) -> tuple[str, str, str]:
 
 def world_of(manifests: Manifests) -> World:
     """Take the files as the state of a control plane. Raises BadInput."""
-    clusters, notes = complete_all(manifests)
+    completed = complete_all(manifests)
     configs = manifests["SchedulerConfig"]
     return World(
         deployments=sorted(manifests["ModelDeployment"], key=_turn),
-        clusters=clusters,
+        clusters=completed.clusters,
         replicas=[manifest.content for manifest in manifests["ModelReplica"]],
         endpoints=[manifest.content for manifest in manifests["ModelEndpoint"]],
         caches=[manifest.content for manifest in manifests["ModelCache"]],
         config=configs[0].content if configs else None,
-        notes=notes,
+        assumptions=completed.assumptions,
+        faults=completed.faults,
     )
 
 

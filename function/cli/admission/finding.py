@@ -1,0 +1,49 @@
+"""A finding: one field of one object that the API server would refuse, drop, or take for something else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from function.api.fault import path_of
+
+Path = tuple[str | int, ...]
+"""Keys and indexes from the object down to a field."""
+
+UNKNOWN_FIELD = "UnknownField"
+INVALID = "InvalidValue"
+RULE = "RuleBroken"
+UNKNOWN_KIND = "UnknownKind"
+SELECTOR = "InvalidSelector"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is wrong with one field."""
+
+    path: Path
+    message: str
+    value: str = ""
+    """What was found there, as it is shown."""
+    hint: str = ""
+    """What was probably meant."""
+    code: str = INVALID
+    missing: Path = ()
+    """The required field that was meant, which is not there under its name."""
+    excerpt: str = ""
+    """The text it is about with a mark under the place, as two lines."""
+
+    @property
+    def field(self) -> str:
+        """The field as users write it: `spec.engines[1].copies`."""
+        return path_of(self.path)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Every field that it explains."""
+        return (self.field, path_of(self.missing)) if self.missing else (self.field,)
+
+    def __str__(self) -> str:
+        """`spec.engines[1].copies: expected a whole number, found "two"; did you mean 2?`."""
+        found = f", found {self.value}" if self.value else ""
+        hint = f"; {self.hint}" if self.hint else ""
+        return f"{self.field or 'object'}: {self.message}{found}{hint}"

@@ -1,0 +1,136 @@
+"""The kinds that this project ships: their XRDs and CRDs, found by what stands at the top of an object."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from function.cli.admission import metadata, structural
+from function.cli.admission.finding import UNKNOWN_KIND, Finding
+from function.cli.bad_input import closest
+from function.cli.nearest import nearest
+
+Plain = dict[str, Any]
+
+HERE = Path(__file__).parent
+SOURCES = ("apis/*/definition.yaml", "input/*.yaml")
+
+CONDITIONS: Plain = {
+    "type": "array",
+    "items": {"type": "object", "required": ["type"], "x-kubernetes-preserve-unknown-fields": True},
+}
+"""What Crossplane adds to the status of every composite."""
+MACHINERY: Plain = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+"""`spec.crossplane` and `status.crossplane`: Crossplane's own."""
+
+NEAR_GROUP, NEAR_KIND = 0.7, 0.8
+"""How alike a group or a kind must be to one of ours to be taken for a slip."""
+
+_GROUP = re.compile(r"^  group: (\S+)$", re.MULTILINE)
+_KIND = re.compile(r"^    kind: (\S+)$", re.MULTILINE)
+_SCOPE = re.compile(r"^  scope: (\S+)$", re.MULTILINE)
+_VERSION = re.compile(r"^  - name: (\S+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind, and the file that declares it."""
+
+    group: str
+    kind: str
+    versions: tuple[str, ...]
+    namespaced: bool
+    file: Path
+
+    @property
+    def api_version(self) -> str:
+        """The newest apiVersion."""
+        return f"{self.group}/{self.versions[-1]}"
+
+    @property
+    def is_input(self) -> bool:
+        """Whether it is the input of a step: never stored, and without a name."""
+        return self.file.parent.name == "input"
+
+
+@lru_cache
+def shipped() -> dict[str, Kind]:
+    """Every kind by its name. Only the head of each file is read: a schema is parsed when it is asked for."""
+    files = [file for source in SOURCES for file in sorted(HERE.glob(source))]
+    return {kind.kind: kind for kind in map(_kind, files)}
+
+
+def _kind(file: Path) -> Kind:
+    text = file.read_text(encoding="utf-8")
+    group, kind, scope = (pattern.search(text) for pattern in (_GROUP, _KIND, _SCOPE))
+    versions = _VERSION.findall(text)
+    if not (group and kind and scope and versions):
+        raise ValueError(f"{file}: is no XRD and no CRD")
+    return Kind(group[1], kind[1], tuple(versions), scope[1] == "Namespaced", file)
+
+
+@lru_cache
+def schema_of(name: str, version: str) -> structural.Schema:
+    """Return the schema of a version of a shipped kind, as the API server holds objects against it."""
+    kind = shipped()[name]
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    declared = yaml.load(kind.file.read_text(encoding="utf-8"), loader)  # noqa: S506 - a safe loader, our file
+    versions = {each["name"]: each for each in declared["spec"]["versions"]}
+    schema: Plain = versions[version]["schema"]["openAPIV3Schema"]
+    properties = {**schema["properties"], "apiVersion": {"type": "string"}, "kind": {"type": "string"}}
+    properties["metadata"] = MACHINERY
+    if not kind.is_input:
+        for part, more in (("spec", {}), ("status", {"conditions": CONDITIONS})):
+            holder = properties.get(part, {"type": "object"})
+            below = {**holder.get("properties", {}), **more, "crossplane": MACHINERY}
+            properties[part] = {**holder, "properties": below}
+    return structural.compiled({**schema, "properties": properties})
+
+
+def head(content: Plain) -> tuple[Kind | None, Finding | None]:
+    """Return the kind of an object, and what is wrong with its apiVersion or kind.
+
+    Neither where it is an object of somebody else's.
+    """
+    name, version = content.get("kind"), content.get("apiVersion")
+    group, _, number = str(version or "").rpartition("/")
+    kind = shipped().get(str(name))
+    if kind is not None and group == kind.group:
+        if number in kind.versions:
+            return kind, None
+        return None, _slip("apiVersion", str(version), f"did you mean {kind.api_version}?")
+    if kind is not None:
+        if kind.is_input and not _is_near(group or number, kind.group):
+            return None, None
+        return None, _slip("apiVersion", str(version), f"did you mean {kind.api_version}?")
+    ours = {each.group for each in shipped().values()}
+    if group in ours or any(_is_near(group or number, known) for known in ours):
+        candidates = [each.kind for each in shipped().values() if group == each.group or group not in ours]
+        near = nearest(str(name), candidates, most=1, cutoff=NEAR_KIND)
+        if near:
+            return None, _slip("kind", str(name), closest(near[0], near))
+    return None, None
+
+
+def _is_near(group: str, known: str) -> bool:
+    return bool(nearest(group, [known], most=1, cutoff=NEAR_GROUP))
+
+
+def _slip(field: str, value: str, hint: str) -> Finding:
+    return Finding((field,), "is of no kind that is read", f'"{value}"', hint, UNKNOWN_KIND)
+
+
+def check(content: Plain, kind: Kind) -> list[Finding]:
+    """Every finding on an object of a shipped kind, in the order in which its fields are declared."""
+    version = str(content.get("apiVersion", "")).rpartition("/")[2]
+    schema = schema_of(kind.kind, version)
+    checking = structural.Check(schema)
+    checking.value(schema, content, ())
+    given = content.get("metadata")
+    about = metadata.check(given, namespaced=kind.namespaced) if isinstance(given, dict) else ()
+    return [*about, *checking.findings]

@@ -1,0 +1,41 @@
+"""`x-kubernetes-validations`, evaluated by our own CEL: `self` and `oldSelf` in place of `device`."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from function.cel.checker.environment import Environment, Field
+from function.cel.evaluator.subject import Subject
+from function.cel.library.values import Map
+from function.cel.selector import Outcome, Selector, compiled
+from function.cel.syntax import types
+from function.cel.syntax.types import Type
+
+FIELDS = {name: Field(types.DYN, "value") for name in ("self", "oldSelf")}
+BOTH = Environment("both", Type("schema.Both"), FIELDS)
+"""One variable of an unknown type that holds the two: the dialect has one variable only."""
+
+
+def holds(rule: str, value: Any, old: Any = None) -> bool:
+    """Whether the rule is true of the value. One that has no value does not hold, as for the API server."""
+    return outcome(rule, value, old).matched
+
+
+def outcome(rule: str, value: Any, old: Any = None) -> Outcome:
+    """Evaluate a rule on a value, and on the one that it replaces."""
+    fields = {"self": _value(value), "oldSelf": _value(old)}
+    both = Subject("both", fields, {(name,): field for name, field in fields.items()}, {}, "")
+    return _program(rule).evaluate(both)
+
+
+@lru_cache
+def _program(rule: str) -> Selector:
+    return compiled(re.sub(r"\b(self|oldSelf)\b", r"both.\1", rule), BOTH)
+
+
+def _value(plain: Any) -> Any:
+    if isinstance(plain, dict):
+        return Map.of({key: _value(value) for key, value in plain.items() if value is not None})
+    return [_value(item) for item in plain] if isinstance(plain, list) else plain

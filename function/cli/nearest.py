@@ -1,0 +1,26 @@
+"""Nearest names: what a name that does not exist was meant to be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+CUTOFF = 0.6
+"""How alike two names must be, as `difflib` counts it."""
+_SEPARATORS = str.maketrans("", "", "-_. ")
+
+
+def nearest(name: str, known: Iterable[str], *, most: int = 3, cutoff: float = CUTOFF) -> list[str]:
+    """Return the names that are meant, the likeliest first; case and separators count for nothing."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only for an error
+
+    names = sorted(known)
+    folded = _folded(name)
+    same = [candidate for candidate in names if _folded(candidate) == folded]
+    return same[:most] or get_close_matches(name, names, n=most, cutoff=cutoff)
+
+
+def _folded(name: str) -> str:
+    return name.casefold().translate(_SEPARATORS)

@@ -1,0 +1,105 @@
+"""Rules of the documentation that an object can be held against: what is allowed, and will not work.
+
+An object that refers to another is only doubted where the files hold any of that kind: who keeps deployments
+in one repository and the fleet in another hears nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from function.objects import mapping
+from function.replica.ports import DECODE_PORT, PORT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from function.cli.admission.finding import Path
+    from function.cli.worlds.manifests import Manifest, Manifests
+
+Advisory = tuple["Manifest", str, "Path", str]
+"""The object, the code, the field and the message."""
+
+_PORT = re.compile(r"--port(?:[= ](\S+))?")
+
+
+def advisories(manifests: Manifests) -> Iterator[Advisory]:
+    """Every advisory on the objects, in the order of kinds."""
+    for manifest in manifests["ModelDeployment"]:
+        yield from _cache(manifest, manifests["ModelCache"])
+        yield from _spread(manifest, manifests["InferenceCluster"])
+        yield from _limit(manifest, manifests["InferenceCluster"])
+        yield from _decode_port(manifest)
+    clusters = {cluster.name for cluster in manifests["InferenceCluster"]}
+    for manifest in manifests["ModelReplica"]:
+        name = mapping(manifest.content.get("spec")).get("clusterName")
+        if clusters and isinstance(name, str) and name not in clusters:
+            message = f'no InferenceCluster "{name}" in the files'
+            yield manifest, "UnknownCluster", ("spec", "clusterName"), message
+
+
+def _template(manifest: Manifest) -> dict[str, Any]:
+    return mapping(mapping(mapping(manifest.content.get("spec")).get("template")).get("spec"))
+
+
+def _listed(value: object) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _cache(manifest: Manifest, caches: list[Manifest]) -> Iterator[Advisory]:
+    """A ModelCache is looked for in the deployment's namespace; without it nothing new is placed."""
+    name = mapping(_template(manifest).get("modelCacheRef")).get("name")
+    if not caches or not isinstance(name, str) or (manifest.namespace, name) in _identities(caches):
+        return
+    elsewhere = [cache.namespace for cache in caches if cache.name == name]
+    where = f"; there is one in namespace {elsewhere[0]}" if elsewhere else ""
+    message = f'no ModelCache "{name}" in namespace {manifest.namespace} in the files{where}'
+    yield manifest, "UnknownCache", ("spec", "template", "spec", "modelCacheRef", "name"), message
+
+
+def _identities(manifests: Iterable[Manifest]) -> set[tuple[str, str]]:
+    return {manifest.identity for manifest in manifests}
+
+
+def _spread(manifest: Manifest, clusters: list[Manifest]) -> Iterator[Advisory]:
+    """A cluster without the label is out under DoNotSchedule (docs/api.md, topologySpread)."""
+    carried = {key for cluster in clusters for key in mapping(cluster.metadata.get("labels"))}
+    placement = mapping(mapping(manifest.content.get("spec")).get("placement"))
+    for index, rule in enumerate(_listed(placement.get("topologySpread"))):
+        key = rule.get("topologyKey")
+        if clusters and isinstance(key, str) and key not in carried:
+            path = ("spec", "placement", "topologySpread", index, "topologyKey")
+            yield manifest, "UnknownLabel", path, f"no cluster has the label {key}"
+
+
+def _limit(manifest: Manifest, clusters: list[Manifest]) -> Iterator[Advisory]:
+    """So many replicas on so few clusters can never be placed (docs/api.md, maxReplicasPerCluster)."""
+    spec = mapping(manifest.content.get("spec"))
+    most, wanted = mapping(spec.get("placement")).get("maxReplicasPerCluster"), spec.get("replicas")
+    if not clusters or not isinstance(most, int) or not isinstance(wanted, int):
+        return
+    if most * len(clusters) < wanted:
+        path = ("spec", "placement", "maxReplicasPerCluster")
+        message = f"{wanted} replicas are wanted, and {len(clusters)} clusters take {most} each at most"
+        yield manifest, "NeverPlaced", path, message
+
+
+def _decode_port(manifest: Manifest) -> Iterator[Advisory]:
+    """A Decode engine has a sidecar on the serving port, so it listens elsewhere (docs/workloads.md)."""
+    for at, engine in enumerate(_listed(_template(manifest).get("engines"))):
+        if engine.get("phase") != "Decode":
+            continue
+        for number, member in enumerate(_listed(engine.get("members"))):
+            pod = mapping(mapping(member.get("template")).get("spec"))
+            for place, container in enumerate(_listed(pod.get("containers"))):
+                ports = _PORT.findall(_command(container))
+                if member.get("role") != "Worker" and (not ports or str(PORT) in ports):
+                    steps = ("engines", at, "members", number, "template", "spec", "containers", place)
+                    message = f"a Decode engine must listen elsewhere than on {PORT}: --port={DECODE_PORT}"
+                    yield manifest, "DecodePort", ("spec", "template", "spec", *steps), message
+
+
+def _command(container: dict[str, Any]) -> str:
+    words = [container.get(field) for field in ("command", "args")]
+    return " ".join(str(word) for listed in words if isinstance(listed, list) for word in listed)

@@ -1,0 +1,137 @@
+"""What is said about an object, held against an independent reader of the same schemas."""
+
+from __future__ import annotations
+
+import copy
+import os
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from function.cli.admission import kinds, structural
+from tests.cli.test_odd import ODD, _places
+from tests.schema.admission import refusals, unknown
+from tests.schema.bad import BAD, GOOD, Case
+from tests.schema.crds import DEFINITIONS, INPUTS, ROOT, objects, schema_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Plain = dict[str, Any]
+
+TRIES = {"quick": 60, "gate": 2_000, "soak": 50_000}[os.environ.get("FLEET_SCALE", "quick")]
+"""How many mutated objects a property is tried on."""
+DECLARED = objects(*DEFINITIONS, *INPUTS)
+
+
+def _findings(plain: Plain) -> list[str]:
+    kind, slip = kinds.head(plain)
+    assert slip is None
+    assert kind is not None
+    return [str(finding) for finding in kinds.check(plain, kind)]
+
+
+def _whole(case: Case) -> Plain:
+    return {"apiVersion": kinds.shipped()[case.kind].api_version, "kind": case.kind, **case.plain}
+
+
+def test_every_shipped_kind_is_known_by_its_head() -> None:
+    expected = {
+        each["spec"]["names"]["kind"]: (
+            each["spec"]["group"],
+            tuple(version["name"] for version in each["spec"]["versions"]),
+            each["spec"]["scope"] == "Namespaced",
+        )
+        for each in DECLARED
+    }
+    found = kinds.shipped()
+    assert {name: (kind.group, kind.versions, kind.namespaced) for name, kind in found.items()} == expected
+
+
+def _keywords(schema: Plain) -> Iterator[str]:
+    yield from schema
+    for child in schema.get("properties", {}).values():
+        yield from _keywords(child)
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            yield from _keywords(schema[key])
+
+
+def test_every_keyword_of_a_shipped_schema_is_understood() -> None:
+    versions = (version for each in DECLARED for version in each["spec"]["versions"])
+    used = {word for version in versions for word in _keywords(version["schema"]["openAPIV3Schema"])}
+    assert used <= structural.KEYWORDS
+
+
+@pytest.mark.parametrize("case", [case for case in BAD if case.old is None], ids=lambda case: case.reason)
+def test_what_the_api_server_refuses_is_found(case: Case) -> None:
+    assert _findings(_whole(case))
+
+
+@pytest.mark.parametrize("case", GOOD, ids=lambda case: case.reason)
+def test_what_the_api_server_takes_is_not_complained_about(case: Case) -> None:
+    assert _findings(_whole(case)) == []
+
+
+EXAMPLES = [
+    each
+    for path in sorted(ROOT.glob("example/**/*.yaml"))
+    for each in yaml.safe_load_all(path.read_text())
+    if each and str(each.get("apiVersion", "")).startswith("modelplane.ai/")
+]
+
+
+def test_the_examples_are_right() -> None:
+    assert [_findings(each) for each in EXAMPLES] == [[]] * len(EXAMPLES)
+
+
+def _mutated(draw: random.Random, plain: Plain) -> Plain:
+    changed = copy.deepcopy(plain)
+    *parents, last = draw.choice([place for place in _places(changed) if place[0] == "spec"])
+    target: Any = changed
+    for part in parents:
+        target = target[part]
+    if isinstance(target, dict) and draw.random() < 0.3:
+        del target[last]
+    elif isinstance(target, dict) and draw.random() < 0.3:
+        target[f"{last}s"] = target[last]
+    else:
+        target[last] = copy.deepcopy(draw.choice(ODD))
+    return changed
+
+
+def _pruned(plain: Any) -> Any:
+    """Without nulls in maps, which the API server prunes before it looks."""
+    if isinstance(plain, dict):
+        return {key: _pruned(value) for key, value in plain.items() if value is not None}
+    return [_pruned(value) for value in plain] if isinstance(plain, list) else plain
+
+
+@pytest.mark.parametrize("seed", range(TRIES))
+def test_a_mutated_object_is_refused_by_both_readers_or_by_none(seed: int) -> None:
+    draw = random.Random(seed)
+    plain = _mutated(draw, draw.choice(EXAMPLES))
+    schema = schema_of(plain["kind"])
+    other = [*refusals(_pruned(plain), schema), *unknown(plain, schema)]
+    assert bool(_findings(plain)) == bool(other), (plain, other)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected", "reason"),
+    [
+        ("replica", 3, "did you mean replicas", "a letter too few"),
+        ("Replicas", 3, "did you mean replicas?", "case"),
+        ("min_replicas", 3, "did you mean minReplicas?", "another convention"),
+        ("topologySpread", [], "it belongs to spec.placement", "one level too high"),
+        ("clusterSelector", {}, "it belongs to spec.template.spec", "two levels too high"),
+        ("colour", "red", "there is crossplane, minReplicas, placement, replicas", "nothing near"),
+    ],
+)
+def test_an_unknown_field_says_what_was_meant(key: str, value: Any, expected: str, reason: str) -> None:
+    plain = copy.deepcopy(next(each for each in EXAMPLES if each["kind"] == "ModelDeployment"))
+    plain["spec"][key] = value
+    (said,) = _findings(plain)
+    assert said.startswith(f"spec.{key}: unknown field; "), reason
+    assert expected in said, reason
