@@ -97,7 +97,7 @@ def complain(problems: Iterable[str], level: str = "error") -> None:
 
 def note(text: str) -> None:
     """Say what had to be assumed or left out, on standard error."""
-    click.echo(f"note: {printable(text)}", err=True)
+    complain([text], "note")
 
 
 def reassure(out: Console, text: str, faults: Collection[str], indent: str = "") -> None:

@@ -22,10 +22,12 @@ VERBS = ("plan", "headroom", "advise", "verify", "map", "why chat", "whatif --dr
 
 def _fleet() -> list[Plain]:
     chat, search = build.deployment("chat", 4), build.deployment("search", 1)
+    north = build.cluster("north", [build.pool("h100", 1)], ready=None, gateway=None)
+    north["status"]["gpuPools"] = []
     return [
         build.cluster("east", [build.pool("h100", 3)]),
         build.cluster("west", [build.pool("h100", 2)]),
-        build.cluster("north", [], ready=None, gateway=None),
+        north,
         chat,
         search,
         build.replica(chat, "east", 0, ready=True),
