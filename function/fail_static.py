@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from function.api.condition_reasons import INTERNAL_ERROR
 from function.boundary import Condition, Desired
 from function.objects import KIND as OBJECT_KIND
 from function.objects import identity_of, mapping
@@ -59,7 +60,7 @@ def internal_error(
     """Return the answer to an error of our own, which removes nothing."""
     undelivered = not all(requirement.delivered(request) for requirement in requirements)
     conditions = tuple(
-        Condition(kind, status=False, reason="InternalError", message=INTERNAL_ERROR_TEXT)
+        Condition(kind, status=False, reason=INTERNAL_ERROR, message=INTERNAL_ERROR_TEXT)
         for kind in condition_types
     )
     return InternalError(requirements, conditions, undelivered)

@@ -7,40 +7,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.api.condition_reasons import CONDITION_REASONS
 from function.boundary import Result
 from function.objects import mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from function.boundary import Condition, Plain
 
 
 def conditions_before(status: Mapping[str, Plain]) -> dict[str, tuple[str, str]]:
-    """Return status and reason of the conditions in a composite's status, by type."""
+    """Return status and reason of the conditions in a composite's status, by type; the first counts."""
     conditions = status.get("conditions")
     return {
         str(condition.get("type")): (str(condition.get("status")), str(condition.get("reason")))
-        for condition in map(mapping, conditions if isinstance(conditions, list) else ())
+        for condition in map(mapping, reversed(conditions) if isinstance(conditions, list) else ())
     }
 
 
 def transitions(
-    conditions: tuple[Condition, ...],
-    status: Mapping[str, Plain],
-    *,
-    problems: Collection[str],
-    milestones: Mapping[tuple[str, str], str],
+    kind: str, conditions: tuple[Condition, ...], status: Mapping[str, Plain]
 ) -> Iterator[Result]:
     """Yield a warning for each problem that is new, and an event for each milestone that is reached.
 
-    `status`: the composite's. `problems`: reasons. `milestones`: texts by condition type and reason.
+    `kind`: of the composite; `api.condition_reasons` lists its reasons. `status`: what the composite has now.
     """
     before = conditions_before(status)
     for condition in conditions:
-        if before.get(condition.type) == (str(condition.status), condition.reason):
+        row = CONDITION_REASONS[kind].get(condition.reason)
+        if row is None or before.get(condition.type) == (str(condition.status), condition.reason):
             continue
-        if condition.reason in problems:
+        if row.is_problem:
             yield Result("WARNING", condition.reason, condition.message)
-        elif (condition.type, condition.reason) in milestones:
-            yield Result("NORMAL", condition.reason, milestones[condition.type, condition.reason])
+        elif row.milestone:
+            yield Result("NORMAL", condition.reason, row.milestone)

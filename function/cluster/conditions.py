@@ -20,14 +20,6 @@ if TYPE_CHECKING:
 CLUSTER_READY, BACKEND_READY = "ClusterReady", "BackendReady"
 REACHABLE, PUBLISHED = "ClusterReachable", "PoolsPublished"
 
-PROBLEMS = frozenset(
-    {
-        *("InvalidNodePool", "SecretInvalid", "Malformed", "UnsupportedSource"),
-        *("WaitingForClasses", "ClassMissing", "ClassUnreadable", "Unreachable", "Drift"),
-    }
-)
-"""Reasons that somebody may have to act on: one that arrives is an event."""
-
 
 def condition_types(request: Request) -> tuple[str, ...]:
     """Return the conditions that every answer to this request carries, in their order."""

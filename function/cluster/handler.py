@@ -12,8 +12,8 @@ from function.cluster.compose import compose
 from function.cluster.conditions import condition_types, conditions
 from function.cluster.publish import observed_stack, overcommitted, publish
 from function.cluster.requirements import declared
-from function.cluster.results import results
 from function.cluster.snapshot import read_snapshot
+from function.transitions import transitions
 
 if TYPE_CHECKING:
     from function.boundary import Request, Reuse
@@ -38,7 +38,7 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
         status=status,
         unready=not (status.get("gpuPools") and status.get("gateway") and new_conditions[0].status),
         conditions=new_conditions,
-        results=results(new_conditions, snapshot.before),
+        results=tuple(transitions(KIND, new_conditions, snapshot.before)),
         settled=delivered
         and all(condition.status for condition in new_conditions)
         and not overcommitted(status),

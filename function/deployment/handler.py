@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from function.api import Malformed, ModelDeployment, SchedulerConfig
 from function.boundary import Cost, NoReuse
+from function.deployment.compose import cache
 from function.deployment.compose.conditions import CACHE_RESOLVED, READY, SCHEDULED, optional
-from function.deployment.compose.remembered import REMEMBERED
 from function.deployment.compose.response import compose
 from function.deployment.compose.size import room_for
 from function.deployment.compose.unreadable import unreadable
@@ -57,7 +57,7 @@ def _held(read: tuple[dict[str, Any], ModelDeployment]) -> Iterable[Part]:
 COSTS: Costs = {
     **fleet_room.COSTS,
     **peers_room.COSTS,
-    read_deployment: Cost(factor=10, fixed=REMEMBERED, parts=_held, grows=True),
+    read_deployment: Cost(factor=10, fixed=cache.BOUND, parts=_held, grows=True),
 }
 """What it takes to remember what is read here."""
 

@@ -24,14 +24,6 @@ if TYPE_CHECKING:
 
 ACCEPTED, READY, UPDATED, SCHEDULED = "ModelAccepted", "ModelReady", "ModelUpdated", "PodsScheduled"
 
-PROBLEMS = frozenset(
-    {
-        *("WaitingForCluster", "Malformed", "ClusterChanged"),
-        *("RouteRejected", "Unschedulable", "RolloutStalled"),
-    }
-)
-"""Reasons that somebody may have to act on: one that arrives is an event."""
-
 SHOWN = 3
 """How many engines a message names."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from function.api.text import listed, one_line
 from function.boundary import Result
 from function.objects import mapping
-from function.replica.conditions import ACCEPTED, PROBLEMS, READY, SHOWN
+from function.replica.conditions import ACCEPTED, SHOWN
 from function.replica.snapshot import Doubt
 from function.transitions import conditions_before, transitions
 
@@ -18,18 +18,13 @@ if TYPE_CHECKING:
     from function.boundary import Condition
     from function.replica.snapshot import Snapshot
 
-_MILESTONES = {
-    (ACCEPTED, "Accepted"): "The model is accepted",
-    (READY, "Serving"): "The model is serving",
-}
-
 
 def results(
     snapshot: Snapshot | Doubt, conditions: tuple[Condition, ...], composite: Mapping[str, Any]
 ) -> tuple[Result, ...]:
     """Return the events of this call: the first composition, a milestone, a new problem."""
     status = mapping(composite.get("status"))
-    events = transitions(conditions, status, problems=PROBLEMS, milestones=_MILESTONES)
+    events = transitions("ModelReplica", conditions, status)
     return (*_composing(snapshot, conditions, conditions_before(status)), *events)
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 
 from function.api.reasons import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
-    from function.api import InferenceCluster, ModelDeployment, StampedRequest
+    from function.api import InferenceCluster, ModelDeployment, Pool, StampedRequest
     from function.api.cluster import DeviceKey
     from function.api.deployment import NodeSelector, Shape
     from function.api.reasons import Rejection
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from function.scheduler.capacity.ledger import Ledger
     from function.scheduler.capacity.pool_capacity import Capacities
     from function.scheduler.matching.engine_options import ClusterFit, EngineOption, Verdict
+
+T = TypeVar("T")
+V = TypeVar("V")
 
 Outcome: TypeAlias = "tuple[EngineOption, ...] | Reason"
 """What a search ended with: an option for every engine, or what was missing."""
@@ -116,6 +119,25 @@ class PlacementCache:
         return self._rejections
 
 
+class PassValues(Generic[T, V]):
+    """What is computed from one thing of a pass alone, by its name.
+
+    Law: clusters and existing replicas do not change in a pass, and a name has one of them. Buys: what is
+    asked for every candidate, or by every budget, is computed once for each cluster or replica.
+    """
+
+    def __init__(self, compute: Callable[[T], V]) -> None:
+        """Start with nothing. `compute`: the value of one thing."""
+        self._compute = compute
+        self._values: dict[str, V] = {}
+
+    def of(self, name: str, thing: T) -> V:
+        """Return the value of the thing that has the name."""
+        if name not in self._values:
+            self._values[name] = self._compute(thing)
+        return self._values[name]
+
+
 MAX_CLASSES, MAX_CLUSTERS, MAX_LISTS = 256, 512, 1_024
 """Classes of pools, combinations of them on a cluster, and device lists remembered for a deployment."""
 
@@ -166,6 +188,51 @@ class FitCache:
         return (
             len(self.classes) > MAX_CLASSES or len(self.lists) > MAX_LISTS or len(self.stamped) > MAX_CLUSTERS
         )
+
+
+class HardSearch(NamedTuple):
+    """One search of the matcher, and the content of the pools it was about."""
+
+    what: str
+    of: tuple[Hashable, ...]
+    """What it searched for: a member's requests, or an engine on some pools."""
+    pools: tuple[str, ...]
+
+
+class MatchCache:
+    """What one pass found out about matching: the fit cache of its deployment, and what ends with the pass.
+
+    Law: a hard search draws on what others left of the call's budget, so what it found, and what rests on it,
+    holds for this pass only; it is told by the content of the pools, so that how often it is run does not
+    depend on which of them share their device lists. Fits beyond the bound of the fit cache end here too.
+    Buys: a search that costs many steps is run once, not for each of the clusters that publish the same.
+    """
+
+    def __init__(self, lasting: FitCache) -> None:
+        """Start with what the deployment's earlier passes found out."""
+        self.fits = lasting
+        self._beyond: dict[tuple[Hashable, ...], ClusterFit] = {}
+        self._hard: dict[HardSearch, object] = {}
+
+    def cluster(self, key: tuple[Hashable, ...]) -> ClusterFit | None:
+        """Return what fits on a cluster."""
+        return self.fits.clusters.get(key) or self._beyond.get(key)
+
+    def note_cluster(self, key: tuple[Hashable, ...], fit: ClusterFit) -> None:
+        """Note what fits on a cluster."""
+        (self._beyond if self.fits.full else self.fits.clusters)[key] = fit
+
+    def hard(self, what: str, of: tuple[Hashable, ...], pools: Sequence[Pool]) -> object | None:
+        """Return what a hard search found."""
+        if not self._hard:
+            return None
+        return self._hard.get(HardSearch(what, of, tuple(pool.canonical for pool in pools)))
+
+    def note_hard(self, what: str, of: tuple[Hashable, ...], pools: Sequence[Pool], found: object) -> None:
+        """Note what a hard search found; from now on nothing outlives the pass."""
+        if not self._hard:
+            self.fits = self.fits.copy()
+        self._hard[HardSearch(what, of, tuple(pool.canonical for pool in pools))] = found
 
 
 class FitCaches:

@@ -16,7 +16,7 @@ from function import dispatch
 from function.api import devices
 from function.api import replica as replica_api
 from function.boundary.parse_cache import Memory, Session
-from function.deployment.compose.remembered import REMEMBERED
+from function.deployment.compose.cache import BOUND
 from function.deployment.handler import read_deployment
 from function.deployment.snapshot.clusters import read_cluster
 from function.runner import Function
@@ -83,7 +83,7 @@ def test_an_object_is_charged_what_it_takes(
     gc.collect()
     taken = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    grown = REMEMBERED if parse is read_deployment else 0
+    grown = BOUND if parse is read_deployment else 0
     charged = memory.bytes - len(written) * grown
     assert 0.3 * charged < taken < 1.2 * charged, f"{what}: {taken / charged:.2f}"
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from crossplane.function.proto.v1 import run_function_pb2 as pb
 
+from function.api.condition_reasons import CONDITION_REASONS
 from function.deployment import handler
 
 if TYPE_CHECKING:
@@ -88,8 +89,12 @@ def run_bytes(request: bytes) -> bytes:
     return wire.encode(call, handler.run(call.request), wire.Ttl())
 
 
+_REASONS = {name for rows in CONDITION_REASONS.values() for name in rows}
+
+
 def of_core(response: Response, decision: Any = None) -> Answer:
     """Return the core's response as an answer."""
+    assert {condition.reason for condition in response.conditions} <= _REASONS, "a reason without a row"
     return Answer(
         desired={key: resource.resource for key, resource in response.desired.items()},
         ready=frozenset(key for key, manifest in response.desired.items() if manifest.ready),

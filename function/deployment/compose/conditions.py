@@ -32,24 +32,6 @@ KEPT = "every running replica is kept, nothing new is placed"
 SCHEDULED, READY, CACHE_RESOLVED = "ReplicasScheduled", "ReplicasReady", "ModelCacheResolved"
 CAPACITY = "CapacityRespected"
 
-PROBLEMS = frozenset(
-    {
-        "ModelCacheNotFound",
-        "ClusterDegraded",
-        "InputsUnresolved",
-        "InvalidInput",
-        "InvalidClusterSelector",
-        "InvalidNodeSelector",
-        "NoClusters",
-        "ReplacementBlocked",
-        "MinReplicasNotMet",
-        "InsufficientCapacity",
-        "PartiallyScheduled",
-        "PoolOvercommitted",
-    }
-)
-"""Reasons, of any condition, that somebody may have to act on: one that arrives is an event."""
-
 
 def _unresolved(decision: Decision) -> list[str]:
     fleet = decision.inputs.fleet

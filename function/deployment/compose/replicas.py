@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from function.api.names import replica_key
 from function.api.replica import WAS_READY_ANNOTATION
 from function.boundary import Desired, Unreadable
+from function.deployment.compose.cache import KeptFrom, PlacedFrom, composed_once
 from function.deployment.compose.objects import composed, labels
-from function.deployment.compose.remembered import MadeOf, remembered
 from function.fail_static import as_observed
 from function.scheduler.decision import Update
 from function.scheduler.stamp import (
@@ -78,10 +78,10 @@ def _placed_engine(
 def placed_replica(deployment: ModelDeployment, placed: Placed, emitted: Members) -> Desired:
     """A new replica; as it was made for an earlier answer where it is placed again before it is there."""
     candidate = placed.candidate
-    pools = [candidate.cluster.pools[at].name for option in candidate.options for at in option.pools]
-    made_of = MadeOf((candidate.shape, *candidate.options), (placed.name, *pools))
+    pools = tuple(candidate.cluster.pools[at].name for option in candidate.options for at in option.pools)
+    source = PlacedFrom(placed.name, candidate.shape, candidate.options, pools)
     key = replica_key(placed.identity)
-    return remembered(deployment, key, made_of, lambda: _placed(deployment, placed, emitted))
+    return composed_once(deployment, key, source, lambda: _placed(deployment, placed, emitted))
 
 
 def _placed(deployment: ModelDeployment, placed: Placed, emitted: Members) -> Desired:
@@ -120,10 +120,13 @@ def _resource(deployment: ModelDeployment, kept: Kept) -> dict[str, Any] | None:
 def kept_replica(deployment: ModelDeployment, kept: Kept, *, remember: bool = False) -> Desired | None:
     """A replica that stays, see `_kept`; as it was made for an earlier answer where nothing has changed."""
     own_replica = kept.own
+    version = own_replica.document.identity
+    if version is None:
+        return _kept(deployment, kept, remember=remember)
     waits = kept.update is Update.Waits
-    made_of = MadeOf((own_replica.replica, kept.shape), (own_replica.observed, remember, waits))
-    return remembered(
-        deployment, own_replica.key, made_of, lambda: _kept(deployment, kept, remember=remember)
+    source = KeptFrom(version, kept.shape, own_replica.observed, noted=remember, waits=waits)
+    return composed_once(
+        deployment, own_replica.key, source, lambda: _kept(deployment, kept, remember=remember)
     )
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from function.api.lenient import mapping
 from function.api.text import counted, listed, one_line
 from function.boundary import Result
-from function.deployment.compose.conditions import PROBLEMS, SCHEDULED, observed_condition
+from function.deployment.compose.conditions import SCHEDULED, observed_condition
 from function.scheduler.decision import Cause, Update
+from function.transitions import conditions_before, transitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -61,19 +63,12 @@ def results(
     """The events of this call: what leaves, what is new, and a problem that was not there before."""
     events = list(_dropped(decision))
     scheduled = next(condition for condition in conditions if condition.type == SCHEDULED)
+    status = mapping(composite.get("status"))
     before = observed_condition(composite, SCHEDULED) or {}
-    if events or _changed(scheduled, composite) or (before.get("message") or "") != scheduled.message:
+    has = conditions_before(status).get(SCHEDULED)
+    changed = has != (str(scheduled.status), scheduled.reason)
+    if events or changed or (before.get("message") or "") != scheduled.message:
         events.extend(_placed(decision))
     events.extend(_updated(decision))
-    events.extend(
-        Result("WARNING", condition.reason, condition.message)
-        for condition in conditions
-        if condition.reason in PROBLEMS and _changed(condition, composite)
-    )
+    events.extend(transitions("ModelDeployment", conditions, status))
     return tuple(events)
-
-
-def _changed(condition: Condition, composite: Mapping[str, Plain]) -> bool:
-    """Whether a condition has another status or reason than the composite has now."""
-    before = observed_condition(composite, condition.type) or {}
-    return (before.get("status"), before.get("reason")) != (str(condition.status), condition.reason)

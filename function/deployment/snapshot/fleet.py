@@ -68,7 +68,7 @@ def _observed(request: Request, reuse: Reuse) -> tuple[list[OwnReplica], dict[st
     own_replicas: list[OwnReplica] = []
     endpoints: dict[str, Document] = {}
     for key in sorted(request.observed):
-        document, read = request.observed[key], read_key(key)
+        document, read = request.observed[key].opened(), read_key(key)
         if key in request.desired:
             continue
         if read is not None and read[0] == "endpoint":

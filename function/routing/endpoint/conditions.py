@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING
 
 from function.api.text import one_line
 from function.boundary import Condition
-from function.routing.endpoint.snapshot import INVALID_URL, MALFORMED, Doubt
+from function.routing.endpoint.snapshot import Doubt
 
 if TYPE_CHECKING:
     from function.boundary import Request
     from function.routing.endpoint.snapshot import Snapshot
 
 READY = "RoutingReady"
-PROBLEMS = frozenset({INVALID_URL, MALFORMED})
-"""Reasons that somebody may have to act on: one that arrives is an event."""
-MILESTONES = {(READY, "BackendConfigured"): "Routes can refer to the endpoint"}
 
 
 def condition_types(_request: Request) -> tuple[str, ...]:

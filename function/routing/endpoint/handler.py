@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from function.boundary import NoReuse, Response
 from function.routing.endpoint.compose import compose
-from function.routing.endpoint.conditions import MILESTONES, PROBLEMS, condition_types, routing_ready
+from function.routing.endpoint.conditions import condition_types, routing_ready
 from function.routing.endpoint.snapshot import read_snapshot
 from function.transitions import transitions
 
@@ -42,7 +42,7 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
         status={"routing": {"backendName": backend}} if backend else {},
         unready=not ready.status and all(composed.ready for composed in desired.values()),
         conditions=(ready,),
-        results=tuple(transitions((ready,), snapshot.status, problems=PROBLEMS, milestones=MILESTONES)),
+        results=tuple(transitions(KIND, (ready,), snapshot.status)),
         settled=ready.status,
         ttl=snapshot.ttl,
         counts={"objects": len(desired)},

@@ -8,7 +8,7 @@ from function.api.text import joined, listed, one_line
 from function.boundary import Condition
 from function.gateway_api import MAX_BACKENDS, is_accepted, rejections
 from function.objects import mapping
-from function.routing.service.snapshot import MALFORMED, UNREADABLE, WAITING, Doubt
+from function.routing.service.snapshot import WAITING, Doubt
 
 if TYPE_CHECKING:
     from function.boundary import Request
@@ -17,14 +17,6 @@ if TYPE_CHECKING:
 
 RESOLVED, READY = "EndpointsResolved", "RoutingReady"
 NO_ENDPOINTS, NO_BACKENDS, FAILED_OVER = "NoEndpoints", "NoReadyEndpoint", "FailedOver"
-PROBLEMS = frozenset(
-    {MALFORMED, WAITING, UNREADABLE, NO_ENDPOINTS, NO_BACKENDS, FAILED_OVER, "RouteRejected"}
-)
-"""Reasons that somebody may have to act on: one that arrives is an event."""
-MILESTONES = {
-    (READY, "RouteAccepted"): "The gateway serves the model's address",
-    (RESOLVED, "Resolved"): "Endpoints of the preferred priority are selected",
-}
 KEPT = "the route stays as it is"
 SHOWN = 3
 """How many endpoints a message names."""

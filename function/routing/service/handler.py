@@ -12,7 +12,7 @@ from function.api.model_endpoint import read_endpoint
 from function.boundary import Cost, NoReuse, Response
 from function.routing.service.address import status
 from function.routing.service.compose import compose
-from function.routing.service.conditions import MILESTONES, PROBLEMS, condition_types, conditions
+from function.routing.service.conditions import condition_types, conditions
 from function.routing.service.requirements import declared
 from function.routing.service.snapshot import read_snapshot
 from function.routing.service.traffic import read_traffic
@@ -43,9 +43,7 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
         status=status(request, snapshot),
         unready=not ready.status and all(composed.ready for composed in desired.values()),
         conditions=(resolved, ready),
-        results=tuple(
-            transitions((resolved, ready), snapshot.status, problems=PROBLEMS, milestones=MILESTONES)
-        ),
+        results=tuple(transitions(KIND, (resolved, ready), snapshot.status)),
         settled=delivered and resolved.status and ready.status,
         ttl=(snapshot.config.ttl.pending, snapshot.config.ttl.settled),
         counts={"endpoints": snapshot.matched, "backends": len(traffic.backends)},

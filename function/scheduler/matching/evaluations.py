@@ -28,7 +28,11 @@ class Probe(NamedTuple):
 
 
 class Evaluations:
-    """The memory of one pass. Equal selectors say the same of what they read alike, so nobody can see it."""
+    """What selectors said in one pass.
+
+    Law: equal selectors say the same of subjects that they read alike. Buys: a selector runs once for all the
+    pools of a fleet that publish the same, not once for each.
+    """
 
     def __init__(self, release: str) -> None:
         """Start with nothing, for the Kubernetes release that reads selectors."""

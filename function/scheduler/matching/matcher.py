@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from function.api.reasons import Reason, Rejection
 from function.scheduler.budget import ALLOWANCE, CallBudget, OutOfSteps
-from function.scheduler.cache import fit_cache
+from function.scheduler.cache import MatchCache, fit_cache
 from function.scheduler.matching.devices import Match, resolve, resolve_every
 from function.scheduler.matching.engine_options import (
     ClusterFit,
@@ -28,7 +28,7 @@ from function.scheduler.matching.equivalence import DeviceEquivalence
 from function.scheduler.matching.published_value import Gap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
     from function.api import Device, DeviceRequest, InferenceCluster, Member, Pool, StampedMember
     from function.api.deployment import Shape, SubRequest
@@ -47,9 +47,7 @@ class Matcher:
         self._inputs = inputs
         self.budget = budget or CallBudget.of(inputs)
         steps = min(inputs.config.search_budget, ALLOWANCE)
-        self._cache = fit_cache(inputs.deployment, steps, inputs.config.cel_version)
-        self._hard: dict[tuple[object, ...], object] = {}
-        self._beyond: dict[tuple[object, ...], ClusterFit] = {}
+        self._cache = MatchCache(fit_cache(inputs.deployment, steps, inputs.config.cel_version))
         self.matched = 0
         """How many pairs of what members ask for and classes of pools were matched."""
 
@@ -67,22 +65,22 @@ class Matcher:
         charged = tuple(pool.accounting for pool in cluster.pools) if cluster.counts_devices else ()
         nodes = tuple(pool.node for pool in cluster.pools) if self._inputs.selectors.reads_pools else ()
         key = (shape.name, cluster.device_keys, fabrics, charged, nodes)
-        fit = self._cache.clusters.get(key) or self._beyond.get(key)
+        fit = self._cache.cluster(key)
         if fit is None:
             classes = tuple(self._class_of(pool) for pool in cluster.pools)
             engines = (self._engine(shape, at, cluster.pools, classes) for at in range(len(shape.engines)))
             fit = ClusterFit(shape.name, tuple(engines))
-            (self._beyond if self._cache.full else self._cache.clusters)[key] = fit
+            self._cache.note_cluster(key, fit)
         return fit
 
     def _class_of(self, pool: Pool) -> int:
         """Number the class of pools that match alike."""
         node = pool.node if self._inputs.selectors.reads_pools else None
-        number = self._cache.lists.get((pool.device_key, node))
+        number = self._cache.fits.lists.get((pool.device_key, node))
         if number is None:
             decides = (self._equivalence.of(pool), node)
-            number = self._cache.classes.setdefault(decides, next(self._cache.numbers))
-            self._cache.lists[pool.device_key, node] = number
+            number = self._cache.fits.classes.setdefault(decides, next(self._cache.fits.numbers))
+            self._cache.fits.lists[pool.device_key, node] = number
         return number
 
     def _engine(self, shape: Shape, at: int, pools: Sequence[Pool], classes: Sequence[int]) -> EngineFit:
@@ -105,10 +103,10 @@ class Matcher:
     def _row(self, shape: Shape, at: int, pool: Pool, number: int) -> tuple[Verdict, ...]:
         """Match every member of an engine against one pool."""
         key = (shape.name, at, number)
-        row = self._cache.rows.get(key)
+        row = self._cache.fits.rows.get(key)
         if row is None:
             row = tuple(self.member(member, pool) for member in shape.engines[at].members)
-            self._cache.rows[key] = row
+            self._cache.fits.rows[key] = row
         return row
 
     def _single(
@@ -116,11 +114,11 @@ class Matcher:
     ) -> EngineOption | Rejection:
         """The engine on one pool; what does not depend on the cluster's other pools is found once."""
         engine, key = shape.engines[at], (shape.name, at, position, number)
-        single = self._cache.singles.get(key)
+        single = self._cache.fits.singles.get(key)
         if single is None:
             outcome = alone(engine, verdicts[position], (position,) * len(engine.members))
             strands = not isinstance(outcome, Rejection) and may_strand(engine, outcome)
-            single = self._cache.singles[key] = (outcome, strands)
+            single = self._cache.fits.singles[key] = (outcome, strands)
         outcome, strands = single
         return (
             stranding(engine, verdicts, outcome) if strands and isinstance(outcome, EngineOption) else outcome
@@ -137,7 +135,8 @@ class Matcher:
             members = zip(option.engine.members, option.pools, option.matches, strict=True)
             ways = [self._every(member, pools[at], match) for member, at, match in members]
             others, cut = self._within(
-                ("variants", shape.name, option.engine.name, *option.pools),
+                "variants",
+                (shape.name, option.engine.name, *option.pools),
                 pools,
                 partial(_counted, variants(option, [matches for matches, _ in ways])),
             )
@@ -155,11 +154,11 @@ class Matcher:
     def _ask(self, member: Member, pool: Pool) -> Verdict:
         """Match what a member asks for, whoever asks: the roles of most gangs ask for the same."""
         key = (member.node_selector, self._class_of(pool))
-        verdict = self._cache.matches.get(key)
+        verdict = self._cache.fits.matches.get(key)
         if verdict is None:
             self.matched += 1
             verdict = self._match(member, pool)
-            self._cache.matches[key] = verdict
+            self._cache.fits.matches[key] = verdict
         return verdict
 
     def _match(self, member: Member, pool: Pool) -> Verdict:
@@ -167,22 +166,22 @@ class Matcher:
         if barred is not None:
             return barred
         search = partial(resolve, self._inputs.evaluations, member, pool.devices or ())
-        return self._within(("match", member.node_selector), [pool], lambda budget: search(budget=budget))
+        return self._within("match", (member.node_selector,), [pool], lambda budget: search(budget=budget))
 
     def _every(self, member: Member, pool: Pool, first: Match) -> tuple[tuple[Match, ...], bool]:
         """Every match of a member on a pool that claims differently, and whether some may be missing."""
         if pool.accounting == "Node" or not first.claims:
             return (first,), False
         search = partial(resolve_every, self._inputs.evaluations, member, pool.devices or ())
-        return self._within(("every", member.node_selector), [pool], lambda budget: search(budget=budget))
+        return self._within("every", (member.node_selector,), [pool], lambda budget: search(budget=budget))
 
     def as_stamped(self, member: Member, stamped: StampedMember, pool: Pool) -> Verdict:
         """Match a member against its pinned pool, using only entries that give the requests as stamped."""
         key = (member.node_selector, stamped.requests, self._class_of(pool))
-        verdict = self._cache.stamped.get(key)
+        verdict = self._cache.fits.stamped.get(key)
         if verdict is None:
             verdict = self._match_stamped(member, stamped, pool)
-            self._cache.stamped[key] = verdict
+            self._cache.fits.stamped[key] = verdict
         return verdict
 
     def _match_stamped(self, member: Member, stamped: StampedMember, pool: Pool) -> Verdict:
@@ -195,8 +194,8 @@ class Matcher:
             return device.claimable and claimed == (device.device_class_name, sub.count)
 
         search = partial(resolve, self._inputs.evaluations, member, pool.devices or (), allowed=allowed)
-        key = ("stamped", member.node_selector, stamped.requests)
-        return self._within(key, [pool], lambda budget: search(budget=budget))
+        of = (member.node_selector, stamped.requests)
+        return self._within("stamped", of, [pool], lambda budget: search(budget=budget))
 
     def node_verdict(self, member: Member, pool: Pool) -> Rejection | None:
         """Ask the member's selectors on the pool itself."""
@@ -218,22 +217,17 @@ class Matcher:
 
     # The budget
 
-    def _within(self, key: tuple[object, ...], pools: Sequence[Pool], run: Callable[[Budget], T]) -> T:
-        """Run a search within the call's budget.
-
-        What a hard one finds depends on what others left to it: it is remembered for this pass only, and for
-        pools of equal content, so that it is run as often whichever of them share their device lists.
-        """
-        if self._hard:
-            content = (*key, *(pool.canonical for pool in pools))
-            if content in self._hard:
-                return cast("T", self._hard[content])
+    def _within(
+        self, what: str, of: tuple[Hashable, ...], pools: Sequence[Pool], run: Callable[[Budget], T]
+    ) -> T:
+        """Run a search within the call's budget, a hard one once for pools of equal content."""
+        earlier = self._cache.hard(what, of, pools)
+        if earlier is not None:
+            return cast("T", earlier)
         budget = self.budget.open()
         outcome = run(budget)
         if self.budget.settle(budget):
-            if not self._hard:
-                self._cache = self._cache.copy()
-            self._hard[(*key, *(pool.canonical for pool in pools))] = outcome
+            self._cache.note_hard(what, of, pools, outcome)
         return outcome
 
 

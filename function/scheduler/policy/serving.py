@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from function.api.lenient import mapping
 from function.api.serving_digest import SERVING, serving_digest
+from function.scheduler.cache import PassValues
 
 if TYPE_CHECKING:
     from typing import Any
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
 
 
 class Serving:
-    """Says of own replicas whether they are in service, and remembers it for one pass."""
+    """Says of own replicas whether they are in service, for one pass."""
 
     def __init__(self, *, by_template: bool) -> None:
         """Take whether a replica must be seen to run the template it has: where a rollout is staged."""
         self._by_template = by_template
-        self._by_key: dict[str, bool] = {}
+        self._running = PassValues(_runs_its_template)
 
     def __call__(self, own_replica: OwnReplica) -> bool:
         """Whether a replica is in service."""
@@ -38,9 +39,7 @@ class Serving:
         """Whether nothing is observed that says that its pods run something else than its spec says."""
         if not self._by_template:
             return True
-        if own_replica.key not in self._by_key:
-            self._by_key[own_replica.key] = _runs_its_template(own_replica)
-        return self._by_key[own_replica.key]
+        return self._running.of(own_replica.key, own_replica)
 
 
 def _runs_its_template(own_replica: OwnReplica) -> bool:

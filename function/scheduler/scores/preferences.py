@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.cel import bind_cluster
+from function.scheduler.cache import PassValues
 
 if TYPE_CHECKING:
     from function.api import InferenceCluster
@@ -22,9 +23,9 @@ class PreferencesScore:
     elsewhere = False
 
     def __init__(self, preferences: tuple[Preference, ...], evaluations: Evaluations) -> None:
-        """Take the preferences; a cluster's weight is computed once per pass."""
+        """Take the preferences, and what selectors say in this pass."""
         self._preferences, self._evaluations = preferences, evaluations
-        self._weights: dict[str, int] = {}
+        self._weights = PassValues(self._weight)
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> PreferencesScore | None:
@@ -34,12 +35,12 @@ class PreferencesScore:
 
     def value(self, candidate: Candidate, _counts: ReplicaCounts) -> int:
         """The matched weight, negative so that more is better."""
-        name = candidate.cluster.name
-        if name not in self._weights:
-            self._weights[name] = sum(
-                e.weight for e in self._preferences if self._matches(e, candidate.cluster)
-            )
-        return -self._weights[name]
+        return -self._weights.of(candidate.cluster.name, candidate.cluster)
+
+    def _weight(self, cluster: InferenceCluster) -> int:
+        return sum(
+            preference.weight for preference in self._preferences if self._matches(preference, cluster)
+        )
 
     def _matches(self, preference: Preference, cluster: InferenceCluster) -> bool:
         if any(cluster.labels.get(key) != value for key, value in preference.match_labels.items()):

@@ -1,0 +1,82 @@
+"""Memory beside composing: the replicas that earlier answers about a deployment desired.
+
+Nothing here changes an answer; without it the same replica is composed, and written, again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+
+from function.deployment.compose.size import largest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from function.api import ModelDeployment
+    from function.api.deployment import Shape
+    from function.boundary import Desired
+    from function.scheduler.matching.engine_options import EngineOption
+
+T = TypeVar("T", bound="Desired | None")
+
+BOUND = 512 * 1024
+"""Bytes of composed replicas, about, that a deployment holds from answer to answer."""
+
+
+class PlacedFrom(NamedTuple):
+    """What a new replica is composed of, besides its deployment and its key."""
+
+    name: str
+    shape: Shape
+    options: tuple[EngineOption, ...]
+    pools: tuple[str, ...]
+
+
+class KeptFrom(NamedTuple):
+    """What a replica that stays is composed of, besides its deployment and its key."""
+
+    version: Hashable
+    """The identity of its document: equal ones mean equal content."""
+    shape: Shape | None
+    observed: bool
+    noted: bool
+    waits: bool
+
+
+Source: TypeAlias = PlacedFrom | KeptFrom
+
+
+class ComposedReplicas:
+    """The desired replicas of earlier answers, by key, each with what it was composed of.
+
+    Law: a replica depends on its deployment, which owns this cache, and on its source, which is compared by
+    value. Buys: a settled deployment, which is what most calls are about, composes and writes nothing anew.
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self._by_key: dict[str, tuple[Source, Desired]] = {}
+
+    def get(self, key: str, source: Source) -> Desired | None:
+        """Return what was desired under a key, if it was composed of the same."""
+        earlier, desired = self._by_key.get(key, (None, None))
+        return desired if earlier == source else None
+
+    def put(self, key: str, source: Source, desired: Desired, *, most: int) -> None:
+        """Hold a composed replica in the place of the earlier one, or beside at `most` so many."""
+        if key in self._by_key or len(self._by_key) < most:
+            self._by_key[key] = source, desired
+
+
+def composed_once(
+    deployment: ModelDeployment, key: str, source: Source, compose: Callable[[], T]
+) -> Desired | T:
+    """Return what was desired under a key for an earlier answer if its source is equal, or compose it."""
+    cache = deployment.cache_of(ComposedReplicas)
+    earlier = cache.get(key, source)
+    if earlier is not None:
+        return earlier
+    desired = compose()
+    if desired is not None:
+        cache.put(key, source, desired, most=BOUND // largest(deployment))
+    return desired
