@@ -5,10 +5,12 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from function.api.cel_selector import ClusterExpression
 from function.api.model import Count, Model, Name, Whole
+
+Budget = Annotated[Whole, Field(ge=0, le=1_000_000)]
 
 
 class TopologySpread(Model):
@@ -40,15 +42,28 @@ class Preference(Model):
 
 
 class Disruption(Model):
-    """How many replicas may be missing at a time because of replacements and drains."""
+    """How many replicas may be missing at a time because of replacements and drains, how many too many."""
 
-    max_unavailable: Count | None = None
+    max_surge: Budget = 0
+    max_unavailable: Budget | None = None
+
+    @field_validator("max_unavailable")
+    @classmethod
+    def _possible(cls, value: int | None, info: ValidationInfo) -> int | None:
+        if value == 0 and not info.data.get("max_surge", 1):
+            raise ValueError("must be at least 1 where maxSurge is 0: nothing could ever be replaced")
+        return value
+
+    @property
+    def allowed(self) -> int | None:
+        """How many may be missing. Left out: none where there is surge, else any number (None)."""
+        return 0 if self.max_unavailable is None and self.max_surge else self.max_unavailable
 
 
 class Rollout(Model):
     """How many replicas may be out of service at a time because of an edit of the template."""
 
-    max_unavailable: Count = 1
+    max_unavailable: Budget = 1
 
 
 class PlacementPolicy(Model):
@@ -63,6 +78,15 @@ class PlacementPolicy(Model):
     rollout: Rollout | None = None
     alternative_policy: Literal["PreferFirst", "ClusterFirst"] | None = None
     cache: Literal["Footprint", "Prefer", "Require"] | None = None
+
+    @field_validator("rollout")
+    @classmethod
+    def _possible(cls, value: Rollout | None, info: ValidationInfo) -> Rollout | None:
+        disruption = info.data.get("disruption")
+        surge = "disruption" not in info.data or (disruption is not None and disruption.max_surge)
+        if value is not None and value.max_unavailable == 0 and not surge:
+            raise ValueError("maxUnavailable 0 needs disruption.maxSurge of at least 1")
+        return value
 
     def over(self, defaults: PlacementPolicy) -> PlacementPolicy:
         """Fill what this policy leaves out from the defaults."""

@@ -218,7 +218,7 @@ _PLACEMENT: Mapping[str, Allowed] = {
     **fields("strategy", "tieBreak", "maxReplicasPerCluster", "alternativePolicy", "cache"),
     "topologySpread": fields("topologyKey", "maxSkew", "minDomains", "whenUnsatisfiable"),
     "preferences": {**fields("weight", "cel"), "matchLabels": subtree},
-    "disruption": fields("maxUnavailable"),
+    "disruption": fields("maxUnavailable", "maxSurge"),
     "rollout": fields("maxUnavailable"),
 }
 

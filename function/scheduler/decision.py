@@ -49,6 +49,7 @@ class Update(Enum):
 
     Now = "updated to the current template"
     Waits = "waits for its turn in the rollout"
+    Superseded = "leaves when one with the current template is in service in its place"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,18 @@ class Kept:
     """What it would leave for now, were it not for the disruption budget: a drain, a replacement."""
     update: Update | None = None
     """Set when its template is outdated and there is a staged rollout; one that waits keeps its template."""
+    blocked: bool = False
+    """Set when it waits for a replacement beside it (maxSurge), and there is no place for one."""
+
+    @property
+    def needs_replacement(self) -> bool:
+        """Whether it leaves when there is another in its place: mismatched, or superseded."""
+        return self.mismatch is not None or self.update is Update.Superseded
+
+    @property
+    def outgoing(self) -> bool:
+        """Whether it stays only until others can do without it: it needs replacement, or is drained."""
+        return self.needs_replacement or bool(self.waits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,5 +158,5 @@ class Decision:
 
     @property
     def held(self) -> tuple[Kept, ...]:
-        """Mismatched replicas for whose replacement there is no place."""
-        return tuple(kept for kept in self.kept if kept.mismatch)
+        """Mismatched replicas for whose replacement there is no place, and others that are blocked."""
+        return tuple(kept for kept in self.kept if kept.mismatch or kept.blocked)

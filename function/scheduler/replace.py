@@ -3,17 +3,28 @@
 One at a time, in the order of scale down: its nodes are freed in the ledger, a place is looked for as fill
 does (neither it nor terminating replicas count for spreading), and it is given up if there is one; else it
 is charged again and held. With a disruption budget, one that may not leave now waits, and is not tried.
+
+With surge (`placement.disruption.maxSurge`) a replacement is placed beside what it replaces first. That goes
+for every *outgoing* replica: mismatched, drained, or superseded by a rollout.
+
+1. While kept and placed together are less than wanted plus maxSurge, another is placed for it. It is charged
+   in full: what it replaces stands on its nodes, and serves.
+2. One that needs replacement leaves when it has one and the replicas in service without it are at least
+   wanted minus maxUnavailable. (Drained ones leave in `retain`, when that holds.)
+3. Where that holds before it has one, because maxUnavailable is more than 0, it is replaced as without surge.
+
+There is no memory: as many as exist beyond those wanted are the replacements of the first that are outgoing.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from function.scheduler.capacity.device_accounting import Demand
 from function.scheduler.decision import Cause, Dropped, Kept, Placed
-from function.scheduler.policy.disruption import may_leave, replacement_budget
+from function.scheduler.policy.disruption import may_leave, replacement_budget, rollout_budget, surge
 from function.scheduler.scale_down import next_victim
 
 if TYPE_CHECKING:
@@ -23,27 +34,104 @@ if TYPE_CHECKING:
     from function.scheduler.scheduling_input import SchedulingInput
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
-    """One replica given up, and its replacement."""
+@dataclass(slots=True)
+class Replaced:
+    """What came of replacing."""
 
-    dropped: Dropped
-    placed: Placed
+    staying: list[Kept]
+    dropped: list[Dropped] = field(default_factory=list)
+    placed: list[Placed] = field(default_factory=list)
+    covered: int = 0
+    """Outgoing replicas that stay although their replacement stands."""
+    waits: set[str] = field(default_factory=set)
+    """The keys of those that may not leave now."""
+    blocked: str | None = None
+    """The key of the first for which there is surge, and no place."""
+
+    @property
+    def kept(self) -> tuple[Kept, ...]:
+        """Those that stay, marked with what they wait for."""
+        return tuple(self._marked(kept) for kept in self.staying)
+
+    def _marked(self, kept: Kept) -> Kept:
+        key = kept.own.key
+        if key in self.waits or key == self.blocked:
+            waits = kept.waits or ("replacement" if key in self.waits else "")
+            return dataclasses.replace(kept, waits=waits, blocked=key == self.blocked)
+        return kept
 
 
-def _replace(placer: Placer, kept: Kept) -> Replacement | None:
-    own_replica, ledger = kept.own, placer.ledger
+def replace(
+    inputs: SchedulingInput, placer: Placer, kept: tuple[Kept, ...], new: int = 0, room: int | None = None
+) -> Replaced:
+    """Try to replace every replica that needs it. `new` are placed in this pass already.
+
+    `room` caps how many more the answer can carry beside those that are replaced.
+    """
+    done, extra = Replaced(list(kept)), surge(inputs)
+    waiting = [replica for replica in kept if replica.needs_replacement or (extra and replica.outgoing)]
+    while waiting and (victim := next_victim(inputs, done.staying, among=waiting)) is not None:
+        waiting.remove(victim)
+        standing = len(done.staying) + len(done.placed) + new
+        covered = bool(extra) and standing - inputs.deployment.wanted > done.covered
+        if covered:
+            placer.ledger.count(victim.own.cluster, -1)
+        elif 0 <= standing - inputs.deployment.wanted < extra and len(done.placed) != room:
+            covered = _place_beside(placer, done, victim)
+        if _may_leave(inputs, done, victim) and (covered or _place_instead(placer, done, victim)):
+            _give_up(placer, done, victim)
+        else:
+            done.covered += covered
+    return done
+
+
+def _may_leave(inputs: SchedulingInput, done: Replaced, victim: Kept) -> bool:
+    """Whether a replica may leave for a replacement; one that may not yet waits. Drained ones left before."""
+    if not victim.needs_replacement:
+        return False
+    budget = replacement_budget(inputs) if victim.mismatch else rollout_budget(inputs)
+    leaves = may_leave(inputs, (stays.own for stays in done.staying), victim.own, budget)
+    if not leaves:
+        done.waits.add(victim.own.key)
+    return leaves
+
+
+def _place_beside(placer: Placer, done: Replaced, victim: Kept) -> bool:
+    """Place another while a replica stands. It counts for spreading no longer, once there is one."""
+    placer.ledger.count(victim.own.cluster, -1)
+    placed = placer.place() if done.blocked is None else None
+    if placed is not None:
+        done.placed.append(placed)
+        return True
+    placer.ledger.count(victim.own.cluster)
+    done.blocked = done.blocked or victim.own.key
+    return False
+
+
+def _place_instead(placer: Placer, done: Replaced, victim: Kept) -> bool:
+    """Place another on what a mismatched replica leaves free; without a place nothing is changed."""
+    own_replica, ledger = victim.own, placer.ledger
+    if victim.mismatch is None:
+        return False
     ledger.vacate(own_replica.replica, own_replica.holds)
     ledger.count(own_replica.cluster, -1)
     placed = placer.place(replaces=own_replica)
     if placed is not None:
         _linger(ledger, own_replica, placed)
-        assert kept.mismatch is not None  # noqa: S101 - only mismatched replicas are replaced
-        detail = f"{kept.mismatch.value}: {kept.detail}" if kept.detail else kept.mismatch.value
-        return Replacement(Dropped(own_replica, Cause.Replaced, detail), placed)
+        done.placed.append(placed)
+        return True
     ledger.occupy(own_replica.replica, own_replica.holds)
     ledger.count(own_replica.cluster)
-    return None
+    return False
+
+
+def _give_up(placer: Placer, done: Replaced, victim: Kept) -> None:
+    """Let a replica go, with the reason on record. It is charged until it is gone."""
+    why = victim.mismatch.value if victim.mismatch else "its template is outdated"
+    placer.ledger.release(victim.own.cluster, victim.growth)
+    done.staying.remove(victim)
+    detail = f"{why}: {victim.detail}" if victim.detail else why
+    done.dropped.append(Dropped(victim.own, Cause.Replaced, detail))
 
 
 def _linger(ledger: Ledger, own_replica: OwnReplica, placed: Placed) -> None:
@@ -55,29 +143,3 @@ def _linger(ledger: Ledger, own_replica: OwnReplica, placed: Placed) -> None:
         for pool, demand in held.items()
     }
     ledger.charge(own_replica.holds, left)
-
-
-def replace(
-    inputs: SchedulingInput, placer: Placer, kept: tuple[Kept, ...]
-) -> tuple[list[Replacement], tuple[Kept, ...]]:
-    """Try to replace every mismatched replica. Returns the replacements, and who stays."""
-    done: list[Replacement] = []
-    waits: set[str] = set()
-    waiting, staying = [kept_replica for kept_replica in kept if kept_replica.mismatch], list(kept)
-    while waiting:
-        victim = next_victim(inputs, staying, among=waiting)
-        if victim is None:
-            break
-        waiting.remove(victim)
-        if not may_leave(inputs, (stays.own for stays in staying), victim.own, replacement_budget(inputs)):
-            waits.add(victim.own.key)
-            continue
-        replacement = _replace(placer, victim)
-        if replacement is not None:
-            done.append(replacement)
-            staying.remove(victim)
-    return done, tuple(_marked(stays) if stays.own.key in waits else stays for stays in staying)
-
-
-def _marked(kept: Kept) -> Kept:
-    return dataclasses.replace(kept, waits=kept.waits or "replacement")

@@ -2,7 +2,8 @@
 
 Mismatched first; then unhealthy (on a cluster under an untolerated taint or not Ready, then a replica not
 Ready); then the cluster with most of this deployment's replicas, recomputed for each victim; then the highest
-index; then the later cluster name. A replica whose key cannot be read is never a victim.
+index; then the later cluster name. A replica whose key cannot be read is never a victim. With surge, what is
+not in service goes before all others, the mismatched that serve until they are replaced included.
 
 Load comes before the index: where fresh identities left gaps in the indices, the highest index first would
 empty one cluster and leave the others full.
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 from function.api.taints import untolerated
 from function.scheduler.capacity.ledger import ReplicaCounts
 from function.scheduler.decision import Cause, Dropped, Kept
+from function.scheduler.policy.disruption import surge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,7 +48,9 @@ def next_victim(
         index = own_replica.identity.index if own_replica.identity else -1
         unready = not inputs.serving(own_replica)
         sick = _sick(inputs, own_replica.cluster)
+        idle = unready and surge(inputs) > 0
         return (
+            idle,
             replica.mismatch is not None,
             sick,
             unready,
@@ -58,14 +62,25 @@ def next_victim(
     return max((candidate for candidate in open_to if candidate.own.identity), key=order, default=None)
 
 
+def _excess(inputs: SchedulingInput, staying: list[Kept]) -> list[Kept]:
+    """The replicas of which one is too many; none where there are no more than wanted.
+
+    Surge: outgoing ones stay for their replacements, as far as surge allows, and then any may be too many.
+    """
+    wanted, allowed = inputs.deployment.wanted, surge(inputs)
+    lasting = [each for each in staying if not (allowed and each.outgoing)]
+    if len(lasting) > wanted:
+        return lasting
+    return staying if len(staying) > wanted + min(allowed, len(staying) - len(lasting)) else []
+
+
 def scale_down(
     inputs: SchedulingInput, ledger: Ledger, kept: tuple[Kept, ...]
 ) -> tuple[tuple[Kept, ...], list[Dropped]]:
     """Drop the excess over what is wanted. What a victim would have grown by is given back."""
     staying, dropped = list(kept), []
-    excess = len(staying) - inputs.deployment.wanted if inputs.fleet.inputs_delivered else 0
-    for _ in range(excess):
-        victim = next_victim(inputs, staying)
+    while inputs.fleet.inputs_delivered and (among := _excess(inputs, staying)):
+        victim = next_victim(inputs, staying, among=among)
         if victim is None:
             break
         staying.remove(victim)

@@ -1,4 +1,4 @@
-"""One pass: retain, scale down, fill, replace, roll, in this order. The whole placement, every time."""
+"""One pass: retain, scale down, fill, replace, roll. The whole placement, every time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from function.scheduler.indices import Indices
 from function.scheduler.matching.matcher import Matcher
 from function.scheduler.placer import Placer
 from function.scheduler.policy.coordination import Queue, reserve
-from function.scheduler.policy.rollout import roll
+from function.scheduler.policy.disruption import surge
+from function.scheduler.policy.rollout import roll, supersede
 from function.scheduler.replace import replace
 from function.scheduler.retain import retain
 from function.scheduler.scale_down import scale_down
@@ -93,9 +94,10 @@ def run_pass(
     """
     matcher = Matcher(inputs, budget)
     retained = retain(inputs, matcher, ledger, gives_way)
-    kept, scaled = scale_down(inputs, ledger, retained.kept)
+    kept, scaled = scale_down(inputs, ledger, supersede(inputs, retained.kept))
     dropped = [*retained.dropped, *scaled]
-    idle = len(kept) >= inputs.deployment.wanted and not any(replica.mismatch for replica in kept)
+    changing = any(stays.needs_replacement or (stays.outgoing and surge(inputs)) for stays in kept)
+    idle = len(kept) >= inputs.deployment.wanted and not changing
     if not may_place(inputs) or (idle and not survey):
         return Decision(inputs, ledger, roll(inputs, kept), (), tuple(dropped), matched=matcher.matched)
     ledger.count_for(ReplicaCounts(replica.own.cluster for replica in kept))
@@ -107,9 +109,11 @@ def run_pass(
     enough = least is None or len(kept) + len(placed) >= least
     withheld, full = (0, {}) if enough else _withhold(placer, placed)
     if enough:
-        replaced, kept = replace(inputs, placer, kept)
-        placed.extend(replacement.placed for replacement in replaced)
-        dropped.extend(replacement.dropped for replacement in replaced)
+        left = None if room is None else room - len(placed)
+        replaced = replace(inputs, placer, kept, len(placed), left)
+        kept = replaced.kept
+        placed.extend(replaced.placed)
+        dropped.extend(replaced.dropped)
     return Decision(
         inputs,
         ledger,

@@ -51,7 +51,8 @@ def scheduling_input(
     selectors = check_selectors(deployment, policy.preferences or (), config.cel_version)
     deployment.cache_of(HeldPrograms).programs = selectors.programs
     evaluations = Evaluations(config.cel_version)
-    serving = Serving(by_template=policy.rollout is not None)
+    surges = policy.disruption is not None and policy.disruption.max_surge > 0
+    serving = Serving(by_template=policy.rollout is not None or surges)
     return SchedulingInput(
         deployment, policy, selectors, config, fleet, evaluations, config_fault, peers, serving
     )

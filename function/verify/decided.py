@@ -85,17 +85,19 @@ def _one(state: State, decided: Decided, matching: Matching) -> Iterator[Finding
 def _counts(decided: Decided) -> Iterator[Finding]:
     deployment, total, new = decided.deployment, len(decided.desired), decided.new
     least = deployment.least
-    if new and total > deployment.wanted:
-        yield Finding(
-            "TooMany", decided.title, f"{total} desired, {deployment.wanted} wanted, {len(new)} new"
-        )
+    policy = deployment.spec.placement
+    surge = policy.disruption.max_surge if policy and policy.disruption else 0
+    if new and total > deployment.wanted + surge:
+        said = f"{total} desired, {deployment.wanted} wanted, {len(new)} new"
+        yield Finding("TooMany", decided.title, f"{said}, surge {surge}" if surge else said)
     if new and least is not None and total < least:
         yield Finding("MinReplicas", decided.title, f"{len(new)} new below minReplicas {least}")
     if new and not compiles(deployment):
         yield Finding("InvalidInput", decided.title, f"{len(new)} new though a selector does not compile")
-    limit = deployment.spec.placement.max_replicas_per_cluster if deployment.spec.placement else None
+    limit = policy.max_replicas_per_cluster if policy else None
     for cluster, count in sorted(Counter(replica.cluster for replica in decided.desired).items()):
-        if limit is not None and count > limit and any(replica.cluster == cluster for replica in new):
+        # A replica that leaves when its replacement serves does not count against it.
+        if limit is not None and count > limit + surge and any(replica.cluster == cluster for replica in new):
             yield Finding("MaxReplicasPerCluster", decided.title, f"{count} on {cluster}, {limit} allowed")
 
 

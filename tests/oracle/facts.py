@@ -93,6 +93,8 @@ class Facts:
     cache: Plain | None
     cache_known: bool
     """True when no cache is asked for, or when its answer has arrived."""
+    defaults: Plain
+    """The function's defaults for a deployment's policy."""
 
     @property
     def wanted(self) -> int:
@@ -100,14 +102,24 @@ class Facts:
         return int(self.deployment["spec"]["replicas"])
 
     @property
-    def inner(self) -> Plain:
-        """The specification of one replica."""
-        return dict(self.deployment["spec"]["template"]["spec"])
+    def surge(self) -> int:
+        """How many more there may be while some are replaced. The function's defaults count as well."""
+        return int(self.disruption.get("maxSurge", 0))
+
+    @property
+    def disruption(self) -> Plain:
+        """The deployment's policy for disruptions."""
+        return dict(self.placement.get("disruption", {}))
 
     @property
     def placement(self) -> Plain:
-        """The deployment's policy."""
-        return dict(self.deployment["spec"].get("placement", {}))
+        """The deployment's policy, over the function's defaults."""
+        return self.defaults | dict(self.deployment["spec"].get("placement", {}))
+
+    @property
+    def inner(self) -> Plain:
+        """The specification of one replica."""
+        return dict(self.deployment["spec"]["template"]["spec"])
 
     @property
     def phases(self) -> dict[str, str]:
@@ -136,6 +148,7 @@ def read(world: World) -> Facts:
         observed_keys=frozenset(world.observed),
         cache=world.cache[0] if cache_asked and world.cache else None,
         cache_known=not cache_asked or world.cache is not None,
+        defaults=dict((world.input or {}).get("defaults", {}).get("placement", {})),
     )
 
 

@@ -20,6 +20,7 @@ from tests.support.drive import Answer, run
 from tests.support.promises.doubt import unrecorded
 from tests.support.promises.gates import dead_ends
 from tests.support.promises.identity import moved, reused
+from tests.support.promises.ledger import too_many
 from tests.support.promises.order import ordered, other_bytes
 from tests.support.promises.settled import noisy
 
@@ -39,7 +40,6 @@ from tests.support.promises.opted_in import (
     ours,
     ready_yields,
     split,
-    too_many,
     uncertified,
     unexplained,
     unsettled,
@@ -66,7 +66,7 @@ PROMISES = (
     Held("P1-what-leaves-has-its-reason-on-record", unrecorded),
     Held("P1-nothing-leaves-while-something-is-undelivered", blind, 24, DOUBTFUL),
     Held("P2-P8-P9-the-independent-checker-has-no-finding", uncertified, 96),
-    Held("P3-never-more-than-wanted", too_many),
+    Held("P3-never-more-than-wanted-and-surge", too_many),
     Held("P4-asking-again-gives-the-same", unsettled, 24),
     Held("P4-where-nothing-changes-nothing-is-said", noisy, 24),
     Held("P5-another-order-gives-the-same-answer", ordered, 24),
@@ -92,7 +92,7 @@ def test_with_opt_in_fields(held: Held, number: int) -> None:
 def test_the_worlds_are_worth_looking_at() -> None:
     """Every field is in use on worlds that place, keep, hold, replace and yield."""
     seen: Counter[str] = Counter()
-    for seed in range(240):
+    for seed in range(720):
         world = generate.world(seed, OPTED)
         seen.update(_fields([world.deployment["spec"], world.input or {}]))
         decision = run(world).decision
@@ -114,6 +114,8 @@ FIELDS = (
     "maxReplicasPerCluster",
     "preferences",
     "disruption",
+    "maxSurge",
+    "rollout",
     "alternativePolicy",
     "alternatives",
     "matchExpressions",

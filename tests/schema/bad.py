@@ -303,9 +303,25 @@ BAD = [
     ),
     _deployment("spec.placement", {"maxReplicasPerCluster": 0}, "minimum", "a cluster that may host none"),
     _deployment(
-        "spec.placement", {"disruption": {"maxUnavailable": 0}}, "minimum", "nothing could ever be drained"
+        "spec.placement",
+        {"disruption": {"maxUnavailable": 0}},
+        "must be at least 1 where maxSurge is 0",
+        "nothing could ever be drained",
     ),
-    _deployment("spec.placement", {"rollout": {"maxUnavailable": 0}}, "minimum", "nothing could be updated"),
+    _deployment(
+        "spec.placement",
+        {"disruption": {"maxUnavailable": 0, "maxSurge": 0}},
+        "must be at least 1 where maxSurge is 0",
+        "no surge said aloud",
+    ),
+    _deployment("spec.placement", {"disruption": {"maxSurge": -1}}, "minimum", "fewer than none"),
+    _deployment(
+        "spec.placement",
+        {"rollout": {"maxUnavailable": 0}},
+        "needs disruption.maxSurge",
+        "nothing could be updated",
+    ),
+    _deployment("spec.placement", {"rollout": {"maxUnavailable": -1}}, "minimum", "fewer than none"),
     bad("ModelReplica", "spec.clusterName", DELETE, "'clusterName' is a required", "a replica has a place"),
     bad(
         "ModelReplica",

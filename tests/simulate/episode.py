@@ -69,7 +69,7 @@ def check_opted(world: World, answer: Answer) -> None:
     if readable(world):
         for promise in (
             opted_in.uncertified,
-            opted_in.too_many,
+            ledger.too_many,
             opted_in.split,
             opted_in.ready_yields,
             identity.moved,

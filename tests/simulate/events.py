@@ -145,7 +145,11 @@ def starts(draw: Source, plane: Plane) -> bool:
 
 
 def _ready(manifest: Plain) -> bool:
-    return any(one["status"] == "True" for one in manifest.get("status", {}).get("conditions", []))
+    now = manifest["metadata"].get("generation", 0)
+    return any(
+        one["status"] == "True" and one.get("observedGeneration", now) >= now
+        for one in manifest.get("status", {}).get("conditions", [])
+    )
 
 
 def dies(draw: Source, plane: Plane) -> None:

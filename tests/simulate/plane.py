@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tests.support import build, drive
+from tests.support.apply import edited
 from tests.support.world import World
 
 if TYPE_CHECKING:
@@ -156,7 +157,8 @@ class Plane:
         fixed = {"name": name, "resourceVersion": version, "creationTimestamp": build.CREATED}
         head |= made["metadata"] | fixed | {"ownerReferences": [build.owner(of.plain)]}
         status = {"status": before["status"]} if before and "status" in before else {}
-        return made | {"metadata": head} | status
+        merged = made | {"metadata": head} | status
+        return edited(merged) if before and before["spec"] != made["spec"] else merged
 
     @staticmethod
     def report(of: Deployment, answer: drive.Answer) -> None:

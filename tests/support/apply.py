@@ -65,7 +65,18 @@ def applied(world: World, key: str, desired: Plain) -> Plain:
     if key in world.observed:
         head["name"] = before["metadata"]["name"]
     made["metadata"] = head
-    return made | ({"status": before["status"]} if "status" in before else {})
+    made |= {"status": World(before["status"]).copy().deployment} if "status" in before else {}
+    return edited(made) if before and before["spec"] != made["spec"] else made
+
+
+def edited(made: Plain) -> Plain:
+    """Return an object whose spec was changed just now: its conditions are about the one before."""
+    generation = int(made["metadata"].get("generation", 1))
+    made["metadata"]["generation"] = generation + 1
+    for each in made.get("status", {}).get("conditions", ()):
+        if isinstance(each, dict):
+            each.setdefault("observedGeneration", generation)
+    return made
 
 
 def _listed(world: World, desired: Plain) -> Plain | None:

@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 Plain = dict[str, Any]
 
 INPUT: Plain = {"apiVersion": "fleet-scheduler.fn.modelplane.ai/v1alpha1", "kind": "SchedulerConfig"}
+DISRUPTIONS: tuple[Plain, ...] = (
+    {"maxUnavailable": 1},
+    {"maxUnavailable": 1},
+    {"maxUnavailable": 2},
+    {"maxUnavailable": 0, "maxSurge": 1},
+    {"maxUnavailable": 1, "maxSurge": 2},
+    {"maxSurge": 1},
+)
 ROOT = "resource.kubernetes.io/pcieRoot"
 NET = "example.com/net"
 PHASES = ("Ready", "Ready", "Hydrating", "Pending", "Failed", "Thawing")
@@ -126,10 +134,13 @@ def policy(draw: Source, parent: Plain) -> None:
         "topologySpread": [spread],
         "maxReplicasPerCluster": draw.choice((1, 2, 3)),
         "preferences": draw.sample(wishes, draw.choice((1, 2))),
-        "disruption": {"maxUnavailable": draw.choice((1, 1, 2))},
+        "disruption": draw.choice(DISRUPTIONS),
+        "rollout": {"maxUnavailable": draw.choice((1, 1, 2))},
         "alternativePolicy": draw.choice(("PreferFirst", "ClusterFirst")),
     }
     chosen = {name: value for name, value in stated.items() if draw.odds(0.3)}
+    if chosen.get("disruption", {}).get("maxSurge") and draw.odds(0.3):
+        chosen["rollout"] = {"maxUnavailable": 0}
     if chosen:
         parent["spec"]["placement"] = chosen
     if draw.odds(0.25):

@@ -11,6 +11,7 @@ from function.deployment.compose.degraded import degraded_clusters, degraded_tex
 from function.deployment.compose.notes import listed_pools, noted
 from function.deployment.compose.updated import UPDATED, replicas_updated
 from function.deployment.explain.message import around, placed_of
+from function.deployment.explain.phrases import replacement_cause
 from function.deployment.explain.spelling import advice
 from function.deployment.requirements import (
     CACHE,
@@ -60,12 +61,11 @@ def _invalid_selectors(decision: Decision) -> Iterator[tuple[str, str]]:
 
 
 def _held(decision: Decision) -> Iterator[tuple[str, str]]:
-    """Mismatched replicas whose replacement has no place. Law 2: they are kept as observed."""
-    held = [kept for kept in decision.held if not kept.waits]
+    """Replicas whose replacement has no place: mismatched, or blocked. Law 2: they are kept as observed."""
+    held = [kept for kept in decision.held if kept.blocked or not kept.waits]
     if held:
+        why = replacement_cause(held[0])
         first = held[0]
-        mismatch = first.mismatch.value if first.mismatch else ""
-        why = f"{mismatch} ({first.detail})" if first.detail else mismatch
         noun = "replica needs" if len(held) == 1 else "replicas need"
         text = f"{len(held)} {noun} replacement and none has a place, so they keep running as they are"
         text = f"{text}: {first.own.cluster}/{first.own.replica.name}: {why}"

@@ -9,6 +9,7 @@ from function.api.text import LIMIT, counted, listed, one_line
 from function.boundary import Resolution
 from function.scheduler.filters.cache_footprint import CacheFootprint
 from function.scheduler.filters.cluster_selector import ClusterSelectorFilter
+from function.scheduler.policy.disruption import surge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,9 +44,16 @@ def _held(pool: Overcommitted) -> str:
 
 def _waiting(decision: Decision) -> Iterator[str]:
     """Replicas that would leave now, were it not for the disruption budget."""
-    waiting = Counter(kept.waits for kept in decision.kept if kept.waits)
+    waiting = Counter(kept.waits for kept in decision.kept if kept.waits and not kept.blocked)
     for cause, number in sorted(waiting.items()):
         yield f"{number} wait{'s' * (number == 1)} for {cause}, within placement.disruption.maxUnavailable"
+
+
+def _beside(decision: Decision) -> Iterator[str]:
+    """Replicas beyond those wanted, which stand beside what they replace."""
+    beyond = decision.total - decision.wanted
+    if beyond > 0 and surge(decision.inputs):
+        yield f"{beyond} more than wanted until then (placement.disruption.maxSurge)"
 
 
 def _doubted(decision: Decision) -> Iterator[str]:
@@ -94,7 +102,7 @@ def _outside(decision: Decision) -> Iterator[str]:
         yield f"kept where no new one would go: {listed(named, SHOWN)}"
 
 
-NOTES = (_overcommitted, _waiting, _doubted, _outside)
+NOTES = (_overcommitted, _waiting, _beside, _doubted, _outside)
 """What is added, in this order."""
 
 

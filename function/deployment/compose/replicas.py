@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from function.scheduler.matching.engine_options import EngineOption
 
 KIND = "ModelReplica"
+AT_ONCE = (None, Update.Now)
+"""Replicas that are not in a staged rollout, and those whose turn it is, are updated now."""
 
 
 def _requests(match: Match) -> list[dict[str, Any]]:
@@ -96,7 +98,7 @@ def _updated(deployment: ModelDeployment, kept: Kept) -> dict[str, Any]:
     own_replica, shape = kept.own, kept.shape
     assert own_replica.identity is not None  # noqa: S101 - only a replica with an identity is updated
     assert shape is not None  # noqa: S101 - see kept_replica
-    at_once = kept.update is not Update.Waits
+    at_once = kept.update in AT_ONCE
     observed = own_replica.document.project(STAMPED if at_once else RUNNING)["spec"]
     made = updated_spec if at_once else paused_spec
     spec = made(deployment, own_replica.cluster, shape, observed)
@@ -123,7 +125,7 @@ def kept_replica(deployment: ModelDeployment, kept: Kept, *, remember: bool = Fa
     version = own_replica.document.identity
     if version is None:
         return _kept(deployment, kept, remember=remember)
-    waits = kept.update is Update.Waits
+    waits = kept.update not in AT_ONCE
     source = KeptFrom(version, kept.shape, own_replica.observed, noted=remember, waits=waits)
     return composed_once(
         deployment, own_replica.key, source, lambda: _kept(deployment, kept, remember=remember)

@@ -17,6 +17,7 @@ from function.api.lenient import mapping
 from function.api.text import counted, joined, listed, one_line
 from function.boundary import Condition, Unreadable
 from function.scheduler.decision import Update
+from function.scheduler.policy.disruption import rollout_budget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,13 +81,12 @@ def _said(decision: Decision, groups: Progress) -> tuple[str, str]:
     if groups.now:
         waits = f"{_waiting(groups)} for that" if groups.waiting else ""
         return "RollingOut", joined(f"updating {_names(groups.now)}", waits)
+    if groups.waiting and decision.placed and rollout_budget(decision.inputs) == 0:
+        return "RollingOut", f"{_waiting(groups)} for {len(decision.placed)} placed now"
     if groups.waiting:
         return "RolloutPaused", f"{_waiting(groups)} until {listed(list(_blocks(decision)), SHOWN)}"
     if groups.starting:
-        return (
-            "RollingOut",
-            f"{_names(groups.starting)} {_does(groups.starting)} not run the template yet",
-        )
+        return "RollingOut", f"{_names(groups.starting)} {_does(groups.starting)} not run the template yet"
     if groups.held:
         return (
             "UpdateHeld",
@@ -102,12 +102,14 @@ def _waiting(groups: Progress) -> str:
 
 
 def _blocks(decision: Decision) -> Iterator[str]:
-    """What has to be in service before the next replica is updated."""
+    """What has to be in service before the next replica is updated, or replaced."""
     inputs = decision.inputs
-    for kept in decision.kept:
-        if kept.update is None and not inputs.serving(kept.own):
-            words = own_words(kept)
-            yield f"{name_of(kept)} is in service{f' ({words})' if words else ''}"
+    starting = [kept for kept in decision.kept if kept.update is None and not inputs.serving(kept.own)]
+    if rollout_budget(inputs) == 0 and not starting:
+        yield "there is a place for one more (see ReplicasScheduled)"
+    for kept in starting:
+        words = own_words(kept)
+        yield f"{name_of(kept)} is in service{f' ({words})' if words else ''}"
     missing = inputs.deployment.wanted - len(decision.kept)
     if missing > 0:
         yield f"{missing} more {'is' if missing == 1 else 'are'} placed and in service"

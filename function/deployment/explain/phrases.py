@@ -58,16 +58,22 @@ def because_phrase(placed: Placed) -> str:
 
 def kept_phrase(kept: Kept) -> str:
     """Why an existing replica stays as it is."""
-    if kept.waits:
+    if kept.waits and not kept.blocked:
         return f"waits for {kept.waits}, within placement.disruption.maxUnavailable"
-    if kept.mismatch:
-        particular = f" ({kept.detail})" if kept.detail else ""
-        return f"no place for its replacement: {kept.mismatch.value}{particular}"
+    if kept.mismatch or kept.blocked:
+        return f"no place for its replacement: {replacement_cause(kept)}"
     if kept.doubt:
         return f"kept in doubt: {kept.doubt}"
-    if kept.update is Update.Waits:
+    if kept.update in (Update.Waits, Update.Superseded):
         return f"{kept.update.value}, within placement.rollout.maxUnavailable"
     return kept.update.value if kept.update else "a running replica is never moved"
+
+
+def replacement_cause(kept: Kept) -> str:
+    """Why a replica needs replacement: `the engines changed shape (...)`."""
+    if kept.mismatch:
+        return f"{kept.mismatch.value} ({kept.detail})" if kept.detail else kept.mismatch.value
+    return kept.waits or "its template is outdated"
 
 
 def dropped_phrase(dropped: Dropped) -> str:

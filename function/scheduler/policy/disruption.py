@@ -1,7 +1,8 @@
 """placement.disruption: how many of the wanted replicas may be missing or not Ready at a time.
 
-There is no surge: a draining or mismatched replica is given up only if, afterwards, wanted minus (kept and
-Ready) is at most maxUnavailable. It does not hold back the loss of a cluster that is gone, nor scale down.
+A draining or mismatched replica is given up only if, afterwards, wanted minus (kept and in service) is at
+most maxUnavailable. It does not hold back the loss of a cluster that is gone, nor scale down. With `maxSurge`
+its replacement is placed beside it first: see `scheduler.replace`.
 
 Replacing a mismatched replica is paced by `placement.rollout` where disruption says nothing: an edit of the
 engines' shape is an edit of the template.
@@ -23,13 +24,28 @@ if TYPE_CHECKING:
 def drain_budget(inputs: SchedulingInput) -> int | None:
     """How many may be out of service because of drains; None for no limit."""
     stated = inputs.policy.disruption
-    return stated.max_unavailable if stated else None
+    return stated.allowed if stated else None
+
+
+def surge(inputs: SchedulingInput) -> int:
+    """How many replicas more than wanted there may be while some are replaced."""
+    return inputs.policy.disruption.max_surge if inputs.policy.disruption else 0
+
+
+def rollout_budget(inputs: SchedulingInput) -> int | None:
+    """How many may be out of service because of an edit of the template; None where that is not staged.
+
+    Zero means by surge. Where the function's defaults say so for a deployment whose own disruption has no
+    surge, it is 1: else nothing could be updated.
+    """
+    rollout = inputs.policy.rollout
+    return max(rollout.max_unavailable, 0 if surge(inputs) else 1) if rollout else None
 
 
 def replacement_budget(inputs: SchedulingInput) -> int | None:
     """How many may be out of service because of replacements; None for no limit."""
-    stated, rollout = drain_budget(inputs), inputs.policy.rollout
-    return rollout.max_unavailable if stated is None and rollout else stated
+    stated = drain_budget(inputs)
+    return rollout_budget(inputs) if stated is None else stated
 
 
 def may_leave(

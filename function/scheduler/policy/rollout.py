@@ -8,6 +8,9 @@ A kept replica is *outdated* if what it would be updated to has another template
    others, so it is the same in whichever pass their turn comes. Those that are about to leave come last.
 3. All others keep the template they are observed with.
 
+With maxUnavailable 0 no replica in service is updated in place: it is *superseded*. Another is placed beside
+it (`scheduler.replace`), with the current template, and it leaves when that one is in service.
+
 So a template that does not start stops at the first replica, and taking the edit back makes that one outdated
 and the others up to date. The state of a rollout is what is observed; indices decide the order, not time.
 """
@@ -19,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from function.boundary import Unreadable
 from function.scheduler.decision import Kept, Update
+from function.scheduler.policy.disruption import rollout_budget
 from function.scheduler.scale_down import next_victim
 from function.scheduler.stamp import RUNNING, same_template, updated_spec
 
@@ -26,15 +30,30 @@ if TYPE_CHECKING:
     from function.scheduler.scheduling_input import SchedulingInput
 
 
+def supersede(inputs: SchedulingInput, kept: tuple[Kept, ...]) -> tuple[Kept, ...]:
+    """Mark the outdated replicas in service that are replaced, where the rollout goes by surge."""
+    if rollout_budget(inputs) != 0:
+        return kept
+    return tuple(
+        dataclasses.replace(replica, update=Update.Superseded)
+        if inputs.serving(replica.own) and is_outdated(inputs, replica)
+        else replica
+        for replica in kept
+    )
+
+
 def roll(inputs: SchedulingInput, kept: tuple[Kept, ...]) -> tuple[Kept, ...]:
     """Say of every outdated replica whether it is updated in this pass. Without a rollout all of them are."""
-    if inputs.policy.rollout is None:
+    budget = rollout_budget(inputs)
+    if budget is None:
         return kept
-    outdated = {replica.own.key for replica in kept if is_outdated(inputs, replica)}
+    outdated = {
+        replica.own.key for replica in kept if replica.update is None and is_outdated(inputs, replica)
+    }
     now = {
         replica.own.key for replica in kept if replica.own.key in outdated and not inputs.serving(replica.own)
     }
-    now |= _next(inputs, kept, [replica for replica in kept if replica.own.key in outdated - now])
+    now |= _next(inputs, kept, budget, [replica for replica in kept if replica.own.key in outdated - now])
     return tuple(
         dataclasses.replace(replica, update=Update.Now if replica.own.key in now else Update.Waits)
         if replica.own.key in outdated
@@ -57,13 +76,12 @@ def is_outdated(inputs: SchedulingInput, kept: Kept) -> bool:
     )
 
 
-def _next(inputs: SchedulingInput, kept: tuple[Kept, ...], waiting: list[Kept]) -> set[str]:
+def _next(inputs: SchedulingInput, kept: tuple[Kept, ...], budget: int, waiting: list[Kept]) -> set[str]:
     """The keys of those outdated replicas in service that the budget lets be updated now."""
-    assert inputs.policy.rollout is not None  # noqa: S101 - see roll
     serving = sum(inputs.serving(replica.own) for replica in kept)
     now: set[str] = set()
-    while waiting and inputs.deployment.wanted - (serving - 1) <= inputs.policy.rollout.max_unavailable:
-        lasting = [item for item in waiting if not item.waits]
+    while waiting and inputs.deployment.wanted - (serving - 1) <= budget:
+        lasting = [replica for replica in waiting if not replica.waits]
         following = next_victim(inputs, waiting, among=lasting or waiting)
         if following is None:
             break

@@ -1,7 +1,7 @@
 """P2: a pool is never newly charged beyond what it publishes minus what exists (a replacement may stand on
 the nodes of the replica it replaces).
 
-P3: kept + placed never exceeds `replicas`.
+P3: kept + placed never exceeds `replicas`, with `disruption.maxSurge` replicas + maxSurge.
 """
 
 from __future__ import annotations
@@ -60,5 +60,6 @@ def too_many(world: World, answer: Answer) -> Iterator[str]:
     facts = read_facts.read(world)
     new = [key for key in answer.replicas if key not in {replica.key for replica in facts.own}]
     told = facts.clusters is not None and facts.listed
-    if len(answer.replicas) > facts.wanted and (told or new):
-        yield f"{len(answer.replicas)} for {facts.wanted} wanted"
+    most = facts.wanted + facts.surge
+    if len(answer.replicas) > most and (told or new):
+        yield f"{len(answer.replicas)} for {facts.wanted} wanted and a surge of {facts.surge}"

@@ -112,14 +112,6 @@ def _too_large(seen: State, cluster: str, pool: str) -> bool:
     return published.accounting == "Device" and any(asked - has for asked in pods)
 
 
-def too_many(world: World, answer: Answer) -> Iterator[str]:
-    facts = read_facts.read(world)
-    new = [key for key in answer.replicas if key not in {item.key for item in facts.own}]
-    told = facts.clusters is not None and facts.listed
-    if len(answer.replicas) > facts.wanted and (told or new):
-        yield f"{len(answer.replicas)} for {facts.wanted} wanted"
-
-
 def unsettled(world: World, answer: Answer) -> Iterator[str]:
     """As P4 is held elsewhere, with its exceptions. Every pass may make one more replica yield, and the note
     that a replica was Ready is written once it is observed.
