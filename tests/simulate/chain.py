@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from function import dispatch
 from function.boundary import PlainDocument, Request
+from tests.simulate import gateway
 from tests.simulate.workers import Cluster, Refused
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ Name = tuple[str, str, str]
 """Kind, namespace and name of an object of the control plane."""
 
 MEMBERSHIP = "kubernetes.crossplane.io/owned-by-collection"
-COMPOSITES = ("InferenceCluster", "ModelDeployment", "ModelReplica")
+COMPOSITES = ("InferenceCluster", "ModelDeployment", "ModelEndpoint", "ModelReplica", "ModelService")
 CALLS = 5
 
 
@@ -77,6 +78,7 @@ class Plane:
         for cluster in self.clusters.values():
             cluster.tick()
         self.provide()
+        gateway.report(self.store)
         return before != self.state()
 
     def state(self) -> tuple[Any, ...]:

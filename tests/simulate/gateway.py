@@ -1,0 +1,57 @@
+"""The gateway of the control plane: what it reports about routes, and where it would send requests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Plain = dict[str, Any]
+
+NAME = {"namespace": "modelplane-system", "name": "modelplane"}
+SERVICE_LABEL = "kubernetes.io/service-name"
+
+
+def report(store: Mapping[tuple[str, str, str], Plain]) -> None:
+    """Write what a gateway says of every route: accepted, and whether each backend is a Service."""
+    for (kind, namespace, _), route in store.items():
+        if kind != "HTTPRoute":
+            continue
+        missing = [name for name in backends(route) if ("Service", namespace, name) not in store]
+        text = f"Service {missing[0]} not found" if missing else ""
+        conditions = [
+            {"type": "Accepted", "status": "True", "message": ""},
+            {"type": "ResolvedRefs", "status": str(not missing), "message": text},
+        ]
+        route["status"] = {"parents": [{"parentRef": NAME, "conditions": conditions}]}
+
+
+def backends(route: Plain) -> dict[str, Plain]:
+    """Return the references of a route, by Service."""
+    (rule,) = route["spec"]["rules"]
+    return {reference["name"]: reference for reference in rule.get("backendRefs", ())}
+
+
+def shares(store: Mapping[tuple[str, str, str], Plain], route: Plain) -> dict[str, Fraction]:
+    """Return which part of the requests goes where, by address and path; to "" goes what is answered 500."""
+    namespace, references = route["metadata"]["namespace"], backends(route)
+    total = sum(reference["weight"] for reference in references.values())
+    found: Counter[str] = Counter()
+    for name, reference in references.items():
+        (rewrite,) = reference["filters"]
+        path = rewrite["urlRewrite"]["path"]["replacePrefixMatch"]
+        address = leads_to(store, namespace, name)
+        found[f"{address}{path}" if address else ""] += reference["weight"]
+    return {where: Fraction(weight, total) for where, weight in sorted(found.items())}
+
+
+def leads_to(store: Mapping[tuple[str, str, str], Plain], namespace: str, service: str) -> str:
+    """Return the address behind a Service, "" where there is none."""
+    for (kind, within, _), plain in sorted(store.items()):
+        owner = plain["metadata"].get("labels", {}).get(SERVICE_LABEL)
+        if (kind, within, owner) == ("EndpointSlice", namespace, service):
+            return str(plain["endpoints"][0]["addresses"][0])
+    return ""

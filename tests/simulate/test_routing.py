@@ -1,0 +1,252 @@
+"""From a ModelDeployment to one address, and everything that happens to it: the loop is closed.
+
+On every path the route stays, and once all is at rest every request for the address reaches a replica that
+serves, in the proportion that the service asks for.
+"""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from tests.simulate import gateway
+from tests.simulate.chain import Plane, condition
+from tests.simulate.workers import Cluster
+from tests.support import build
+from tests.support.scale import seeds
+
+Plain = dict[str, Any]
+
+NAMES = ("use1", "euw4")
+NAMESPACE = build.deployment("chat", 1)["metadata"]["namespace"]
+ELSEWHERE = "models.example.com/"
+HALF = Fraction(1, 2)
+
+
+def cluster(name: str) -> Plain:
+    """Return an InferenceCluster of one node."""
+    made = build.cluster(name, [build.pool("h100", 1)])
+    made["status"] |= {"providerConfigRef": {"name": name}, "gateway": {"address": address(name)}}
+    return made
+
+
+def address(name: str) -> str:
+    """Return the address of a cluster's gateway."""
+    return f"203.0.113.{NAMES.index(name) + 1}"
+
+
+def service(*groups: Plain) -> Plain:
+    """Return the ModelService: the deployment first, then whatever else."""
+    first = {"selector": {"matchLabels": {"modelplane.ai/deployment": "chat"}}, "weight": 1}
+    metadata = {"name": "chat", "namespace": NAMESPACE}
+    spec = {"endpoints": [first, *groups]}
+    return {
+        "apiVersion": "modelplane.ai/v1alpha1",
+        "kind": "ModelService",
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def elsewhere(**group: Any) -> tuple[Plain, Plain]:
+    """Return a group for a model that runs elsewhere, and its endpoint."""
+    labels = {"fallback": "chat"}
+    metadata = {"name": "elsewhere", "namespace": NAMESPACE, "labels": labels}
+    spec = {"url": "https://models.example.com/v1"}
+    endpoint = {
+        "apiVersion": "modelplane.ai/v1alpha1",
+        "kind": "ModelEndpoint",
+        "metadata": metadata,
+        "spec": spec,
+    }
+    return {"selector": {"matchLabels": labels}, **group}, endpoint
+
+
+def plane(*groups_and_endpoints: tuple[Plain, Plain]) -> Plane:
+    """Return a control plane: two clusters of a node each, a deployment of two replicas, one address."""
+    made = Plane({name: Cluster({f"{name}-0": {"modelplane.ai/pool": "h100"}}) for name in NAMES})
+    made.skipped = frozenset({"InferenceCluster"})
+    made.inputs = {"ModelService": {"gatewayAddress": "198.51.100.9"}}
+    for name in NAMES:
+        made.add(cluster(name))
+    engine = build.engine(members=[build.member(devices=[build.request("gpu", 8)])])
+    made.add(build.deployment("chat", 2, [engine]))
+    for _, endpoint in groups_and_endpoints:
+        made.add(endpoint)
+    made.add(service(*(group for group, _ in groups_and_endpoints)))
+    return made
+
+
+def route(made: Plane) -> Plain | None:
+    """Return the route, None while there is none."""
+    found = [plain for name, plain in made.store.items() if name[0] == "HTTPRoute"]
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+def shares(made: Plane) -> dict[str, Fraction]:
+    """Return which part of the requests goes to which cluster, or elsewhere."""
+    held = route(made)
+    assert held is not None
+    found = gateway.shares(made.store, held)
+    return {
+        next((name for name in NAMES if where.startswith(address(name))), where): found[where]
+        for where in found
+    }
+
+
+def of_service(made: Plane) -> Plain:
+    return made.store["ModelService", NAMESPACE, "chat"]
+
+
+def reason(made: Plane, kind: str) -> str:
+    rows = of_service(made)["status"]["conditions"]
+    return str(next(row["reason"] for row in rows if row["type"] == kind))
+
+
+def never_empty(made: Plane) -> None:
+    """Run rounds until nothing changes: a route that has backends keeps some in every round."""
+    for _ in range(60):
+        before = route(made)
+        had = bool(before and gateway.backends(before))
+        changed = made.round()
+        after = route(made)
+        assert not had or (after is not None and gateway.backends(after))
+        if not changed:
+            return
+    raise AssertionError("still changing")
+
+
+def lose(made: Plane, *names: str) -> dict[str, Plain]:
+    """Take the nodes of clusters away; return them."""
+    return {name: made.clusters[name].lose(f"{name}-0") for name in names}
+
+
+def bring_back(made: Plane, nodes: dict[str, Plain]) -> None:
+    for name, labels in nodes.items():
+        made.clusters[name].nodes[f"{name}-0"] = labels
+
+
+def test_a_deployment_becomes_one_address() -> None:
+    made = plane()
+    never_empty(made)
+    assert shares(made) == dict.fromkeys(NAMES, HALF)
+    assert of_service(made)["status"]["address"] == f"http://198.51.100.9/{NAMESPACE}/chat"
+    assert condition(of_service(made), "Ready") == "True"
+    for name in [name for name in made.store if name[0] in ("ModelEndpoint", "ModelDeployment")]:
+        assert condition(made.store[name], "Ready") == "True", name
+
+
+def test_a_replica_that_fails_gives_its_share_away_and_gets_it_back() -> None:
+    made = plane()
+    never_empty(made)
+    lost = lose(made, "use1")
+    never_empty(made)
+    assert shares(made) == {"euw4": Fraction(1)}
+    assert reason(made, "RoutingReady") == "RouteAccepted"
+    bring_back(made, lost)
+    never_empty(made)
+    assert shares(made) == dict.fromkeys(NAMES, HALF)
+
+
+def test_when_all_fail_requests_go_elsewhere_and_back() -> None:
+    made = plane(elsewhere(priority=1))
+    never_empty(made)
+    assert shares(made) == dict.fromkeys(NAMES, HALF), "the model elsewhere takes none"
+    lost = lose(made, *NAMES)
+    never_empty(made)
+    assert shares(made) == {ELSEWHERE: Fraction(1)}
+    assert reason(made, "EndpointsResolved") == "FailedOver"
+    bring_back(made, {"use1": lost["use1"]})
+    never_empty(made)
+    assert shares(made) == {"use1": Fraction(1)}
+    assert reason(made, "EndpointsResolved") == "Resolved"
+
+
+def test_weights_are_of_groups_whatever_fails_in_them() -> None:
+    made = plane(elsewhere(weight=3))
+    never_empty(made)
+    eighth = Fraction(1, 8)
+    assert shares(made) == {"use1": eighth, "euw4": eighth, ELSEWHERE: Fraction(3, 4)}
+    lose(made, "use1")
+    never_empty(made)
+    assert shares(made) == {"euw4": Fraction(1, 4), ELSEWHERE: Fraction(3, 4)}
+
+
+def test_without_anything_else_the_route_stays_while_nothing_serves() -> None:
+    made = plane()
+    never_empty(made)
+    before = gateway.backends(route(made) or {})
+    lost = lose(made, *NAMES)
+    never_empty(made)
+    assert gateway.backends(route(made) or {}) == before
+    assert reason(made, "EndpointsResolved") == "NoEndpoints"
+    assert reason(made, "RoutingReady") == "RouteRejected", "the gateway's own words: the Services are gone"
+    bring_back(made, lost)
+    never_empty(made)
+    assert shares(made) == dict.fromkeys(NAMES, HALF)
+
+
+def test_a_selection_that_does_not_arrive_changes_nothing() -> None:
+    made = plane(elsewhere(priority=1))
+    never_empty(made)
+    before = route(made)
+    made.withheld = frozenset({"endpoints-0"})
+    lose(made, "use1")
+    never_empty(made)
+    assert gateway.backends(route(made) or {}) == gateway.backends(before or {})
+    assert reason(made, "EndpointsResolved") == "WaitingForEndpoints"
+    made.withheld = frozenset()
+    never_empty(made)
+    assert shares(made) == {"euw4": Fraction(1)}
+
+
+EVENTS = ("lose", "return", "cut", "join", "withhold", "deliver", "url", "weight")
+
+
+def happen(made: Plane, draw: random.Random, lost: dict[str, Plain]) -> str:
+    """Let something happen; return what."""
+    what, name = draw.choice(EVENTS), draw.choice(NAMES)
+    if what == "lose" and name not in lost:
+        lost |= lose(made, name)
+    elif what == "return" and name in lost:
+        bring_back(made, {name: lost.pop(name)})
+    elif what in ("cut", "join"):
+        made.clusters[name].reachable = what == "join"
+    elif what in ("withhold", "deliver"):
+        made.withheld = frozenset({f"endpoints-{draw.randint(0, 1)}"}) if what == "withhold" else frozenset()
+    elif what == "url":
+        host = draw.choice(("models.example.com", "203.0.113.99", "vllm"))
+        made.store["ModelEndpoint", NAMESPACE, "elsewhere"]["spec"]["url"] = f"https://{host}/v1"
+    elif what == "weight":
+        of_service(made)["spec"]["endpoints"][1]["weight"] = draw.choice((0, 1, 9))
+    return what
+
+
+@pytest.mark.parametrize("priority", [0, 1])
+def test_whatever_happens_the_address_ends_at_what_serves(priority: int) -> None:
+    for seed in seeds(quick=6, gate=200):
+        draw, lost, told = random.Random(seed), dict[str, Plain](), []
+        made = plane(elsewhere(priority=priority, weight=1))
+        never_empty(made)
+        for _ in range(10):
+            told.append(happen(made, draw, lost))
+            for _ in range(draw.randint(1, 3)):
+                made.round()
+                held = route(made)
+                assert held is not None, (seed, told)
+                assert gateway.backends(held), (seed, told)
+        bring_back(made, lost)
+        made.withheld = frozenset()
+        made.store["ModelEndpoint", NAMESPACE, "elsewhere"]["spec"]["url"] = "https://models.example.com/v1"
+        of_service(made)["spec"]["endpoints"][1]["weight"] = 2
+        for name in NAMES:
+            made.clusters[name].reachable = True
+        never_empty(made)
+        sixth = Fraction(1, 6)
+        mixed = {"use1": sixth, "euw4": sixth, ELSEWHERE: Fraction(2, 3)}
+        assert shares(made) == (dict.fromkeys(NAMES, HALF) if priority else mixed), (seed, told)
+        assert condition(of_service(made), "Ready") == "True", (seed, told)
