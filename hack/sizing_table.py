@@ -2,45 +2,38 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
-from function.cli.sizing.architecture import read_config
+from function.cli.sizing import models
 from function.cli.sizing.memory import cache_per_token, weights_total
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "sizing.md"
-CONFIGS = ROOT / "tests" / "cli" / "configs"
 START, END = "<!-- table -->", "<!-- /table -->"
-PUBLISHED = {
-    "llama-3.1-8b": ("8.03 B", "not published"),
-    "llama-3.1-70b": ("70.6 B", "not published"),
-    "llama-3.1-405b": ("405.9 B", "516.096 kB"),
-    "qwen3-8b": ("8.2 B", "not published"),
-    "mixtral-8x7b": ("46.7 B", "not published"),
-    "deepseek-v3": ("671 B", "70.272 kB"),
-    "kimi-k2": ("1 T", "not published"),
-}
-"""Parameters and KV cache per token at 16 bits, as the model cards and papers say."""
+CACHE = {"llama-3.1-405b": "516.096 kB", "deepseek-v3": "70.272 kB"}
+"""KV cache per token at 16 bits, where a report has it."""
 
 
 def table() -> str:
     """Every model, as published and as estimated."""
-    lines = [
-        "| model | parameters, published | estimated | KV cache per token, published | estimated | weights |",
-        "|---|---|---|---|---|---|",
-    ]
-    for name, (parameters, cache) in PUBLISHED.items():
-        model = read_config(json.loads((CONFIGS / f"{name}.json").read_text()), name)
-        weights = f"{weights_total(model, model.dtype) / 1e9:.0f} GB {model.dtype}"
+    header = (
+        "| model | parameters, published | estimated | off by | from | "
+        "KV cache per token, published | estimated | weights |"
+    )
+    lines = [header, "|---|---|---|---|---|---|---|---|"]
+    for name in models.names():
+        model = models.known(name)
+        shape = model.architecture
         cells = (
             name,
-            parameters,
-            f"{model.parameters / 1e9:.2f} B",
-            cache,
-            f"{cache_per_token(model, 'bf16') / 1000:.3f} kB",
-            weights,
+            f"{model.published:g} B",
+            f"{shape.parameters / 1e9:.2f} B",
+            model.deviation,
+            model.source,
+            CACHE.get(name, "not published"),
+            f"{cache_per_token(shape, 'bf16') / 1000:.3f} kB",
+            f"{weights_total(shape, shape.dtype) / 1e9:.0f} GB {shape.dtype}",
         )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -93,7 +93,7 @@ _FLEET_PARAMETERS = (
 
 def reads_fleet(command: Callable[..., Any]) -> Callable[..., Any]:
     """Let a command read files or a control plane: it is called with a `source` instead of all of these."""
-    return _reading(command, _FLEET_PARAMETERS)
+    return lenient(_reading(command, _FLEET_PARAMETERS))
 
 
 def reads_control_plane(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -119,7 +119,7 @@ def _reading(command: Callable[..., Any], parameters: Iterable[Callable[..., Any
 
     for parameter in reversed([*parameters]):
         called = parameter(called)
-    return lenient(called)
+    return called
 
 
 _FILES = click.argument(

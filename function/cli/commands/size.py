@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,30 +9,28 @@ import yaml
 from rich.table import Table
 
 from function.cli.bad_input import BadInput
-from function.cli.options import OUTPUT, Command, end, lenient
+from function.cli.options import OUTPUT, Command, end, reads_fleet
 from function.cli.progress import track
-from function.cli.sizing.architecture import Architecture, read_config
-from function.cli.sizing.fitting import PoolFit, pools_for, selector
+from function.cli.sizing import models
+from function.cli.sizing.fitting import Drivers, PoolFit, pools_for, selector
+from function.cli.sizing.manifest import IMAGE, Wish, manifest, remarks
 from function.cli.sizing.memory import BYTES, GIB, Load, Need, cache_per_token, needs, weights_total
-from function.cli.text import console, emit, escape
-from function.cli.worlds.inputs import read_manifests
+from function.cli.text import as_yaml, console, emit, escape, printable
 from function.cli.worlds.memo import ParseMemo
+from function.cli.worlds.review import review
+from function.cli.worlds.source import gather
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
     from rich.console import Console
+
+    from function.cli.worlds.manifests import Manifests
+    from function.cli.worlds.source import Source
 
 Answer = list[tuple[Need, list[PoolFit]]]
 DEFAULT_CONTEXT = 8_192
-
-
-def _config(path: str) -> Architecture:
-    try:
-        plain = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, RecursionError) as error:
-        raise BadInput(f"{path}: cannot be read: {error}") from None
-    except json.JSONDecodeError as error:
-        raise BadInput(f"{path}: is not JSON: {error}") from None
-    return read_config(plain, path)
+DEFAULT_MEMORY = 79
+"""GiB of a GPU where no fleet says what there is: what the driver of one sold with 80 GB reports."""
 
 
 def _gib(amount: float) -> str:
@@ -51,11 +47,14 @@ def _pool_data(fit: PoolFit) -> dict[str, Any]:
     return data | ({"barred": fit.barred} if fit.barred else {})
 
 
-def _data(model: Architecture, load: Load, answer: Answer, driver: str) -> dict[str, Any]:
+def _data(sized: models.Model, load: Load, answer: Answer, drivers: Drivers) -> dict[str, Any]:
+    model = sized.architecture
+    published = {"parametersPublished": round(sized.published * 1e9)} if sized.published else {}
     return {
         "estimate": True,
         "modelType": model.kind,
         "parameters": model.parameters,
+        **published,
         "weightsBytes": round(weights_total(model, load.dtype)),
         "cacheBytesPerToken": round(cache_per_token(model, load.cache_dtype)),
         "dtype": load.dtype,
@@ -68,7 +67,7 @@ def _data(model: Architecture, load: Load, answer: Answer, driver: str) -> dict[
                 "weightsBytesPerGPU": round(need.weights),
                 "cacheBytesPerGPU": round(need.cache),
                 "memoryPerGPU": f"{need.gibibytes}Gi",
-                "nodeSelector": selector(need, driver),
+                "nodeSelector": selector(need, drivers),
                 "pools": [_pool_data(pool) for pool in pools],
             }
             for need, pools in answer
@@ -76,10 +75,12 @@ def _data(model: Architecture, load: Load, answer: Answer, driver: str) -> dict[
     }
 
 
-def _heading(out: Console, model: Architecture, load: Load) -> None:
+def _heading(out: Console, sized: models.Model, load: Load) -> None:
+    model = sized.architecture
     billions = model.parameters / 1e9
+    published = f" (published {sized.published:g}, {sized.deviation})" if sized.published else ""
     out.print(
-        f"{escape(model.kind or 'model')}: {billions:.2f} billion parameters, {load.dtype}: "
+        f"{escape(sized.name)}: {billions:.2f} billion parameters{published}, {load.dtype}: "
         f"{_gib(weights_total(model, load.dtype))} GiB of weights; "
         f"KV cache {cache_per_token(model, load.cache_dtype) / 1024:.1f} KiB per token, "
         f"{load.batch} x {load.context} tokens",
@@ -87,6 +88,9 @@ def _heading(out: Console, model: Architecture, load: Load) -> None:
         soft_wrap=True,
     )
     out.print("Estimates: see docs/sizing.md for the formulas and how near they come.", style="dim")
+    if any(model.windows):
+        kept, count = max(model.windows), sum(1 for window in model.windows if window)
+        out.print(f"{count} of {model.layers} layers keep no more than their window of {kept} tokens.")
     if not model.is_supported:
         out.print(
             f"The formulas are not known to describe model_type {escape(model.kind)!r}.", style="yellow"
@@ -105,9 +109,9 @@ def _where(pools: list[PoolFit], *, with_fleet: bool) -> str:
     )
 
 
-def _show(model: Architecture, load: Load, answer: Answer, driver: str, *, with_fleet: bool) -> None:
+def _show(sized: models.Model, load: Load, answer: Answer, drivers: Drivers, *, with_fleet: bool) -> None:
     out = console()
-    _heading(out, model, load)
+    _heading(out, sized, load)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for title in ("TP", "PP", "WEIGHTS", "KV CACHE", "GPU NEEDS"):
         table.add_column(title, justify="right", no_wrap=True)
@@ -127,7 +131,7 @@ def _show(model: Architecture, load: Load, answer: Answer, driver: str, *, with_
             f"\nThe smallest that fits: TP {need.split.tensor}, PP {need.split.pipeline}{there}:",
             style="bold",
         )
-        text = yaml.safe_dump({"nodeSelector": selector(need, driver)}, sort_keys=False, width=1_000)
+        text = yaml.safe_dump({"nodeSelector": selector(need, drivers)}, sort_keys=False, width=1_000)
         out.print(text, end="", markup=False, soft_wrap=True)
 
 
@@ -136,22 +140,52 @@ def _best(answer: Answer) -> tuple[Need, list[PoolFit]] | None:
     return next(((need, pools) for need, pools in answer if any(pool.replicas for pool in pools)), None)
 
 
+def _chosen(answer: Answer, memory: int, *, with_fleet: bool) -> Need:
+    """The split that a manifest is for: the one of fewest GPUs that has room, or that such GPUs can hold."""
+    if with_fleet:
+        best = _best(answer)
+        if best is None:
+            raise BadInput(
+                "no split has room on this fleet now; without FILEs the manifest is for --gpu-memory"
+            )
+        return best[0]
+    chosen = next((need for need, _ in answer if need.gibibytes <= memory), None)
+    if chosen is None:
+        least = min(need.gibibytes for need, _ in answer)
+        raise BadInput(
+            f"no usual split fits GPUs of {memory}Gi; the widest needs {least}Gi of each: --gpu-memory"
+        )
+    return chosen
+
+
+def _complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem  # noqa: PLC0415 - only for a shell that completes
+
+    return [CompletionItem(name) for name in models.names() if name.startswith(incomplete)]
+
+
+def _list() -> None:
+    for name in models.names():
+        model = models.known(name)
+        click.echo(f"{name:16} {model.published:7g} B  {model.architecture.dtype:5}  {model.repository}")
+
+
 @click.command(cls=Command)
-@click.argument("config", metavar="CONFIG.JSON")
-@click.argument("files", nargs=-1, metavar="[FILE|DIR...]")
-@lenient
+@click.argument("model", metavar="MODEL|CONFIG.JSON", required=False, shell_complete=_complete)
+@reads_fleet
 @click.option(
     "--dtype", type=click.Choice(sorted(BYTES)), help="Type of the weights. [default: what the config says]"
 )
 @click.option(
     "--kv-dtype",
-    type=click.Choice(sorted(BYTES)),
+    type=click.Choice(["bf16", "fp16", "fp8"]),
     default="bf16",
     show_default=True,
     help="Type of the KV cache.",
 )
 @click.option(
-    "--context",
+    "--max-model-len",
+    "tokens",
     type=click.IntRange(1, 100_000_000),
     default=DEFAULT_CONTEXT,
     show_default=True,
@@ -161,25 +195,56 @@ def _best(answer: Answer) -> tuple[Need, list[PoolFit]] | None:
     "--batch", type=click.IntRange(1, 1_000_000), default=8, show_default=True, help="Sequences at a time."
 )
 @click.option("--driver", default="gpu.nvidia.com", show_default=True, help="The DRA driver of the GPUs.")
+@click.option(
+    "--nic-driver",
+    default="nic.nvidia.com",
+    show_default=True,
+    help="The driver of the network devices that a gang asks for; '' asks for none.",
+)
+@click.option("--manifest", "as_manifest", is_flag=True, help="Write a ModelDeployment instead.")
+@click.option("--name", default="", help="Its name. [default: the model's]")
+@click.option("--replicas", type=click.IntRange(0, 200), default=1, show_default=True, help="Its replicas.")
+@click.option("--image", default=IMAGE, show_default=True, help="The image of its engine, with vLLM.")
+@click.option("--repository", default="", help="Where its weights are. [default: as the model has it]")
+@click.option(
+    "--gpu-memory",
+    type=click.IntRange(1, 100_000),
+    default=DEFAULT_MEMORY,
+    show_default=True,
+    help="GiB of a GPU, for a manifest without FILEs.",
+)
+@click.option("--list", "listed", is_flag=True, help="List the models that are known by name.")
 @OUTPUT
 def size(  # noqa: PLR0913 - one parameter per option
     *,
-    config: str,
-    files: tuple[str, ...],
+    model: str | None,
+    source: Source,
     dtype: str | None,
     kv_dtype: str,
-    context: int,
+    tokens: int,
     batch: int,
     driver: str,
+    nic_driver: str,
+    as_manifest: bool,
+    name: str,
+    replicas: int,
+    image: str,
+    repository: str,
+    gpu_memory: int,
+    listed: bool,
     output: str,
 ) -> None:
-    r"""Estimate the memory a model needs per GPU, from its Hugging Face config.json (a local file).
+    r"""Estimate the memory a model needs per GPU, and write the ModelDeployment that serves it.
 
-    For the usual splits (tensor parallel within a node, pipeline parallel over nodes) it shows the weights
-    and the KV cache of the fullest GPU, and the memory a GPU must have for both, the engine's own needs and
-    a tenth of reserve. With FILEs, it asks the scheduler which pools of that fleet fit each split and how
-    many replicas have room now, and prints the nodeSelector for the smallest split that fits: one GPU
-    before several of a node before several nodes.
+    MODEL is one of --list, or a Hugging Face config.json (a local file). For the usual splits (tensor
+    parallel within a node, pipeline parallel over nodes) it shows the weights and the KV cache of the
+    fullest GPU, and the memory a GPU must have for both, the engine's own needs and a tenth of reserve.
+    With FILEs or --context, it asks the scheduler which pools of that fleet fit each split and how many
+    replicas have room now, and prints the nodeSelector for the smallest split that fits: one GPU before
+    several of a node before several nodes.
+
+    With --manifest it writes a whole ModelDeployment for that split; without a fleet for the smallest split
+    that GPUs with --gpu-memory can hold.
 
     All figures are estimates; docs/sizing.md has the formulas and compares them with published figures.
 
@@ -188,19 +253,49 @@ def size(  # noqa: PLR0913 - one parameter per option
 
     \b
     Examples:
-      fleet-scheduler size config.json
-      fleet-scheduler size config.json fleet.yaml --dtype fp8 --context 32768 --batch 16
+      fleet-scheduler size llama-3.1-70b
+      fleet-scheduler size config.json fleet.yaml --dtype fp8 --max-model-len 32768 --batch 16
+      fleet-scheduler size kimi-k2 --manifest -n ml-team --gpu-memory 140 | kubectl apply -f -
     """
-    model = _config(config)
-    load_ = Load(dtype or model.dtype, kv_dtype, context, batch)
-    fleet, errors = read_manifests(files) if files else (None, ())
-    reuse, estimates = ParseMemo(), needs(model, load_)
+    if listed:
+        _list()
+        end((), findings=False)
+    if not model:
+        raise BadInput("name a model or its config.json; --list names the models")
+    sized, drivers = models.model(model), Drivers(driver, nic_driver)
+    load_ = Load(dtype or sized.architecture.dtype, kv_dtype, tokens, batch)
+    fleet, errors = _fleet(source)
+    reuse, estimates = ParseMemo(), needs(sized.architecture, load_)
     answer = [
-        (need, pools_for(fleet, need, driver, reuse) if fleet else [])
+        (need, pools_for(fleet, need, drivers, reuse) if fleet else [])
         for need in track(estimates, "Asking the scheduler", total=len(estimates))
     ]
+    if as_manifest:
+        need = _chosen(answer, gpu_memory, with_fleet=fleet is not None)
+        wish = Wish(name, source.namespace or "default", replicas, image, repository)
+        made = manifest(sized, load_, need, selector(need, drivers), wish)
+        _write(made, remarks(sized, load_, need), output)
+        end(errors, findings=False)
     if output == "table":
-        _show(model, load_, answer, driver, with_fleet=fleet is not None)
+        _show(sized, load_, answer, drivers, with_fleet=fleet is not None)
     else:
-        emit(output, _data(model, load_, answer, driver))
+        emit(output, _data(sized, load_, answer, drivers))
     end(errors, findings=fleet is not None and not _best(answer))
+
+
+def _fleet(source: Source) -> tuple[Manifests | None, tuple[str, ...]]:
+    """The fleet, if one was given, and what is wrong with it: a control plane is only asked when named."""
+    if source.target.context.isdigit():
+        raise BadInput("--context names a context of the kubeconfig; tokens are --max-model-len")
+    if not (source.files or source.target.context or source.target.kubeconfig):
+        return None, ()
+    manifests, _ = gather(source)
+    return manifests, review(manifests)
+
+
+def _write(made: dict[str, Any], said: list[str], output: str) -> None:
+    """The manifest as YAML that says what in it is estimated, or as data."""
+    if output == "json":
+        emit(output, made)
+    else:
+        click.echo("".join(f"# {printable(line)}\n" for line in said) + as_yaml(made), nl=False)

@@ -12,6 +12,10 @@ SUPPORTED_KINDS = frozenset(
         "deepseek_v2",
         "deepseek_v3",
         "gemma",
+        "gemma2",
+        "gemma3_text",
+        "glm4_moe",
+        "gpt_oss",
         "kimi_k2",
         "llama",
         "mistral",
@@ -78,11 +82,18 @@ class Architecture:
     dtype: str
     latent: Latent | None = None
     experts: Experts | None = None
+    windows: tuple[int, ...] = ()
+    """Tokens that each layer looks back at, 0 for all of them; empty when every layer looks at all."""
 
     @property
     def is_supported(self) -> bool:
         """Whether the formulas are known to describe this kind of model."""
         return self.kind in SUPPORTED_KINDS
+
+    @property
+    def tensor_heads(self) -> int:
+        """Heads that tensor parallelism divides or copies: the key-value heads, if they are kept apart."""
+        return self.heads if self.latent else self.kv_heads
 
     @property
     def embedding(self) -> int:
@@ -120,6 +131,11 @@ class Architecture:
         ends = self.embedding * (1 if self.tied else 2) + self.hidden
         return sum(map(self.layer, range(self.layers))) + ends
 
+    def tokens(self, layer: int, context: int) -> int:
+        """Tokens that a layer keeps of a sequence: with a sliding window, no more than that."""
+        window = self.windows[layer] if self.windows else 0
+        return min(context, window) if window else context
+
     @property
     def cached(self) -> int:
         """Values in the cache per token and layer, over all heads."""
@@ -151,12 +167,19 @@ class _Reader:
         value = self._plain.get(name)
         return value if isinstance(value, str) else ""
 
+    def texts(self, name: str) -> list[str]:
+        value = self._plain.get(name)
+        return [str(item) for item in value] if isinstance(value, list) else []
+
     def map(self, name: str) -> dict[str, Any]:
         value = self._plain.get(name)
         return value if isinstance(value, dict) else {}
 
     def flag(self, name: str) -> bool:
         return self._plain.get(name) is True
+
+    def is_false(self, name: str) -> bool:
+        return self._plain.get(name) is False
 
 
 def _latent(read: _Reader) -> Latent | None:
@@ -188,10 +211,28 @@ def _experts(read: _Reader, width: int) -> Experts | None:
     )
 
 
+def _windows(read: _Reader, layers: int) -> tuple[int, ...]:
+    """What each layer looks back at: as `layer_types` lists it, else in the pattern of its model type."""
+    window = read.number("sliding_window", default=0)
+    if not window or read.is_false("use_sliding_window"):
+        return ()
+    kinds = read.texts("layer_types")
+    if len(kinds) == layers:
+        return tuple(window if kind == "sliding_attention" else 0 for kind in kinds)
+    # The last layer of each group looks at everything; Gemma 2 states no pattern, and has groups of two.
+    group = read.number("sliding_window_pattern", default=2 if read.text("model_type") == "gemma2" else 0)
+    if group:
+        return tuple(window if (layer + 1) % group else 0 for layer in range(layers))
+    first = read.number("max_window_layers", default=0)
+    return tuple(window if layer >= first else 0 for layer in range(layers))
+
+
 def _dtype(read: _Reader) -> str:
     method = read.map("quantization_config").get("quant_method")
     if isinstance(method, str):
         bits = read.map("quantization_config").get("bits")
+        if method == "mxfp4":
+            return "mxfp4"
         return "fp8" if method == "fp8" else "int8" if bits == 8 else "int4"  # noqa: PLR2004
     name = read.text("torch_dtype") or read.text("dtype") or "bfloat16"
     return {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}.get(name, "bf16")
@@ -209,10 +250,11 @@ def read_config(plain: object, file: str) -> Architecture:
     if not heads:
         raise BadInput(f"{file}: num_attention_heads: expected at least 1, found 0")
     width = read.number("intermediate_size", "n_inner", default=4 * hidden)
+    layers = read.number("num_hidden_layers", "n_layer")
     return Architecture(
         kind=read.text("model_type"),
         hidden=hidden,
-        layers=read.number("num_hidden_layers", "n_layer"),
+        layers=layers,
         heads=heads,
         kv_heads=read.number("num_key_value_heads", default=heads),
         head=read.number("head_dim", default=hidden // heads),
@@ -223,4 +265,5 @@ def read_config(plain: object, file: str) -> Architecture:
         dtype=_dtype(read),
         latent=_latent(read),
         experts=_experts(read, width),
+        windows=_windows(read, layers),
     )

@@ -40,46 +40,49 @@ class PoolFit:
         return 0 if self.barred else max(0, self.free) // self.nodes
 
 
-def selector(need: Need, driver: str) -> dict[str, Any]:
-    """The nodeSelector that asks for a split."""
-    return {
-        "devices": [
-            {
-                "name": "gpu",
-                "count": need.split.tensor,
-                "selectors": [
-                    {"cel": f'device.driver == "{driver}"'},
-                    {
-                        "cel": f'device.capacity["{driver}"].memory'
-                        f'.compareTo(quantity("{need.gibibytes}Gi")) >= 0'
-                    },
-                ],
-            }
-        ]
-    }
+@dataclass(frozen=True, slots=True)
+class Drivers:
+    """The DRA drivers that devices are asked of."""
+
+    gpu: str
+    nic: str
+    """Of the network devices that the nodes of a gang need; empty: none is asked for."""
 
 
-def _engine(need: Need, driver: str) -> dict[str, Any]:
-    request = {"nodeSelector": selector(need, driver)}
+def selector(need: Need, drivers: Drivers) -> dict[str, Any]:
+    """The nodeSelector that asks for a split: GPUs, and for several nodes a network device for each GPU."""
+    memory = f'device.capacity["{drivers.gpu}"].memory.compareTo(quantity("{need.gibibytes}Gi")) >= 0'
+    devices = [_request("gpu", need, f'device.driver == "{drivers.gpu}"', memory)]
+    if need.split.pipeline > 1 and drivers.nic:
+        devices.append(_request("nic", need, f'device.driver == "{drivers.nic}"'))
+    return {"devices": devices}
+
+
+def _request(name: str, need: Need, *selectors: str) -> dict[str, Any]:
+    return {"name": name, "count": need.split.tensor, "selectors": [{"cel": cel} for cel in selectors]}
+
+
+def _engine(need: Need, drivers: Drivers) -> dict[str, Any]:
+    request = {"nodeSelector": selector(need, drivers)}
     if need.split.pipeline == 1:
         return {"name": "main", "members": [{"role": "Standalone", **request}]}
     worker = {"role": "Worker", "worker": {"nodes": need.split.pipeline - 1}, **request}
     return {"name": "main", "members": [{"role": "Leader", **request}, worker]}
 
 
-def _deployment(need: Need, driver: str) -> Manifest:
+def _deployment(need: Need, drivers: Drivers) -> Manifest:
     content = {
         "apiVersion": "modelplane.ai/v1alpha1",
         "kind": "ModelDeployment",
         "metadata": {"name": NAME, "namespace": "default"},
-        "spec": {"replicas": 0, "template": {"spec": {"engines": [_engine(need, driver)]}}},
+        "spec": {"replicas": 0, "template": {"spec": {"engines": [_engine(need, drivers)]}}},
     }
     return Manifest(content, "size")
 
 
-def pools_for(manifests: Manifests, need: Need, driver: str, reuse: Reuse) -> list[PoolFit]:
+def pools_for(manifests: Manifests, need: Need, drivers: Drivers, reuse: Reuse) -> list[PoolFit]:
     """Every pool the split fits, capacity aside: with room first, then the tightest. Raises BadInput."""
-    made = _deployment(need, driver)
+    made = _deployment(need, drivers)
     world = taken(manifests.having("ModelDeployment", [made]), quietly=True).world
     fits = [
         PoolFit(

@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from function.cli.sizing.architecture import Architecture
 
 GIB = 2**30
-BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5625}
-"""Bytes of a weight. Four bits come with the scales of their groups: 4.5 bits."""
+BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5625, "mxfp4": 0.53125}
+"""Bytes of a weight. Four bits come with the scales of their groups: 4.5 bits; of blocks of 32: 4.25."""
+ATTENTION_BYTES = {"mxfp4": 2.0}
+"""Bytes of a weight of attention and norms, where they are not as the rest."""
 EMBEDDING_BYTES = 2.0
 """Embeddings stay at 16 bits when the rest is quantised."""
 WORKSPACE = 2 * GIB
@@ -64,11 +66,18 @@ class Need:
 def weights_total(model: Architecture, dtype: str) -> float:
     """Bytes of all weights."""
     ends = model.embedding * (1 if model.tied else 2)
-    return (model.parameters - ends) * BYTES[dtype] + ends * max(BYTES[dtype], EMBEDDING_BYTES)
+    layers = sum(_layer(model, dtype, layer) for layer in range(model.layers))
+    return layers + model.hidden * BYTES[dtype] + ends * max(BYTES[dtype], EMBEDDING_BYTES)
+
+
+def _layer(model: Architecture, dtype: str, layer: int) -> float:
+    """Bytes of the weights of one layer."""
+    mlp = model.mlp(layer)
+    return mlp * BYTES[dtype] + (model.layer(layer) - mlp) * ATTENTION_BYTES.get(dtype, BYTES[dtype])
 
 
 def cache_per_token(model: Architecture, dtype: str) -> float:
-    """Bytes of the KV cache of one token, over all layers."""
+    """Bytes of the KV cache of one token that every layer still looks at."""
     return model.cached * model.layers * BYTES[dtype]
 
 
@@ -90,23 +99,29 @@ def _weights(model: Architecture, dtype: str, split: Split) -> float:
     weights = []
     for number, layers in enumerate(stages):
         ends = (number == 0) + (number == len(stages) - 1 and (not model.tied or len(stages) > 1))
-        weights.append(sum(map(model.layer, layers)) * BYTES[dtype] + ends * embedding)
+        weights.append(sum(_layer(model, dtype, layer) for layer in layers) + ends * embedding)
     return max(weights) / split.tensor
 
 
 def _cache(model: Architecture, load: Load, split: Split) -> float:
-    """Bytes of KV cache on a GPU of the stage with the most layers.
+    """Bytes of KV cache on a GPU of the stage whose layers keep the most tokens.
 
     Heads are divided among the GPUs of a node until each has one; a latent cache is held whole by each.
     """
     share = 1.0 if model.latent else max(1, ceil(model.kv_heads / split.tensor)) / model.kv_heads
-    layers = max(map(len, _stages(model, split.pipeline)))
-    return model.cached * share * layers * BYTES[load.cache_dtype] * load.context * load.batch
+    stages = _stages(model, split.pipeline)
+    tokens = max(sum(model.tokens(layer, load.context) for layer in stage) for stage in stages)
+    return model.cached * share * tokens * BYTES[load.cache_dtype] * load.batch
 
 
 def possible(model: Architecture, split: Split) -> bool:
-    """Whether the heads divide evenly and there is a layer for every stage."""
-    return model.heads % split.tensor == 0 and split.pipeline <= model.layers
+    """Whether the heads divide evenly and there is a layer for every stage.
+
+    Engines divide the key-value heads too, or copy each to as many GPUs; a latent cache has none to divide.
+    """
+    heads = model.tensor_heads
+    divides = heads % split.tensor == 0 or split.tensor % heads == 0
+    return model.heads % split.tensor == 0 and divides and split.pipeline <= model.layers
 
 
 def usual_splits(per_node: int = max(TENSOR)) -> list[Split]:

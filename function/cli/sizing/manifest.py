@@ -1,0 +1,137 @@
+"""A whole ModelDeployment for a sized model: engine arguments, members, device requests."""
+
+from __future__ import annotations
+
+import re
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from function.cli.bad_input import BadInput
+from function.cli.sizing.memory import GIB, Load, Need, weights_total
+
+if TYPE_CHECKING:
+    from function.cli.sizing.models import Model
+
+Plain = dict[str, Any]
+
+IMAGE = "docker.io/vllm/vllm-openai:v0.11.2"
+PORT = 8000
+CONVERTED = {"fp8": ["--quantization=fp8"], "fp16": ["--dtype=float16"], "bf16": ["--dtype=bfloat16"]}
+"""What makes the engine convert weights as it loads them; other types need weights that have them."""
+PLAIN = ("bf16", "fp16", "fp32")
+"""Types of weights that can be converted; quantised ones stay what they are."""
+CACHE = {"fp8": ["--kv-cache-dtype=fp8"]}
+LONGEST_NAME = 57
+"""Characters of the name: those of a replica come behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a manifest is to say beside the split."""
+
+    name: str = ""
+    namespace: str = "default"
+    replicas: int = 1
+    image: str = IMAGE
+    repository: str = ""
+
+
+def manifest(model: Model, load: Load, need: Need, selector: Plain, wish: Wish) -> Plain:
+    """A ModelDeployment that serves a model with one split. Raises BadInput where something is missing."""
+    repository = wish.repository or model.repository
+    if not repository:
+        raise BadInput("the configuration does not say where the weights are: give --repository ORG/NAME")
+    words = _words(model, load, need, repository)
+    member = _Member(need, selector, wish.image, words, _object_name(model.name))
+    return {
+        "apiVersion": "modelplane.ai/v1alpha1",
+        "kind": "ModelDeployment",
+        "metadata": {"name": wish.name or _object_name(model.name), "namespace": wish.namespace},
+        "spec": {
+            "replicas": wish.replicas,
+            "template": {"spec": {"engines": [{"name": "main", "members": member.members()}]}},
+        },
+    }
+
+
+def remarks(model: Model, load: Load, need: Need) -> list[str]:
+    """What in a manifest is an estimate, and how near it comes."""
+    shape, billions = model.architecture, model.architecture.parameters / 1e9
+    against = f"published {model.published:g}, {model.deviation}" if model.published else "none published"
+    weights = weights_total(shape, load.dtype) / GIB
+    parts = f"{need.weights / GIB:.1f} GiB of weights, {need.cache / GIB:.1f} GiB of KV cache"
+    cache = f"{load.batch} x {load.context} tokens, {load.cache_dtype}"
+    windows = " Layers with a sliding window keep no more than that." if any(shape.windows) else ""
+    return [
+        f"{model.name}: {billions:.2f} billion parameters ({against}).",
+        f"{weights:.1f} GiB of weights as {load.dtype}.",
+        f"Estimated for each GPU: {parts} ({cache}), and the engine's own: {need.gibibytes}Gi.{windows}",
+        "Measure before you rely on it: docs/sizing.md.",
+    ]
+
+
+def _object_name(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:LONGEST_NAME].rstrip("-") or "model"
+
+
+def _words(model: Model, load: Load, need: Need, repository: str) -> list[str]:
+    """The command line that both members of a gang share."""
+    split, is_as_published = need.split, load.dtype == model.architecture.dtype
+    if not is_as_published and not (load.dtype in CONVERTED and model.architecture.dtype in PLAIN):
+        raise BadInput(
+            f"--dtype {load.dtype}: an engine does not convert {model.architecture.dtype} weights to it "
+            "as it loads them; give the config.json of weights that have it"
+        )
+    return [
+        f"vllm serve {repository}",
+        *model.arguments,
+        *([] if is_as_published else CONVERTED[load.dtype]),
+        *CACHE.get(load.cache_dtype, []),
+        f"--tensor-parallel-size={split.tensor}",
+        *([f"--pipeline-parallel-size={split.pipeline}"] if split.pipeline > 1 else []),
+        f"--max-model-len={load.context}",
+        f"--max-num-seqs={load.batch}",
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """What the members of the engine share."""
+
+    need: Need
+    selector: Plain
+    image: str
+    words: list[str]
+    served: str
+
+    def members(self) -> list[Plain]:
+        serving = [f"--served-model-name={self.served}", f"--port={PORT}"]
+        nodes = self.need.split.pipeline
+        if nodes == 1:
+            return [self._member("Standalone", serving)]
+        gang = [
+            "--distributed-executor-backend=mp",
+            f"--nnodes={nodes}",
+            "--node-rank=$(MODELPLANE_RANK)",
+            "--master-addr=$(MODELPLANE_LEADER_ADDRESS)",
+        ]
+        leader = self._member("Leader", [*gang, *serving])
+        worker = self._member("Worker", [*gang, "--headless"])
+        return [leader, {"role": "Worker", "worker": {"nodes": nodes - 1}, **worker}]
+
+    def _member(self, role: str, words: list[str]) -> Plain:
+        token = {"secretKeyRef": {"name": "hf-token", "key": "HF_TOKEN", "optional": True}}
+        address = {"name": "VLLM_HOST_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+        container: Plain = {
+            "name": "engine",
+            "image": self.image,
+            "command": ["/bin/sh", "-c"],
+            "args": [" ".join(("exec", *self.words, *words))],
+            "env": [
+                {"name": "HF_TOKEN", "valueFrom": token},
+                *([address] if self.need.split.pipeline > 1 else []),
+            ],
+        }
+        template = {"spec": {"containers": [container]}}  # Shared memory is mounted on the workload cluster.
+        return {"role": role, "nodeSelector": deepcopy(self.selector), "template": template}

@@ -1,0 +1,95 @@
+"""The models that `size` knows by name: their configurations as facts, and what was published about them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from function.cli.bad_input import BadInput, closest
+from function.cli.sizing.architecture import Architecture, read_config
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model: its shape, and what an engine has to be told to load it."""
+
+    name: str
+    """A name for objects, made of the model's."""
+    architecture: Architecture
+    repository: str
+    """Where the weights are; empty when it is not known."""
+    arguments: tuple[str, ...] = ()
+    """What the engine needs for this model beside the usual."""
+    published: float = 0.0
+    """Billions of parameters as its makers say; 0 when it is not known."""
+    source: str = ""
+    """Where they say so."""
+
+    @property
+    def deviation(self) -> str:
+        """The same for people: `+0.2%`."""
+        return f"{round(self.error, 3) + 0.0:+.1%}"  # Adding zero takes the sign off a negative one.
+
+    @property
+    def error(self) -> float:
+        """How far the estimated parameters are from those published, as a share of them."""
+        return self.architecture.parameters / 1e9 / self.published - 1 if self.published else 0.0
+
+
+@cache
+def _facts() -> dict[str, dict[str, Any]]:
+    facts: dict[str, dict[str, Any]] = json.loads(
+        (files("function.cli.sizing") / "models.json").read_text(encoding="utf-8")
+    )
+    return facts
+
+
+def names() -> list[str]:
+    """The models that are known by name."""
+    return sorted(_facts())
+
+
+def known(name: str) -> Model:
+    """A model by its name. Raises KeyError."""
+    facts = _facts()[name]
+    published = facts["published"]
+    return Model(
+        name,
+        read_config(facts["config"], name),
+        facts["repository"],
+        tuple(facts["arguments"]),
+        published["billions"],
+        published["source"],
+    )
+
+
+def model(given: str) -> Model:
+    """A model by its name, its repository, or the path of its `config.json`. Raises BadInput."""
+    by_name = {
+        str(name).lower(): title
+        for title, facts in _facts().items()
+        for name in (title, facts["repository"], *facts["aliases"])
+    }
+    if given.lower() in by_name:
+        return known(by_name[given.lower()])
+    path = Path(given)
+    if not path.exists() and path.suffix != ".json":
+        raise BadInput(f'no model "{given}", and no such file; {closest(given, names())}')
+    return _from_file(path)
+
+
+def _from_file(path: Path) -> Model:
+    try:
+        plain = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, RecursionError) as error:
+        raise BadInput(f"{path}: cannot be read: {error}") from None
+    except json.JSONDecodeError as error:
+        raise BadInput(f"{path}: is not JSON: {error}") from None
+    architecture = read_config(plain, str(path))
+    repository = plain.get("_name_or_path")
+    repository = repository if isinstance(repository, str) and "/" in repository.strip("/.") else ""
+    return Model(repository.rpartition("/")[2] or architecture.kind or "model", architecture, repository)
