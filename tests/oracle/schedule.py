@@ -69,6 +69,8 @@ class Plan:
     kept: list[Replica] = field(default_factory=list)
     held: list[Replica] = field(default_factory=list)
     """Those of `kept` that are mismatched."""
+    paused: list[Replica] = field(default_factory=list)
+    """Those of `kept` that keep their template, although another is wanted."""
     new: list[New] = field(default_factory=list)
     dropped: dict[str, str] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
@@ -108,13 +110,22 @@ class Scheduler:
         if self.facts.clusters is None or not self.facts.listed:
             self.plan.kept = [replica for replica in self.facts.own if not replica.terminating]
         else:
-            self.retain()
-            self.scale_down()
-            if self.resolved and not self.invalid:
-                self.fill()
-                self.replace()
+            self.act()
         self.say()
         return self.plan
+
+    def act(self) -> None:
+        """Take the steps of the pass, in their order."""
+        self.retain()
+        self.scale_down()
+        if self.resolved and not self.invalid:
+            self.fill()
+            self.replace()
+
+    @property
+    def stuck(self) -> bool:
+        """Whether some replica has no place for its replacement."""
+        return bool(self.plan.held)
 
     @property
     def resolved(self) -> bool:
@@ -410,7 +421,7 @@ class Scheduler:
             "InputsUnresolved": unresolved,
             "InvalidNodeSelector": self.invalid,
             "NoClusters": facts.clusters == {} and (facts.wanted > 0 or placed > 0),
-            "ReplacementBlocked": bool(plan.held),
+            "ReplacementBlocked": self.stuck,
             "InsufficientCapacity": placed == 0 < facts.wanted,
             "PartiallyScheduled": placed < facts.wanted,
             "Scheduling": facts.wanted > 0 and not observed,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tests.oracle import facts as read_facts
 from tests.oracle import matching
 from tests.oracle.schedule import New, Plan, Scheduler
+from tests.oracle.staged import Staged, staged
 
 if TYPE_CHECKING:
     from tests.oracle.facts import Cluster, Facts, Replica
@@ -18,14 +19,18 @@ Plain = dict[str, Any]
 
 def plan(world: World) -> Plan:
     """Return what the oracle would do."""
-    return Scheduler(read_facts.read(world)).run()
+    return scheduler_of(read_facts.read(world)).run()
+
+
+def scheduler_of(facts: Facts) -> Scheduler:
+    """Return the oracle for a deployment: with what it stages, if it does."""
+    return Staged(facts) if staged(facts) else Scheduler(facts)
 
 
 def differences(world: World, answer: Answer) -> list[str]:
     """Return every difference between the answer and the oracle's plan, none when they agree."""
     facts = read_facts.read(world)
-    scheduler = Scheduler(facts)
-    planned = scheduler.run()
+    planned = scheduler_of(facts).run()
     expected = {str(replica.key): retained(facts, planned, replica) for replica in planned.kept}
     expected |= {replica.key: composed(facts, replica) for replica in planned.new}
     found = {key: essence(replica) for key, replica in answer.replicas.items()}
@@ -93,7 +98,8 @@ def retained(facts: Facts, planned: Plan, replica: Replica) -> Plain:
     if replica in planned.held:
         expected["spec"]["engines"] = [_as_observed(engine) for engine in replica.engines]
     elif settled(facts, replica):
-        expected["spec"]["engines"] = [_updated(facts, engine) for engine in replica.engines]
+        made = _paused if replica in planned.paused else _updated
+        expected["spec"]["engines"] = [made(facts, engine) for engine in replica.engines]
         expected["metadata"]["labels"] = labels(facts, replica.cluster, replica.index)
     return expected
 
@@ -132,6 +138,12 @@ def _updated(facts: Facts, engine: Plain) -> Plain:
     pairs = zip(engine["members"], asked["members"], strict=True)
     members = [_pinned_member(old) | _carried(new) for old, new in pairs]
     return {"name": engine["name"], "copies": asked.get("copies", 1), "members": members}
+
+
+def _paused(facts: Facts, engine: Plain) -> Plain:
+    """Return a stamped engine whose template waits: as observed, with as many copies as are wanted."""
+    asked = next(entry for entry in facts.inner["engines"] if entry["name"] == engine["name"])
+    return _as_observed(engine) | {"copies": asked.get("copies", 1)}
 
 
 def _pinned_member(member: Plain) -> Plain:

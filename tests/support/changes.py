@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tests.support import generate
-from tests.support.optins import staged
+from tests.oracle import facts as read_facts
+from tests.oracle import matching
+from tests.oracle.staged import digest
+from tests.oracle.verdict import scheduler_of, settled
+from tests.support import build, generate
+from tests.support.optins import DISRUPTIONS, staged
 from tests.support.parts import Source
 
 if TYPE_CHECKING:
     from tests.support.world import World
+
+STAGING = generate.Taste(doubt=0.0, oddity=0.05, own=1.0, edits=0.5)
 
 
 def world(seed: int) -> World:
@@ -19,3 +25,56 @@ def world(seed: int) -> World:
     if made.cache is not None and draw.odds(0.8):
         made.deployment["spec"].setdefault("placement", {})["cache"] = draw.choice(("Prefer", "Require"))
     return made
+
+
+def staging(seed: int) -> World:
+    """Return a world in the middle of a rollout, a drain, or both, with budgets and perhaps surge.
+
+    Nothing is in doubt in it: what doubt does to a budget, `tests/placement` says.
+    """
+    draw = Source(f"staging {seed}")
+    made = generate.world(seed, STAGING).copy()
+    chosen: dict[str, Any] = {}
+    if draw.odds(0.7):
+        chosen["disruption"] = dict(draw.choice(DISRUPTIONS))
+    surges = chosen.get("disruption", {}).get("maxSurge")
+    if draw.odds(0.8) or not chosen:
+        chosen["rollout"] = {"maxUnavailable": draw.choice((0, 0, 1) if surges else (1, 1, 2))}
+    made.deployment["spec"]["placement"] = chosen
+    if draw.odds(0.35):
+        made.deployment["spec"]["replicas"] = draw.choice((1, 1, 2, 3))
+    for replica in made.observed.values():
+        if replica["kind"] == "ModelReplica":
+            _in_the_middle(draw, replica)
+    for cluster in made.clusters or ():
+        if draw.odds(0.25):
+            cluster["spec"]["taints"] = [build.taint("maintenance", draw.choice(("NoExecute", "NoSchedule")))]
+    return made
+
+
+def _in_the_middle(draw: Source, replica: dict[str, Any]) -> None:
+    """Give a replica another image, perhaps, and say what its pods run."""
+    if draw.odds(0.4):
+        for engine in replica["spec"]["engines"]:
+            for member in engine["members"]:
+                member["template"] = build.template("vllm/vllm-openai:v0.19.0")
+    if "status" not in replica or not draw.odds(0.5):
+        return
+    if draw.odds(0.5):
+        runs = digest(replica["spec"]) if draw.odds(0.6) else "another"
+        replica["status"]["servingDigest"] = runs
+        return
+    replica["metadata"]["generation"] = 3
+    replica["status"]["conditions"][0]["observedGeneration"] = draw.choice((2, 3, 3))
+
+
+def certain(world: World) -> bool:
+    """Say whether nothing is in doubt: then every edit reaches every replica that is not mismatched."""
+    facts = read_facts.read(world)
+    if not facts.clusters or not facts.listed or matching.invalid(facts.deployment):
+        return False
+    scheduler = scheduler_of(facts)
+    planned = scheduler.run()
+    return scheduler.resolved and all(
+        settled(facts, replica) for replica in planned.kept if replica not in planned.held
+    )
