@@ -6,7 +6,8 @@ after what it was computed from, and everybody's at once. Here a reconcile takes
 and is applied `queue` seconds later, drawn anew each time. What else happens is as in life: one reconcile of
 a deployment at a time, another when something of its own has changed meanwhile or its time to live ends; what
 is not desired is deleted and lives on for some seconds; creation times are whole seconds; a node runs one
-replica at a time, and which of those that wait for it is up to its cluster.
+replica at a time, and which of those that wait for it is up to its cluster. With `capacity: Published` the
+clusters reconcile in the same way, and what each published last is all that deployments are told of others.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.boundary import PlainDocument, Request, Response
 from function.deployment.handler import run
+from tests.simulate.race import with_charges
 from tests.support import build
 
 if TYPE_CHECKING:
@@ -99,6 +101,8 @@ class Burst:
             for number in range(kind.clusters)
         ]
         self.sizes = {(cluster["metadata"]["name"], "p"): self.size_of(cluster) for cluster in self.clusters}
+        self.published = [with_charges(cluster, []) for cluster in self.clusters]
+        self.by_charges = self.input.get("capacity") == "Published"
         self.events: list[tuple[float, int, Callable[[], None]]] = []
         self.waiting: list[Model] = []
         self.under_way = 0
@@ -107,6 +111,27 @@ class Burst:
         self.models: dict[str, Model] = {}
         for number, name in enumerate(names):
             self.after(number * kind.within / len(names), self._creation(name))
+        for number in range(kind.clusters) if self.by_charges else ():
+            self.after(self.draw.uniform(0, SETTLED), self._reading(number))
+
+    def _reading(self, number: int) -> Callable[[], None]:
+        """A cluster takes its snapshot; what it publishes is applied when its turn has come."""
+
+        def read() -> None:
+            name = self.clusters[number]["metadata"]["name"]
+            here = [replica for replica in self.replicas.values() if label(replica, "cluster") == name]
+            published = with_charges(self.clusters[number], [frozen(replica) for replica in here])
+            self.after(self.draw.uniform(*self.kind.queue), self._publication(number, published))
+
+        return read
+
+    def _publication(self, number: int, published: Plain) -> Callable[[], None]:
+        def publish() -> None:
+            self.published[number] = published
+            life = PENDING if "givesWay" in published["status"]["gpuPools"][0]["charged"] else SETTLED
+            self.after(life * self.draw.uniform(0.9, 1.1), self._reading(number))
+
+        return publish
 
     @staticmethod
     def size_of(cluster: Plain) -> int:
@@ -118,8 +143,13 @@ class Burst:
         heapq.heappush(self.events, (self.now + seconds, self.draw.getrandbits(62), act))
 
     def play(self) -> Burst:
-        """Play until nothing has been created or deleted for three settled times to live, or time is up."""
-        while self.events and self.now < END and self.now - self.quiet_since < 3 * SETTLED:
+        """Play until nothing has been created or deleted for some time, or time is up.
+
+        That is as long as it takes until a change is noticed: three settled times to live, or five where a
+        cluster must notice it first and each waits for its turn in the queue.
+        """
+        rest = (5 if self.by_charges else 3) * SETTLED
+        while self.events and self.now < END and self.now - self.quiet_since < rest:
             self.now, _, act = heapq.heappop(self.events)
             act()
         return self
@@ -172,6 +202,10 @@ class Burst:
             "all-deployments": [document.plain for document in self.models.values()],
             "all-caches": [],
         }
+        if self.by_charges:
+            name = model.plain["metadata"]["name"]
+            own = [item for item in documents["all-replicas"] if label(item, "deployment") == name]
+            documents = {"clusters": list(self.published), "own-replicas": own}
         return Request(
             PlainDocument(model.plain),
             {key: PlainDocument(frozen(replica)) for key, replica in self.own(model).items()},
