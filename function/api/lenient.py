@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from function.api.fault import Fault, shown, shown_type
 from function.api.model import ConditionStatus, condition, whole
+from function.boundary import Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from function.boundary import Document
 
 _CONTAINERS = frozenset({"expected a map", "expected a list", "expected a list of maps"})
 ROLES = ("Standalone", "Leader", "Worker")
@@ -20,6 +23,14 @@ ROLES = ("Standalone", "Leader", "Worker")
 def mapping(value: object) -> dict[str, Any]:
     """Return a map, empty for what is none."""
     return value if isinstance(value, dict) else {}
+
+
+def plain_of(document: Document) -> dict[str, Any]:
+    """Return an object, empty where it cannot be decoded: for what is doubt to its reader anyway."""
+    try:
+        return document.plain()
+    except Unreadable:
+        return {}
 
 
 class Reader:

@@ -24,7 +24,6 @@ from function.cluster.observe import observations
 from function.cluster.requirements import API_VERSION
 from function.cluster.verification import collections, observes_drift
 from function.fail_static import as_observed, steadfast
-from function.objects import mapping, remote_condition
 
 if TYPE_CHECKING:
     from function.api.declared_cluster import Existing, SecretRef
@@ -43,7 +42,7 @@ def compose(request: Request, snapshot: Snapshot) -> dict[str, Desired]:
     stays = [key for key in ours if not (key == STACK and snapshot.config.stack == "None")]
     cluster = snapshot.cluster
     if not isinstance(cluster, DeclaredCluster) or snapshot.missing:
-        return {key: _again(request, key) for key in stays}
+        return {key: _again(request, snapshot, key) for key in stays}
     made = _guarded(snapshot, cluster.name)
     if cluster.existing is not None:
         made |= _reached(request, snapshot, cluster, cluster.existing)
@@ -55,24 +54,16 @@ def compose(request: Request, snapshot: Snapshot) -> dict[str, Desired]:
         for key, observed_object in snapshot.observed.items()
         if key.startswith(OBSERVATIONS)
     }
-    desired = steadfast(made, looked_at, lambda key: _again(request, key))
-    return dict(sorted({**{key: _again(request, key) for key in stays}, **desired}.items()))
+    desired = steadfast(made, looked_at, lambda key: _again(request, snapshot, key))
+    return dict(sorted({**{key: _again(request, snapshot, key) for key in stays}, **desired}.items()))
 
 
-def _again(request: Request, key: str) -> Desired:
+def _again(request: Request, snapshot: Snapshot, key: str) -> Desired:
     """Desire what is observed under a key, as it is."""
     document = request.observed[key]
-    ready = text_at(document, "kind") != "ServingStack" or _is_ready(request, key)
+    ready = text_at(document, "kind") != "ServingStack" or snapshot.stack_ready[0]
     kind, version = text_at(document, "kind"), text_at(document, "apiVersion")
     return Desired(as_observed(document, kind=kind, namespace="", api_version=version), ready=ready)
-
-
-def _is_ready(request: Request, key: str) -> bool:
-    try:
-        status = mapping(request.observed[key].project({"status": {"conditions": None}}).get("status"))
-    except ValueError:
-        return False
-    return remote_condition(status, "Ready")[0] is True
 
 
 def _guarded(snapshot: Snapshot, name: str) -> dict[str, Desired]:
@@ -85,9 +76,7 @@ def _reached(
 ) -> dict[str, Desired]:
     made = {PROVIDER_CONFIG: Desired(_provider_config(snapshot.provider_config, existing), ready=True)}
     if snapshot.config.stack == "Modelplane":
-        made[STACK] = Desired(
-            _stack(cluster.name, existing), ready=STACK in request.observed and _is_ready(request, STACK)
-        )
+        made[STACK] = Desired(_stack(cluster.name, existing), ready=snapshot.stack_ready[0])
     looks = observations(snapshot)
     if observes_drift(request):
         own_labels = any(pool.node_selector for pool in cluster.spec.node_pools)

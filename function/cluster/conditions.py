@@ -11,7 +11,6 @@ from function.cluster.names import OBSERVATIONS
 from function.cluster.observe import is_absent
 from function.cluster.publish import gateway_address
 from function.cluster.verification import VERIFIED, observes_drift, verified
-from function.objects import mapping, remote_condition
 
 if TYPE_CHECKING:
     from function.boundary import Request
@@ -27,13 +26,11 @@ def condition_types(request: Request) -> tuple[str, ...]:
     return (CLUSTER_READY, BACKEND_READY, REACHABLE, PUBLISHED, *verified_too)
 
 
-def conditions(
-    request: Request, snapshot: Snapshot, status: dict[str, Any], stack: dict[str, Any]
-) -> tuple[Condition, ...]:
+def conditions(request: Request, snapshot: Snapshot, status: dict[str, Any]) -> tuple[Condition, ...]:
     """Return all conditions, from what is published in this answer."""
     return (
         cluster_ready(snapshot, status),
-        backend_ready(snapshot, stack),
+        backend_ready(snapshot),
         reachable(snapshot),
         pools_published(snapshot),
         *((verified(request, status),) if observes_drift(request) else ()),
@@ -60,16 +57,16 @@ def cluster_ready(snapshot: Snapshot, status: dict[str, Any]) -> Condition:
     return Condition(CLUSTER_READY, status=True, reason="ClusterRunning")
 
 
-def backend_ready(snapshot: Snapshot, stack: dict[str, Any]) -> Condition:
+def backend_ready(snapshot: Snapshot) -> Condition:
     """BackendReady: the stack is Ready; without one, the gateway has an address."""
     if not isinstance(snapshot.cluster, DeclaredCluster):
         return _false(BACKEND_READY, "WaitingForCluster", "The InferenceCluster cannot be read")
-    if stack or snapshot.config.stack == "Modelplane":
-        ready, message = remote_condition(mapping(stack.get("status")), "Ready")
+    if snapshot.stack or snapshot.config.stack == "Modelplane":
+        ready, message = snapshot.stack_ready
         if ready:
             return Condition(BACKEND_READY, status=True, reason="BackendHealthy")
         return _false(BACKEND_READY, "Installing", message or "The ServingStack is not Ready yet")
-    if gateway_address(snapshot, stack):
+    if gateway_address(snapshot):
         return Condition(BACKEND_READY, status=True, reason="BackendHealthy")
     gateway = snapshot.config.gateway
     text = f"Gateway {gateway.namespace}/{gateway.name} has no address yet"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from function.boundary import NoReuse, Response
 from function.cluster.compose import compose
 from function.cluster.conditions import condition_types, conditions
-from function.cluster.publish import observed_stack, overcommitted, publish
+from function.cluster.publish import overcommitted, publish
 from function.cluster.requirements import declared
 from function.cluster.snapshot import read_snapshot
 from function.transitions import transitions
@@ -28,9 +28,8 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     """Answer one request. The same request gets the same answer, whatever was asked before."""
     requirements = declared(request)
     snapshot = read_snapshot(request, reuse)
-    desired, stack = compose(request, snapshot), observed_stack(request)
-    status = publish(snapshot, stack)
-    new_conditions = conditions(request, snapshot, status, stack)
+    desired, status = compose(request, snapshot), publish(snapshot)
+    new_conditions = conditions(request, snapshot, status)
     delivered = all(requirement.delivered(request) for requirement in requirements)
     return Response(
         requirements=requirements,

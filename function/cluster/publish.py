@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.api.declared_cluster import DeclaredCluster
 from function.cluster.charges import charge
-from function.cluster.names import CLASS_PREFIX, GATEWAY, LEADER_WORKER_SET, NAMESPACE, STACK
+from function.cluster.names import CLASS_PREFIX, GATEWAY, LEADER_WORKER_SET, NAMESPACE
 from function.cluster.observe import presence
 from function.cluster.snapshot import MissingClass
 from function.gateway_api import first_address
@@ -18,15 +18,14 @@ from function.objects import mapping
 
 if TYPE_CHECKING:
     from function.api.declared_cluster import DeclaredPool
-    from function.boundary import Request
     from function.cluster.snapshot import Snapshot
 
 MIRRORED = ("className", "attributes", "accounting", "fabric")
 """Fields of a declared pool that are published with it where our XRD declares them."""
 
 
-def publish(snapshot: Snapshot, stack: dict[str, Any]) -> dict[str, Any]:
-    """Return the status. `stack` is the observed ServingStack, empty where there is none."""
+def publish(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the status."""
     cluster, before = snapshot.cluster, snapshot.status
     status: dict[str, Any] = {
         key: before[key] for key in ("providerConfigRef", "namespace", "gateway", "cache") if key in before
@@ -41,7 +40,7 @@ def publish(snapshot: Snapshot, stack: dict[str, Any]) -> dict[str, Any]:
                 status["cache"] = {"storageClassName": cluster.existing.cache.storage_class_name}
     elif "gpuPools" in before:
         status["gpuPools"] = before["gpuPools"]
-    address = gateway_address(snapshot, stack)
+    address = gateway_address(snapshot)
     if address:
         status["gateway"] = {"address": address}
     if snapshot.config.publish == "Attributes":
@@ -84,9 +83,9 @@ def _pool(snapshot: Snapshot, declared: DeclaredPool, last: dict[str, Any] | Non
     return pool
 
 
-def gateway_address(snapshot: Snapshot, stack: dict[str, Any]) -> str:
+def gateway_address(snapshot: Snapshot) -> str:
     """Return where replicas are reached: the stack's word, the declared one, the Gateway's, the last one."""
-    from_stack = mapping(mapping(stack.get("status")).get("gateway")).get("address")
+    from_stack = mapping(snapshot.stack_status.get("gateway")).get("address")
     cluster = snapshot.cluster
     existing = cluster.existing if isinstance(cluster, DeclaredCluster) else None
     observed = snapshot.observed.get(GATEWAY)
@@ -109,14 +108,3 @@ def capabilities(snapshot: Snapshot) -> dict[str, Any]:
         "leaderWorkerSet": presence(snapshot.observed.get(LEADER_WORKER_SET)),
         **({"deviceClasses": classes} if classes else {}),
     }
-
-
-def observed_stack(request: Request) -> dict[str, Any]:
-    """Return the observed ServingStack, empty where there is none or it cannot be read."""
-    document = request.observed.get(STACK)
-    if document is None:
-        return {}
-    try:
-        return document.plain()
-    except ValueError:
-        return {}

@@ -9,11 +9,12 @@ from function.api import replica as replica_api
 from function.api.cluster_config import ClusterConfig
 from function.api.declared_cluster import DeclaredCluster
 from function.api.fault import Malformed
-from function.boundary import Resolution, Unreadable
+from function.api.lenient import plain_of
+from function.boundary import Resolution
 from function.cluster.classes import devices_of
-from function.cluster.names import PROVIDER_CONFIG, is_ours, provider_config_name
+from function.cluster.names import PROVIDER_CONFIG, STACK, is_ours, provider_config_name
 from function.cluster.requirements import REPLICAS, class_names, class_requirement
-from function.objects import mapping, read_object
+from function.objects import mapping, read_object, remote_condition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,6 +62,19 @@ class Snapshot:
     """The composite's status as it is."""
     provider_config: str
     """The name of the ClusterProviderConfig: as observed, else as published, else as it will be."""
+    stack: Mapping[str, Plain]
+    """The observed ServingStack; empty where there is none or it cannot be read."""
+
+    @property
+    def stack_status(self) -> Mapping[str, Plain]:
+        """What the ServingStack says of itself."""
+        return mapping(self.stack.get("status"))
+
+    @property
+    def stack_ready(self) -> tuple[bool, str]:
+        """Whether the ServingStack is Ready, and what it says where it is not."""
+        ready, message = remote_condition(self.stack_status, "Ready")
+        return ready is True, message
 
     @property
     def missing(self) -> dict[str, MissingClass]:
@@ -70,7 +84,7 @@ class Snapshot:
 
 def read_snapshot(request: Request, reuse: Reuse) -> Snapshot:
     """Read one request."""
-    composite = _plain(request.composite)
+    composite = plain_of(request.composite)
     before = mapping(composite.get("status"))
     name = str(mapping(composite.get("metadata")).get("name") or "")
     cluster, config = _cluster(composite), ClusterConfig()
@@ -91,14 +105,8 @@ def read_snapshot(request: Request, reuse: Reuse) -> Snapshot:
         status={**before, **request.desired_status},
         before=before,
         provider_config=_provider_config(request, name, before),
+        stack=plain_of(request.observed[STACK]) if STACK in request.observed else {},
     )
-
-
-def _plain(document: Document) -> dict[str, Any]:
-    try:
-        return document.plain()
-    except Unreadable:
-        return {}
 
 
 def _cluster(composite: dict[str, Any]) -> DeclaredCluster | Doubt:
@@ -151,7 +159,7 @@ def _replica(document: Document, reuse: Reuse) -> ModelReplica:
 def _provider_config(request: Request, cluster: str, before: Mapping[str, Plain]) -> str:
     """Law C 5: the name under which everything on the cluster was made stays."""
     observed = request.observed.get(PROVIDER_CONFIG)
-    named = mapping(_plain(observed).get("metadata")).get("name") if observed else None
+    named = mapping(plain_of(observed).get("metadata")).get("name") if observed else None
     published = mapping(before.get("providerConfigRef")).get("name")
     return next(
         (name for name in (named, published) if isinstance(name, str) and name),

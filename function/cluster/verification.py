@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from function.api.lenient import plain_of
 from function.api.text import one_line
 from function.boundary import Condition, Requirement, Resolution, Unreadable, text_at
 from function.cluster.drift import POOL_LABEL, drift
@@ -76,20 +77,13 @@ def verified(request: Request, published: Mapping[str, Any]) -> Condition:
         text = "No ResourceSlice and no node of the cluster was observed yet"
         return Condition(VERIFIED, status=False, reason="NotObserved", message=text)
     slices, nodes = (_manifests(request, name) for name in REQUIRED.values())
-    cluster = {**_plain(request), "status": published}
+    cluster = {**plain_of(request.composite), "status": published}
     pools = [pool for pool in drift(cluster, slices, nodes) if pool.drifts]
     if not pools:
         return Condition(VERIFIED, status=True, reason="Verified")
     pools.sort(key=lambda pool: (pool.findings[0].order, pool.name))
     text = one_line(". ".join(pool.line() for pool in pools))
     return Condition(VERIFIED, status=False, reason="Drift", message=text)
-
-
-def _plain(request: Request) -> dict[str, Any]:
-    try:
-        return request.composite.plain()
-    except Unreadable:
-        return {}
 
 
 def _manifests(request: Request, name: str) -> list[dict[str, Any]]:

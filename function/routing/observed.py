@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from function.boundary import Desired, Unreadable, text_at
+from function.boundary import Desired, text_at
 from function.fail_static import as_observed
 from function.objects import mapping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from function.boundary import Document, Request
+    from function.boundary import Request
 
 
 class Composed(NamedTuple):
@@ -28,14 +28,6 @@ SLICE = Composed("discovery.k8s.io/v1", "EndpointSlice", ("addressType", "endpoi
 ROUTE = Composed("gateway.networking.k8s.io/v1", "HTTPRoute")
 
 _PORT_FIELDS = ("port", "protocol")
-
-
-def plain_of(document: Document) -> dict[str, Any]:
-    """Return an object, empty where it cannot be read."""
-    try:
-        return document.plain()
-    except Unreadable:
-        return {}
 
 
 def ours_observed(request: Request, keys: Mapping[str, Composed]) -> dict[str, Composed]:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from function.api.destination import Destination, read_destination
 from function.api.fault import Malformed
+from function.api.lenient import plain_of
 from function.api.model_endpoint import read_endpoint
 from function.api.routing_config import RoutingConfig
 from function.boundary import text_at
 from function.objects import mapping
-from function.routing.observed import SERVICE, SLICE, foreign, ours_observed, plain_of
+from function.routing.observed import SERVICE, SLICE, foreign, ours_observed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

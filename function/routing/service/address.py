@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.api.destination import bracketed
+from function.api.lenient import plain_of
 from function.boundary import Resolution
 from function.gateway_api import first_address
 from function.objects import mapping
-from function.routing.observed import plain_of
 from function.routing.service.requirements import GATEWAY, INFERENCE_GATEWAY
 
 if TYPE_CHECKING:
