@@ -57,6 +57,24 @@ def test_no_secret_is_left(tmp_path: Path) -> None:
     ]
 
 
+def test_what_no_placement_depends_on_is_left_out_and_said(tmp_path: Path) -> None:
+    parent = build.deployment("chat", 2)
+    group = "kubernetes.m.crossplane.io"
+    others = [
+        {
+            "apiVersion": f"{group}/v1alpha1",
+            "kind": "Object",
+            "metadata": {"name": "pods", "namespace": "ml"},
+        },
+        {"apiVersion": "fleet-scheduler.fn.modelplane.ai/v1alpha1", "kind": "RoutingConfig"},
+    ]
+    ran = run("snapshot", write(tmp_path / "f.yaml", [parent, *others]))
+    assert ran.code == 0
+    assert [document["kind"] for document in yaml.safe_load_all(ran.out)] == ["ModelDeployment"]
+    assert "left out: 1 object of kind Object" in ran.err
+    assert "left out: 1 object of kind RoutingConfig" in ran.err
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_decision_on_a_snapshot_is_the_same(seed: int, tmp_path: Path) -> None:
     path = write(tmp_path / "f.yaml", fleet(seed))

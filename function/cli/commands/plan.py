@@ -11,6 +11,7 @@ import yaml
 
 from function.cli.options import Command, output_option, reads_fleet
 from function.cli.progress import track
+from function.cli.render.routes import show_routes
 from function.cli.render.table import show
 from function.cli.render.workloads import show_workloads
 from function.cli.worlds.inputs import read
@@ -41,7 +42,9 @@ def _as_data(planned: Planned) -> dict[str, Any]:
     "table", "yaml", "json", text="table for people; yaml: the desired resources; json: the decision."
 )
 @click.option(
-    "--workloads", is_flag=True, help="Print what would be applied on the clusters instead, as YAML."
+    "--workloads",
+    is_flag=True,
+    help="Print what would be applied instead, as YAML: on the clusters, and for ModelServices.",
 )
 def plan(source: Source, output: str, *, workloads: bool) -> None:
     r"""Show where the replicas of every ModelDeployment in FILEs would go, and why.
@@ -65,6 +68,7 @@ def plan(source: Source, output: str, *, workloads: bool) -> None:
     results = [result for result in planned if not chosen or result.title in chosen]
     if workloads:
         show_workloads(inputs, results)
+        show_routes(inputs, results)
     elif output == "yaml":
         click.echo(yaml.safe_dump_all(_desired(results), sort_keys=False, width=1_000), nl=False)
     elif output == "json":

@@ -6,8 +6,9 @@ from shlex import quote
 
 import click
 
+from function.api.text import counted
 from function.cli.options import Command, end, lenient
-from function.cli.text import as_yaml_stream
+from function.cli.text import as_yaml_stream, note
 from function.cli.worlds.inputs import read_manifests
 from function.cli.worlds.manifests import KINDS
 from function.recording.allowed import KINDS as ALLOWED
@@ -60,8 +61,15 @@ def snapshot(files: tuple[str, ...], context: str, file: str) -> None:
         click.echo(command_line(context, file))
         return
     manifests, errors = read_manifests(files)
+    for kind in KINDS:
+        if manifests[kind] and kind not in ALLOWED:
+            number = counted(len(manifests[kind]), "object")
+            note(f"left out: {number} of kind {kind}, on which no placement depends")
     objects = (
-        redacted_object(manifest.content, ALLOWED[kind]) for kind in KINDS for manifest in manifests[kind]
+        redacted_object(manifest.content, ALLOWED[kind])
+        for kind in KINDS
+        if kind in ALLOWED
+        for manifest in manifests[kind]
     )
     click.echo(as_yaml_stream(objects), nl=False)
     end(errors, findings=False)

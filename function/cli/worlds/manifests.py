@@ -30,15 +30,17 @@ KINDS = (
     "InferenceClass",
     "ModelReplica",
     "ModelEndpoint",
+    "ModelService",
     "ModelCache",
     "SchedulerConfig",
     "WorkloadConfig",
+    "RoutingConfig",
     "Object",
     "ObservedObjectCollection",
 )
 API_VERSIONS = {"ResourceSlice": "resource.k8s.io/", "Node": "v1"}
 """Kinds of a workload cluster, and how their apiVersion begins: what `class` and `drift` read."""
-CONFIGS = frozenset({"SchedulerConfig", "WorkloadConfig"})
+CONFIGS = frozenset({"SchedulerConfig", "WorkloadConfig", "RoutingConfig"})
 """Inputs of a step: their group is the function's, and they need no name."""
 SUFFIXES = {".yaml", ".yml", ".json"}
 

@@ -1,0 +1,72 @@
+"""`plan --workloads` shows the route of every service, with its address."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from tests.cli.command import run, write
+from tests.replica import schemas
+from tests.routing.build import config, group, service
+from tests.support import build
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Plain = dict[str, Any]
+
+SETTINGS = config(gatewayAddress="models.example.com", requestTimeout="0s")
+
+
+def fleet(*, ready: bool) -> list[Plain]:
+    """Return two clusters and a deployment with a replica on each, perhaps Ready."""
+    parent = build.deployment("chat", 2)
+    clusters = [build.cluster(name, [build.pool("h100", 1)]) for name in ("east", "west")]
+    for number, cluster in enumerate(clusters):
+        cluster["status"]["gateway"] = {"address": f"203.0.113.{number}"}
+    replicas = [build.replica(parent, name, 0, ready=ready) for name in ("east", "west")]
+    return [parent, *clusters, *replicas]
+
+
+def routed(**labels: str) -> Plain:
+    made = service(group(1, **labels))
+    made["metadata"]["namespace"] = build.deployment("chat", 1)["metadata"]["namespace"]
+    return made
+
+
+def routes(out: str) -> list[Plain]:
+    """Return the routes of services: those on clusters have timeouts of their own and a pool behind."""
+    found = [document for document in yaml.safe_load_all(out) if document["kind"] == "HTTPRoute"]
+    return [document for document in found if document["spec"]["parentRefs"][0]["name"] == "modelplane"]
+
+
+def test_the_route_of_a_service_is_printed_with_its_address(tmp_path: Path) -> None:
+    objects = [*fleet(ready=True), routed(**{"modelplane.ai/deployment": "chat"}), SETTINGS]
+    ran = run("plan", "--workloads", write(tmp_path / "f.yaml", objects))
+    assert ran.code == 0, ran.err
+    (made,) = routes(ran.out)
+    made["metadata"]["name"] = "given"
+    assert not list(schemas.findings(made))
+    (rule,) = made["spec"]["rules"]
+    assert [reference["weight"] for reference in rule["backendRefs"]] == [1, 1]
+    namespace = made["metadata"]["namespace"]
+    line = f"# control plane: {namespace}/chat: httproute, http://models.example.com/{namespace}/chat"
+    assert line in ran.out.splitlines()
+    assert "# Matched 2 endpoint(s)" in ran.out
+    assert "no Service yet of" in ran.err, "what is assumed is said"
+
+
+def test_a_service_without_endpoints_is_named(tmp_path: Path) -> None:
+    objects = [*fleet(ready=False), routed(**{"modelplane.ai/deployment": "chat"})]
+    ran = run("plan", "--workloads", write(tmp_path / "f.yaml", objects))
+    assert not routes(ran.out)
+    assert "No ModelEndpoints matched" in ran.err
+
+
+def test_a_bad_service_is_bad_input(tmp_path: Path) -> None:
+    broken = routed(app="x")
+    broken["spec"]["endpoints"][0]["weight"] = -1
+    ran = run("plan", write(tmp_path / "f.yaml", [*fleet(ready=True), broken]))
+    assert ran.code == 1
+    assert "spec.endpoints[0].weight" in ran.err
