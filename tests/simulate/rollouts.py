@@ -1,0 +1,391 @@
+"""Rollouts, drains and losses on a simulated platform that starts pods slowly, or never.
+
+The control plane is `plane`'s. The platform behind it knows the truth of every replica: which image its pods
+run, whether they serve, how long they take to start; an image that is bad never does. It publishes that as
+platforms do: with a digest, with a generation, or with nothing but Ready.
+
+After every reconcile:
+
+- what served and was taken out of service by us (updated, drained, replaced) left no more than the budget of
+  the wanted replicas out of service;
+- an image that does not start took no more serving replicas than `rollout.maxUnavailable`;
+- there are at most wanted plus maxSurge replicas, and no pool holds more than it has.
+
+When nothing happens any more everything comes to rest: as many serve as are wanted and have a place, on the
+image that is wanted, and on the way there no replica was updated twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from function.scheduler.decision import Cause
+from tests.oracle.staged import digest
+from tests.simulate.episode import BrokenPromise
+from tests.simulate.plane import Deployment, Plane
+from tests.support import build, law
+from tests.support.cases import ask
+from tests.support.parts import Source
+from tests.support.promises import identity, ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.drive import Answer
+    from tests.support.world import World
+
+Plain = dict[str, Any]
+
+GOOD = ("vllm:1", "vllm:2", "vllm:3", "vllm:4")
+BAD = ("vllm:broken", "vllm:wrong")
+PUBLISHES = ("digest", "generation", "ready")
+REST = 80
+"""Steps after the last event until everything has come to rest, at most."""
+NODES = 8
+
+
+def image(plain: Plain) -> str:
+    """Return the image of a replica's, or a deployment's, one engine."""
+    spec = plain["spec"].get("template", plain)["spec"]
+    return str(spec["engines"][0]["members"][0]["template"]["spec"]["containers"][0]["image"])
+
+
+@dataclass
+class Pods:
+    """The pods of one replica."""
+
+    runs: str
+    left: int
+    """Steps until they serve; -1 for never."""
+    lag: int = 0
+    """Steps until the platform looks at a new template."""
+    down: int = 0
+    """Steps until they are back after a failure."""
+
+    @property
+    def serve(self) -> bool:
+        """Whether they take requests."""
+        return self.left == 0 and self.down == 0
+
+
+@dataclass
+class Life:
+    """One episode: a control plane with one deployment, and the platform."""
+
+    draw: Source
+    publishes: str
+    plane: Plane
+    pods: dict[str, Pods] = field(default_factory=dict)
+    """By the uid of the replica."""
+    taken: Counter[str] = field(default_factory=Counter)
+    """Replicas in service that an image was given to, since it was wanted."""
+    updates: Counter[str] = field(default_factory=Counter)
+    """Updates of each replica since the last event, by key."""
+    seen: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def of(self) -> Deployment:
+        """The deployment."""
+        return self.plane.deployments[0]
+
+    @property
+    def placement(self) -> Plain:
+        """Its policy."""
+        return dict(self.of.plain["spec"]["placement"])
+
+    def replicas(self) -> dict[str, Plain]:
+        """Return the observed replicas by key."""
+        return {key: one for key, one in self.of.observed.items() if one["kind"] == "ModelReplica"}
+
+    def serving(self) -> set[str]:
+        """Return the keys of the replicas that serve in truth, and are not on their way out."""
+        return {
+            key
+            for key, one in self.replicas().items()
+            if "deletionTimestamp" not in one["metadata"] and self.pods[one["metadata"]["uid"]].serve
+        }
+
+    # The platform
+
+    def act(self) -> None:
+        """Let the platform act once on every replica, and publish what it knows."""
+        for replica in self.replicas().values():
+            uid = replica["metadata"]["uid"]
+            pods = self.pods.get(uid)
+            if pods is None:
+                pods = self.pods[uid] = Pods(image(replica), self._start(image(replica)))
+            elif pods.runs != image(replica):
+                if pods.lag > 0:
+                    pods.lag -= 1
+                    continue  # The platform has not looked at it: the old pods serve, nothing is published.
+                pods.runs, pods.left = image(replica), self._start(image(replica))
+            elif pods.left > 0:
+                pods.left -= 1
+            pods.down = max(0, pods.down - 1)
+            self._publish(replica, pods)
+
+    def _start(self, name: str) -> int:
+        return -1 if name in BAD else self.draw.choice((0, 1, 1, 3))
+
+    def _publish(self, replica: Plain, pods: Pods) -> None:
+        ready = build.condition("Ready", status=pods.serve)
+        status: Plain = {"conditions": [ready]}
+        before = replica.get("status", {}).get("servingDigest")
+        if self.publishes == "generation":
+            ready["observedGeneration"] = replica["metadata"].get("generation", 1)
+        elif self.publishes == "digest" and (pods.serve or before):
+            status["servingDigest"] = digest(replica["spec"]) if pods.serve else before
+        replica["status"] = status
+
+    # One step
+
+    def step(self) -> Answer:
+        """Reconcile once, look at what was done, and let the platform act."""
+        served, before = self.serving(), {key: image(one) for key, one in self.replicas().items()}
+        answer = self.plane.reconcile(self.of, self._check)
+        told = [*self._out_of_service(served, before, answer), *self._overcommitted()]
+        if told:
+            raise BrokenPromise("; ".join(told))
+        for key, one in self.replicas().items():
+            if key in before and before[key] != image(one):
+                self.updates[key] += 1
+                self.pods[one["metadata"]["uid"]].lag = (
+                    0 if self.publishes == "ready" else self.draw.choice((0, 1, 2))
+                )
+        self.act()
+        return answer
+
+    @staticmethod
+    def _check(world: World, answer: Answer) -> None:
+        told = list(law.unexplained(world, answer)) + (["the answer is fatal"] if answer.fatal else [])
+        for promise in (ledger.overcharged, ledger.too_many, identity.moved, identity.reused):
+            told += promise(world, answer)
+        if told:
+            raise BrokenPromise(f"{told}\n{world.dump()}")
+
+    def _out_of_service(self, served: set[str], before: dict[str, str], answer: Answer) -> Iterator[str]:
+        """Yield what was taken out of service beyond the budget it was taken under."""
+        wanted = self.of.plain["spec"]["replicas"]
+        stay = served & answer.replicas.keys()
+        updated = {key for key in stay if before[key] != image(answer.replicas[key])}
+        causes = {dropped.own.key: dropped.cause for dropped in answer.decision.dropped}
+        gone = {key for key in served if key not in answer.replicas}
+        left = len(served - updated - gone)
+        budgets = [self.update_budget] if updated else []
+        budgets += [self.drain_budget for key in gone if causes[key] is Cause.Drained]
+        budgets += [self.replacement_budget for key in gone if causes[key] is Cause.Replaced]
+        self.seen.update(causes[key].name for key in gone)
+        self.seen["updated"] += len(updated)
+        if budgets and None not in budgets and wanted - left > max(filter(None, budgets), default=0):
+            yield f"{left} of {wanted} serve after {sorted(updated)} were updated and {sorted(gone)} left"
+        if self.update_budget is None:
+            return
+        for key in updated:
+            self.taken[image(answer.replicas[key])] += 1
+        for name in BAD:
+            if self.taken[name] > self.update_budget:
+                yield f"{name} took {self.taken[name]} serving replicas"
+
+    @property
+    def surge(self) -> int:
+        """How many more than wanted there may be."""
+        return int(self.placement.get("disruption", {}).get("maxSurge", 0))
+
+    @property
+    def update_budget(self) -> int | None:
+        """How many may be out of service because of an update."""
+        rollout = self.placement.get("rollout")
+        return None if rollout is None else int(rollout.get("maxUnavailable", 1))
+
+    @property
+    def drain_budget(self) -> int | None:
+        """How many may be out of service because of drains."""
+        stated = self.placement.get("disruption", {}).get("maxUnavailable", 0 if self.surge else None)
+        return None if stated is None else int(stated)
+
+    @property
+    def replacement_budget(self) -> int | None:
+        """How many may be out of service because of replacements."""
+        return self.update_budget if self.drain_budget is None else self.drain_budget
+
+    def _overcommitted(self) -> Iterator[str]:
+        """Yield the pools that hold more than they have.
+
+        A replacement may stand on the nodes of what it replaces, which is being deleted; by surge alone it
+        never does.
+        """
+        by_surge = bool(self.surge) and self.replacement_budget == 0
+        held = Counter(
+            one["spec"]["clusterName"]
+            for one in self.plane.replicas()
+            if by_surge or "deletionTimestamp" not in one["metadata"]
+        )
+        for name, number in held.items():
+            cluster = self.plane.clusters.get(name)
+            if cluster is not None and number > cluster["status"]["gpuPools"][0]["nodes"]:
+                yield f"{name} holds {number} replicas"
+
+    # What happens
+
+    def edit(self, name: str) -> None:
+        """Want another image."""
+        engine = self.of.plain["spec"]["template"]["spec"]["engines"][0]
+        engine["members"][0]["template"] = build.template(name)
+        self.taken.clear()
+
+    def happen(self) -> str:
+        """Let something happen."""
+        event = self.draw.choice(EVENTS)
+        event(self)
+        self.updates.clear()
+        return str(event.__name__)
+
+
+def _good(life: Life) -> None:
+    life.edit(life.draw.choice(GOOD))
+
+
+def _bad(life: Life) -> None:
+    life.edit(life.draw.choice(BAD))
+
+
+def _reshape(life: Life) -> None:
+    """Selector and image at once: what was stamped does not match any more."""
+    _good(life)
+    member = life.of.plain["spec"]["template"]["spec"]["engines"][0]["members"][0]
+    member["nodeSelector"]["devices"][0]["count"] = life.draw.choice((8, 4))
+
+
+def _drain(life: Life) -> None:
+    cluster = life.draw.choice(sorted(life.plane.clusters))
+    life.plane.clusters[cluster]["spec"]["taints"] = [build.taint("maintenance", "NoExecute")]
+
+
+def _undrain(life: Life) -> None:
+    for cluster in life.plane.clusters.values():
+        cluster["spec"].pop("taints", None)
+
+
+def _fail(life: Life) -> None:
+    """Pods of a replica are gone for a while."""
+    keys = sorted(life.replicas())
+    if keys:
+        replica = life.of.observed[life.draw.choice(keys)]
+        pods = life.pods[replica["metadata"]["uid"]]
+        pods.down = life.draw.choice((1, 2, 4))
+        if pods.runs == image(replica):
+            life._publish(replica, pods)
+        else:
+            replica["status"]["conditions"] = [build.condition("Ready", status=False)]
+
+
+def _lose(life: Life) -> None:
+    """Somebody deletes a replica."""
+    keys = sorted(life.replicas())
+    if keys:
+        gone = life.of.observed.pop(life.draw.choice(keys))
+        gone["metadata"]["deletionTimestamp"] = build.CREATED
+        life.plane.dying[gone["metadata"]["namespace"], gone["metadata"]["name"]] = gone, 2
+
+
+def _vanish(life: Life) -> None:
+    """A cluster is deleted, and comes back empty at the end of the episode."""
+    if len(life.plane.clusters) > 1:
+        life.plane.clusters.pop(life.draw.choice(sorted(life.plane.clusters)))
+
+
+def _scale(life: Life) -> None:
+    life.of.plain["spec"]["replicas"] = life.draw.choice((1, 2, 3, 4))
+    life.taken.clear()  # What was taken may be what leaves.
+
+
+def _wait(_: Life) -> None:
+    """Nothing happens for a step."""
+
+
+EVENTS = (
+    *(_good, _good, _bad, _bad, _reshape, _scale),
+    *(_drain, _undrain, _fail, _lose, _vanish),
+    *(_wait, _wait, _wait),
+)
+POLICIES: tuple[Plain, ...] = (
+    {"rollout": {"maxUnavailable": 1}},
+    {"rollout": {"maxUnavailable": 2}},
+    {"rollout": {}, "disruption": {"maxUnavailable": 1}},
+    {"rollout": {"maxUnavailable": 1}, "disruption": {"maxUnavailable": 0, "maxSurge": 1}},
+    {"rollout": {"maxUnavailable": 0}, "disruption": {"maxUnavailable": 0, "maxSurge": 1}},
+    {"rollout": {"maxUnavailable": 0}, "disruption": {"maxUnavailable": 1, "maxSurge": 2}},
+    {"rollout": {"maxUnavailable": 0}, "disruption": {"maxSurge": 1}},
+)
+
+
+def born(seed: int) -> Life:
+    """Return a life whose replicas all serve."""
+    draw = Source(f"rollouts {seed}")
+    names = ("a", "b", "c", "d")[: draw.choice((1, 2, 3, 4))]
+    clusters = {name: build.cluster(name, [build.pool("p0", draw.choice((2, 3, 5)))]) for name in names}
+    wanted = ask(draw.choice((1, 2, 3, 4)), placement=dict(draw.choice(POLICIES)))
+    life = Life(draw, draw.choice(PUBLISHES), Plane(clusters, [Deployment(wanted)]))
+    life.edit(GOOD[0])
+    for _ in range(8):
+        life.step()
+    return life
+
+
+def live(seed: int, steps: int = 16) -> Life:
+    """Live through an episode, and come to rest."""
+    life = born(seed)
+    told: list[str] = []
+    try:
+        for _ in range(steps):
+            told.append(life.happen())
+            for _ in range(life.draw.choice((1, 1, 2, 3))):
+                life.step()
+                life.plane.age()
+        _undrain(life)
+        life.edit(life.draw.choice(GOOD))
+        life.updates.clear()
+        _rest(life)
+    except AssertionError as broken:
+        where = f"seed {seed}, {life.publishes}, {life.placement}, after {', '.join(told)}"
+        raise BrokenPromise(f"{where}: {broken}") from broken
+    return life
+
+
+def _rest(life: Life) -> None:
+    """Wait until nothing changes any more, and look at what stands."""
+    still, answer = 0, None
+    for _ in range(REST):
+        before = {key: image(one) for key, one in life.replicas().items()}
+        answer = life.step()
+        life.plane.age()
+        still = still + 1 if {key: image(one) for key, one in life.replicas().items()} == before else 0
+        if still > NODES and not life.plane.dying:
+            break
+    else:
+        raise BrokenPromise("no rest")
+    assert answer is not None
+    twice = {key: number for key, number in life.updates.items() if number > 1}
+    if twice:
+        raise BrokenPromise(f"updated more than once: {twice}")
+    for told in _unfinished(life, answer):
+        raise BrokenPromise(told)
+
+
+def _unfinished(life: Life, answer: Answer) -> Iterator[str]:
+    wanted, replicas = life.of.plain["spec"]["replicas"], life.replicas()
+    if len(replicas) > wanted + life.surge:
+        yield f"{len(replicas)} stand for {wanted} wanted"
+    if answer.reason() == "ReplicasCreated":
+        if len(replicas) != wanted:
+            yield f"{len(replicas)} stand for {wanted} wanted, and nothing is said of it"
+        outdated = sorted(key for key, one in replicas.items() if image(one) != image(life.of.plain))
+        if outdated:
+            yield f"{outdated} still have an old image: {answer.conditions}"
+        if life.serving() != replicas.keys():
+            yield f"{sorted(replicas.keys() - life.serving())} do not serve"
+        if answer.reason("ReplicasUpdated") != "AllReplicasUpdated":
+            yield f"everything is updated, and that is said: {answer.conditions}"
+    life.seen[answer.reason()] += 1
