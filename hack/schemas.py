@@ -1,4 +1,4 @@
-"""Vendor the schemas of everything that is composed on a workload cluster or for requests, as test data.
+"""Vendor the schemas of everything that is composed, on workload clusters and beside them, as test data.
 
 python -m hack.schemas          # downloads the pinned modules, writes tests/replica/schemas.json
 
@@ -33,7 +33,13 @@ CRDS = {
         "package/crds/kubernetes.m.crossplane.io_clusterproviderconfigs.yaml",
     ],
     "sigs.k8s.io/lws@v0.8.0": ["config/crd/bases/leaderworkerset.x-k8s.io_leaderworkersets.yaml"],
-    "sigs.k8s.io/gateway-api@v1.4.0": ["config/crd/standard/gateway.networking.k8s.io_httproutes.yaml"],
+    "github.com/crossplane/crossplane/v2@v2.2.0": [
+        "cluster/crds/protection.crossplane.io_clusterusages.yaml",
+    ],
+    "sigs.k8s.io/gateway-api@v1.4.0": [
+        "config/crd/standard/gateway.networking.k8s.io_gateways.yaml",
+        "config/crd/standard/gateway.networking.k8s.io_httproutes.yaml",
+    ],
     "sigs.k8s.io/gateway-api-inference-extension@v1.3.0": [
         "config/crd/bases/inference.networking.k8s.io_inferencepools.yaml"
     ],
@@ -45,7 +51,7 @@ BUILT_IN = {
     "apis__discovery.k8s.io__v1": ["EndpointSlice"],
     "apis__policy__v1": ["PodDisruptionBudget"],
     "apis__rbac.authorization.k8s.io__v1": ["Role", "RoleBinding"],
-    "apis__resource.k8s.io__v1": ["ResourceClaimTemplate"],
+    "apis__resource.k8s.io__v1": ["DeviceClass", "ResourceClaimTemplate"],
 }
 """Kinds of Kubernetes itself, by file of its OpenAPI v3 documents."""
 

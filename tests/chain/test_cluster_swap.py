@@ -1,30 +1,57 @@
-"""Recorded answers of v0.3 about clusters as our observed state: a swap uninstalls nothing."""
+"""The swap of the cluster step: what v0.3 desired is what we observe, and only the functionRef changed."""
 
 from __future__ import annotations
 
+import copy
+from typing import Any
+
 import pytest
 
-from function.cluster import names
-from tests.chain.pair import Pair
-from tests.chain.recorded import CLUSTER_PAIRS as PAIRS
+from function.cluster.names import is_ours
+from tests.chain.pair import Pair, answered
+from tests.chain.recorded import CLUSTER_PAIRS
+
+Plain = dict[str, Any]
+EXISTING = [
+    pair
+    for pair in CLUSTER_PAIRS
+    if {"cluster-provider-config-kubernetes", "serving-stack"} <= pair.theirs.desired.keys()
+    and all(is_ours(key) for key in pair.theirs.desired)
+]
+"""Recordings that set up a cluster that was there already."""
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
-def test_a_swap_uninstalls_nothing(pair: Pair) -> None:
-    """What v0.3 desired and is observed stays desired, under its name."""
-    for key in pair.observed:
-        assert key in pair.ours.desired, "a swap of the function must not uninstall a cluster"
-        assert pair.ours.desired[key]["metadata"]["name"] == pair.observed[key]["metadata"]["name"]
+def swapped(pair: Pair, *, names: bool) -> Any:
+    """Return our answer where everything that v0.3 desired is observed. `names`: Crossplane named them."""
+    request = copy.deepcopy(pair.request)
+    request.observed.resources.clear()
+    for key, manifest in pair.theirs.desired.items():
+        resource = copy.deepcopy(manifest)
+        if names:
+            resource.setdefault("metadata", {}).setdefault("name", f"made-{key}")
+        request.observed.resources[key].resource.update(resource)
+    return answered(request)
 
 
-def test_with_the_stack_asked_for_it_is_the_recorded_one() -> None:
-    shown = 0
-    for pair in PAIRS:
-        if names.STACK not in pair.theirs.desired:
-            continue
-        asked = Pair(pair.name, type(pair.request).FromString(pair.request.SerializeToString()), pair.theirs)
-        asked.request.input.update({"stack": "Modelplane"})
-        assert asked.ours.desired[names.STACK] == pair.theirs.desired[names.STACK], pair.name
-        assert asked.ours.conditions["BackendReady"][:2] == pair.theirs.conditions["BackendReady"][:2]
-        shown += 1
-    assert shown
+def test_there_are_such_recordings() -> None:
+    assert len(EXISTING) >= 5
+
+
+@pytest.mark.parametrize("pair", EXISTING, ids=lambda pair: pair.name)
+def test_nothing_is_uninstalled_and_nothing_renamed(pair: Pair) -> None:
+    answer = swapped(pair, names=True)
+    for key, theirs in pair.theirs.desired.items():
+        assert key in answer.desired, key
+        ours = answer.desired[key]
+        assert ours["apiVersion"] == theirs["apiVersion"]
+        assert ours["kind"] == theirs["kind"]
+        if "name" in theirs.get("metadata", {}):
+            assert ours["metadata"]["name"] == theirs["metadata"]["name"], key
+        if key == "serving-stack":
+            assert ours["spec"] == theirs["spec"], "the stack stays as it was applied"
+
+
+@pytest.mark.parametrize("pair", EXISTING, ids=lambda pair: pair.name)
+def test_what_is_reached_with_which_credentials_stays(pair: Pair) -> None:
+    key = "cluster-provider-config-kubernetes"
+    assert swapped(pair, names=False).desired[key]["spec"] == pair.theirs.desired[key]["spec"]

@@ -14,7 +14,9 @@ from function.api.replica import StampedEngine, StampedMember, StampedRequest
 from function.boundary import PlainDocument
 from function.cluster.charges import NAMED, TOLD, charge
 from function.deployment.handler import run
-from tests.support import generate
+from tests.schema.admission import refusals
+from tests.schema.crds import schema_of
+from tests.support import build, generate
 from tests.support.generate import TASTE
 from tests.support.scale import BATCHES, batch
 
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 Plain = dict[str, Any]
 GPU = "gpu.nvidia.com"
+CREATED = "2026-01-01T00:00:00Z"
+STATUS = {"type": "object", "properties": {"status": schema_of("InferenceCluster")["properties"]["status"]}}
 
 
 def replica(deployment: str, nodes: int = 1, **more: Any) -> ModelReplica:
@@ -119,6 +123,16 @@ def test_many_that_give_way_are_told_in_turns_the_last_created_first() -> None:
     replicas = [replica("many", name=f"many-{number:04}") for number in range(TOLD + 60)]
     told = published(replicas, nodes=10)["givesWay"]
     assert [each["replica"] for each in told] == [f"ml/many-{number:04}" for number in range(60, TOLD + 60)]
+
+
+def test_it_is_what_the_xrd_declares() -> None:
+    many = [replica(f"m-{number}", name=f"m-{number}", created=CREATED, uid="u") for number in range(40)]
+    stray = replica("chat", 2)._replace(deployment="", deleting=True)
+    devices = [build.gpu()]
+    made = published([*many, stray], nodes=10, accounting="Device", devices=devices)
+    assert {"by", "others", "givesWay"} < made.keys()
+    pool = {"name": "p", "nodes": 10, "devices": devices, "charged": made}
+    assert refusals({"status": {"gpuPools": [pool]}}, STATUS) == []
 
 
 @pytest.mark.parametrize(
