@@ -10,6 +10,8 @@ reconcile them at once.
 Concerned are deployments with a replica on the changed cluster or on one that does not exist, and those
 short of replicas. A token is a digest of what concerns the deployment, no time: a change that no placement
 depends on asks nobody, however often it happens.
+
+A change of a ModelEndpoint asks the ModelServices that route to it, likewise (`services`).
 """
 
 from __future__ import annotations
@@ -19,10 +21,11 @@ from typing import TYPE_CHECKING
 from function.api.text import one_line
 from function.boundary import Desired, NoReuse, Requirement, Response, Result, text_at
 from function.deployment.explain.digest import digest
+from function.operations.services import ROUTED, Service, service_tokens
 from function.operations.state import ANNOTATION, FLEET, WATCHED, Deployment, State, read_state
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from function.boundary import Request, Reuse
 
@@ -38,11 +41,14 @@ def is_operation(request: Request) -> bool:
 
 
 def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
-    """Answer one call of a WatchOperation on InferenceClusters, ModelReplicas, or both."""
-    if _changed_kind(request) == "ModelReplica":
-        # Only a replica that is gone frees nodes for others; of one that is there its own deployment hears.
-        return Response(requirements=(), settled=True)
-    requirements = tuple(Requirement(name, API_VERSION, kind) for name, kind in FLEET.items())
+    """Answer one call of a WatchOperation on InferenceClusters, ModelReplicas, or ModelEndpoints."""
+    match _changed_kind(request):
+        case "ModelReplica":
+            # Only one that is gone frees nodes for others; of one that is there its own deployment hears.
+            return Response(requirements=(), settled=True)
+        case "ModelEndpoint":
+            return _ask_services(request, reuse)
+    requirements = _requirements(FLEET)
     if any(name not in request.required for name in FLEET):
         return Response(requirements=requirements)
     state = read_state(request, reuse)
@@ -51,11 +57,31 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     news = {deployment: token for deployment, token in tokens.items() if token != deployment.requested}
     return Response(
         requirements=requirements,
-        desired={f"{new.namespace}/{new.name}": _request(new, token) for new, token in news.items()},
-        results=_results(news),
+        desired=_requests("ModelDeployment", news),
+        results=_results("ModelDeployment", news),
         settled=True,
         counts={"deployments": len(state.deployments), "deployments_asked": len(news)},
     )
+
+
+def _ask_services(request: Request, reuse: Reuse) -> Response:
+    """Ask the services whose endpoints are not what they were when they were asked last."""
+    requirements = _requirements(ROUTED)
+    if any(name not in request.required for name in ROUTED):
+        return Response(requirements=requirements)
+    tokens = {service: token[:LENGTH] for service, token in service_tokens(request, reuse).items()}
+    news = {service: token for service, token in tokens.items() if token != service.requested}
+    return Response(
+        requirements=requirements,
+        desired=_requests("ModelService", news),
+        results=_results("ModelService", news),
+        settled=True,
+        counts={"services": len(tokens), "services_asked": len(news)},
+    )
+
+
+def _requirements(kinds: Mapping[str, str]) -> tuple[Requirement, ...]:
+    return tuple(Requirement(name, API_VERSION, kind) for name, kind in kinds.items())
 
 
 def _changed_kind(request: Request) -> str:
@@ -63,18 +89,26 @@ def _changed_kind(request: Request) -> str:
     return next((text_at(document, "kind") for document in request.required[WATCHED]), "")
 
 
-def _request(deployment: Deployment, token: str) -> Desired:
+def _requests(kind: str, tokens: Mapping[Deployment, str] | Mapping[Service, str]) -> dict[str, Desired]:
     """Desire the annotation and nothing else: what is applied server-side is owned.
 
-    The uid keeps an apply from creating the deployment anew when it was deleted a moment ago.
+    The uid keeps an apply from creating an object anew when it was deleted a moment ago.
     """
-    metadata = {
-        "name": deployment.name,
-        "namespace": deployment.namespace,
-        "uid": deployment.uid,
-        "annotations": {ANNOTATION: token},
+    return {
+        f"{asked.namespace}/{asked.name}": Desired(
+            {
+                "apiVersion": API_VERSION,
+                "kind": kind,
+                "metadata": {
+                    "name": asked.name,
+                    "namespace": asked.namespace,
+                    "uid": asked.uid,
+                    "annotations": {ANNOTATION: token},
+                },
+            }
+        )
+        for asked, token in tokens.items()
     }
-    return Desired({"apiVersion": API_VERSION, "kind": "ModelDeployment", "metadata": metadata})
 
 
 def _token(deployment: Deployment, state: State) -> str:
@@ -89,9 +123,9 @@ def _token(deployment: Deployment, state: State) -> str:
     ]
 
 
-def _results(deployments: Collection[Deployment]) -> tuple[Result, ...]:
-    if not deployments:
+def _results(kind: str, asked: Collection[Deployment] | Collection[Service]) -> tuple[Result, ...]:
+    if not asked:
         return ()
-    names = ", ".join(f"{deployment.namespace}/{deployment.name}" for deployment in deployments)
-    text = one_line(f"Asked {len(deployments)} ModelDeployments to reconcile: {names}")
+    names = ", ".join(f"{one.namespace}/{one.name}" for one in asked)
+    text = one_line(f"Asked {len(asked)} {kind}s to reconcile: {names}")
     return (Result("NORMAL", "ReconcileRequested", text),)

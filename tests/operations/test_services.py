@@ -1,0 +1,112 @@
+"""The step of a WatchOperation on ModelEndpoints: which services are asked, and with what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from function.boundary import PlainDocument, Request
+from function.operations import handler
+from function.operations.services import ENDPOINTS, SERVICES
+from function.operations.state import ANNOTATION, WATCHED
+from tests.routing.build import endpoint, group, service
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from function.boundary import Response
+
+Plain = dict[str, Any]
+
+A, B = endpoint("a", labels={"app": "chat"}), endpoint("b", labels={"app": "code"})
+
+
+def stored(name: str, *groups: Plain, token: str = "", **metadata: Any) -> Plain:
+    """Return a service as the control plane holds it."""
+    made = service(*groups, name=name)
+    annotations = {"annotations": {ANNOTATION: token}} if token else {}
+    made["metadata"] |= {"uid": f"uid-{name}", **annotations, **metadata}
+    return made
+
+
+CHAT, CODE = stored("chat", group(app="chat")), stored("code", group(app="code"))
+BOTH = stored("both", group(app="chat"), group(1, 1, app="code"))
+
+
+def run(services: Sequence[Plain], endpoints: Sequence[Plain] = (A, B), watched: Plain = A) -> Response:
+    """Run the step with everything delivered."""
+    delivered = {WATCHED: [watched], SERVICES: services, ENDPOINTS: endpoints}
+    required = {name: tuple(map(PlainDocument, items)) for name, items in delivered.items()}
+    return handler.run(Request(PlainDocument({}), required=required))
+
+
+def tokens(response: Response) -> dict[str, str]:
+    """Return the value of the annotation by name of the service."""
+    found = [desired.resource for desired in response.desired.values()]
+    assert {resource["kind"] for resource in found} <= {"ModelService"}
+    return {each["metadata"]["name"]: each["metadata"]["annotations"][ANNOTATION] for each in found}
+
+
+def asked_before(*services: Plain) -> list[Plain]:
+    """Return services that were asked with what their endpoints are now."""
+    found = tokens(run(services))
+    return [stored_again(one, found[one["metadata"]["name"]]) for one in services]
+
+
+def stored_again(service: Plain, token: str) -> Plain:
+    return {**service, "metadata": {**service["metadata"], "annotations": {ANNOTATION: token}}}
+
+
+def test_everything_is_required_before_anybody_is_asked() -> None:
+    response = handler.run(Request(PlainDocument({}), required={WATCHED: (PlainDocument(A),)}))
+    assert {one.name: one.kind for one in response.requirements} == {
+        SERVICES: "ModelService",
+        ENDPOINTS: "ModelEndpoint",
+    }
+    assert not response.desired
+
+
+def test_what_is_desired_is_the_annotation_and_nothing_else() -> None:
+    (desired,) = run([CHAT]).desired.values()
+    assert desired.resource["metadata"].keys() == {"name", "namespace", "uid", "annotations"}
+    assert desired.resource.keys() == {"apiVersion", "kind", "metadata"}
+
+
+CHANGES: list[tuple[str, Plain, set[str]]] = [
+    ("its Service is there", {"status": {"routing": {"backendName": "svc-other"}}}, {"chat", "both"}),
+    ("another URL", {"spec": {"url": "http://203.0.113.99/v1"}}, {"chat", "both"}),
+    ("it is being deleted", {"metadata": {**A["metadata"], "deletionTimestamp": "2026-03-01T08:00:00Z"}},
+     {"chat", "both"}),
+    ("other labels", {"metadata": {**A["metadata"], "labels": {"app": "code"}}},
+     {"chat", "code", "both"}),
+    ("another condition", {"status": {**A["status"], "conditions": [{"type": "Ready", "status": "False"}]}},
+     set()),
+    ("another version", {"metadata": {**A["metadata"], "resourceVersion": "9"}}, set()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("reason", "change", "asked"), CHANGES, ids=[change[0] for change in CHANGES])
+def test_a_change_asks_whom_it_concerns(reason: str, change: Plain, asked: set[str]) -> None:
+    before = asked_before(CHAT, CODE, BOTH)
+    assert not run(before).desired, "nobody is asked twice for the same"
+    changed = {**A, **change}
+    assert tokens(run(before, (changed, B), changed)).keys() == asked, reason
+
+
+def test_a_service_that_is_being_deleted_or_has_no_uid_is_not_asked() -> None:
+    leaving = stored("leaving", group(app="chat"), deletionTimestamp="2026-03-01T08:00:00Z")
+    unknown = stored("unknown", group(app="chat"), uid="")
+    assert not run([leaving, unknown]).desired
+
+
+@pytest.mark.parametrize(
+    "odd", [{"spec": "x"}, {"spec": {"endpoints": "x"}}, {"spec": {"endpoints": [None, {}]}}]
+)
+def test_an_odd_service_or_endpoint_stops_nobody(odd: Plain) -> None:
+    strange = {**stored("strange"), **odd}
+    assert tokens(run([strange, CHAT], (A, {**B, "spec": 3}))).keys() >= {"chat"}
+
+
+def test_the_order_of_delivery_decides_nothing() -> None:
+    assert tokens(run([CHAT, BOTH], (A, B))) == tokens(run([BOTH, CHAT], (B, A)))
