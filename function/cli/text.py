@@ -14,12 +14,14 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
 UNBOUNDED = 100_000
 """Columns when the output is no terminal and COLUMNS says nothing: no line is ever wrapped."""
 WIDEST = 30
 """Characters of a name in a table."""
+ANSWERS = "answers.fleet-scheduler.modelplane.ai/v1"
+"""The version of answers as data: a field that is added keeps it, another meaning changes it."""
 NAMED = 3
 """How many names of a longer list a message gives."""
 TAIL = 12
@@ -108,8 +110,13 @@ def reassure(out: Console, text: str, faults: Collection[str], indent: str = "")
         out.print(f"{indent}✓ {escape(text)}", style="green")
 
 
+def answered(kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """An answer with its kind and version; docs/answers.schema.json has the schema of each kind."""
+    return {"apiVersion": ANSWERS, "kind": kind, **data}
+
+
 def emit(output: str, data: object) -> None:
-    """Print an answer as data: `yaml` or `json`."""
+    """Print data as `yaml` or `json`."""
     click.echo(as_yaml(data) if output == "yaml" else as_json(data), nl=output != "yaml")
 
 

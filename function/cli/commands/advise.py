@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from function.cli.options import DEPLOYMENTS, OUTPUT, Command, end, reads_fleet
-from function.cli.text import console, emit, escape, reassure
+from function.cli.render.script import show_commands
+from function.cli.text import answered, console, emit, escape, reassure
 from function.cli.worlds.compare import outcome
 from function.cli.worlds.inputs import Inputs, read
 from function.cli.worlds.memo import ParseMemo
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 HOW = (
     "\nNothing was moved. A move is a delete and a new placement, which takes the best place of its "
-    "moment: keep the old one from being it (a NoSchedule taint will do), delete the replica, and "
-    "take the taint off once the other deployment has its place."
+    "moment: its deployment is paused until the other one has taken the room. What was deleted does not "
+    "come back: its deployment places another."
 )
 
 
@@ -61,17 +62,20 @@ def _advice(advice: Advice) -> dict[str, Any]:
         {"deployment": move.deployment, "replica": move.replica, "from": move.origin, "to": move.target}
         for move in advice.moves
     ]
-    return {"deployment": advice.deployment, "gains": list(advice.gains), "moves": moves}
+    counts = {"before": advice.before, "after": advice.after, "wanted": advice.wanted}
+    gains, commands = list(advice.gains), advice.commands.as_data
+    return {"deployment": advice.deployment, **counts, "gains": gains, "moves": moves, "commands": commands}
 
 
 def _show(answer: Answer, faults: tuple[str, ...]) -> None:
     out = console()
     for advice in answer.advices:
-        count = f"{len(advice.moves)} {'move' if len(advice.moves) == 1 else 'moves'}"
-        line = f"{advice.deployment}: {count} would place {', '.join(advice.gains)}"
-        out.print(escape(line), style="bold green")
+        moves = "one move" if len(advice.moves) == 1 else f"{len(advice.moves)} moves"
+        line = f"{advice.deployment}: {advice.before} to {advice.after} of {advice.wanted} with {moves}"
+        out.print(escape(f"{line}: {', '.join(advice.gains)}"), style="bold green")
         for move in advice.moves:
             out.print(escape(f"    {move.deployment} {move.replica}: {move.origin} → {move.target}"))
+        show_commands(out, advice.commands, "To make the move", "To stop half way")
     for stuck in answer.stuck:
         line = f"{stuck.deployment}: {stuck.short} missing, and no moves were found"
         out.print(escape(line), style="bold yellow")
@@ -133,5 +137,5 @@ def advise(source: Source, names: tuple[str, ...], max_moves: int, output: str) 
     if output == "table":
         _show(answer, inputs.faults)
     else:
-        emit(output, answer.as_data)
+        emit(output, answered("Advice", answer.as_data))
     end(inputs.faults, findings=bool(answer.advices or answer.stuck))

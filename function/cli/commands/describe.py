@@ -9,7 +9,7 @@ import click
 from function.catalogue import UnknownMachineType, entry, machine_types
 from function.cli.bad_input import BadInput
 from function.cli.options import FILES, OUTPUT, Command, end, lenient, output_option
-from function.cli.text import complain, console, emit, escape
+from function.cli.text import answered, complain, console, emit, escape
 from function.cli.worlds.derive import complete_all
 from function.cli.worlds.inputs import read_manifests
 from function.cluster.describe import NothingPublished, describe
@@ -115,7 +115,7 @@ def show_drift(files: tuple[str, ...], output: str) -> None:
     if output == "table":
         _print(drifts)
     else:
-        emit(output, {"pools": [_data(pool) for pool in drifts]})
+        emit(output, answered("Drift", {"pools": [_data(pool) for pool in drifts]}))
     end(faults, findings=any(pool.drifts for pool in drifts))
 
 

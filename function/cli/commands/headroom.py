@@ -10,7 +10,7 @@ from rich.table import Table
 
 from function.cli.options import DEPLOYMENTS, OUTPUT, Command, end, reads_fleet
 from function.cli.progress import track
-from function.cli.text import console, emit, escape
+from function.cli.text import answered, console, emit, escape
 from function.cli.worlds.inputs import read
 from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.simulate import settle
@@ -136,5 +136,5 @@ def headroom(source: Source, names: tuple[str, ...], output: str) -> None:
                 out.print()
             _show(out, result)
     else:
-        emit(output, {"deployments": [result.as_data for result in results]})
+        emit(output, answered("Headroom", {"deployments": [result.as_data for result in results]}))
     end(inputs.faults, findings=any(result.more == 0 for result in results))

@@ -7,7 +7,7 @@ import click
 from function.cli.group import BAD_INPUT
 from function.cli.options import FILES, FINDINGS, FINE, Command, output_option
 from function.cli.render.problems import show_github, show_sarif, show_text
-from function.cli.text import complain, emit
+from function.cli.text import answered, complain, emit
 from function.cli.worlds.problems import ERROR, Linted, lint
 from function.cli.worlds.review import ignored_note
 
@@ -44,7 +44,7 @@ def lint_files(context: click.Context, files: tuple[str, ...], output: str) -> N
     elif output == "sarif":
         show_sarif(linted)
     else:
-        emit(output, _as_data(linted))
+        emit(output, answered("Lint", _as_data(linted)))
     if linted.ignored:
         complain([ignored_note(linted.ignored)], "note")
     errors = linted.count(ERROR)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from function.cli.progress import track
 from function.cli.render.routes import show_routes
 from function.cli.render.table import show
 from function.cli.render.workloads import show_workloads
+from function.cli.text import answered, emit
 from function.cli.worlds.inputs import read
 from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.verdict import conditions_of, worst_code
@@ -74,7 +74,7 @@ def plan(source: Source, output: str, *, workloads: bool) -> None:
     elif output == "json":
         deployments = [_as_data(planned) for planned in results]
         data = {"deployments": deployments, "assumptions": inputs.world.notes}
-        click.echo(json.dumps(data, indent=2, sort_keys=False))
+        emit(output, answered("Plan", data))
     else:
         show(results)
     sys.exit(worst_code(results, inputs.faults))

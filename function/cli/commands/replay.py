@@ -11,7 +11,7 @@ from function import wire
 from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, end
 from function.cli.progress import track
-from function.cli.text import console, emit, escape
+from function.cli.text import answered, console, emit, escape
 from function.dispatch import run
 from function.recording.file import NoRecording, Recording, loaded, readable
 
@@ -123,5 +123,5 @@ def replay(files: tuple[str, ...], output: str) -> None:
         for result in results:
             _show(result)
     else:
-        emit(output, {"recordings": results})
+        emit(output, answered("Replay", {"recordings": results}))
     end((), findings=not all(result["same"] for result in results))

@@ -15,7 +15,7 @@ from function.cli.sizing import models
 from function.cli.sizing.fitting import Drivers, PoolFit, pools_for, selector
 from function.cli.sizing.manifest import IMAGE, Wish, manifest, remarks
 from function.cli.sizing.memory import BYTES, GIB, Load, Need, cache_per_token, needs, weights_total
-from function.cli.text import as_yaml, console, emit, escape, printable
+from function.cli.text import answered, as_yaml, console, emit, escape, printable
 from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.review import review
 from function.cli.worlds.source import gather
@@ -279,7 +279,7 @@ def size(  # noqa: PLR0913 - one parameter per option
     if output == "table":
         _show(sized, load_, answer, drivers, with_fleet=fleet is not None)
     else:
-        emit(output, _data(sized, load_, answer, drivers))
+        emit(output, answered("Size", _data(sized, load_, answer, drivers)))
     end(errors, findings=fleet is not None and not _best(answer))
 
 

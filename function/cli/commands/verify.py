@@ -13,7 +13,7 @@ from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
 from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, end, reads_fleet
-from function.cli.text import console, emit, escape, reassure
+from function.cli.text import answered, console, emit, escape, reassure
 from function.cli.worlds.inputs import Inputs, read, read_manifests
 from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.simulate import one_round
@@ -167,5 +167,5 @@ def verify(source: Source, decision: str | None, output: str, *, live: bool) -> 
             fine = f"{replicas} replicas of {len(decided)} deployments: every placement follows the rules"
             _section("The decision", broken, fine, inputs.faults)
     else:
-        emit(output, {"state": _as_data(standing), "decision": _as_data(broken)})
+        emit(output, answered("Verification", {"state": _as_data(standing), "decision": _as_data(broken)}))
     end(inputs.faults, findings=bool(standing or broken))

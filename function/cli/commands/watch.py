@@ -12,7 +12,7 @@ import click
 
 from function.cli.bad_input import BadInput
 from function.cli.options import FINDINGS, FINE, Command, names, output_option, reads_control_plane
-from function.cli.text import note, printable
+from function.cli.text import answered, note, printable
 from function.cli.worlds.inputs import title_of
 from function.cli.worlds.settling import Change, Standing, changes, standing
 from function.cli.worlds.source import connect
@@ -97,7 +97,8 @@ def _say(change: Change, output: str) -> None:
     now = datetime.now(tz=UTC)
     if output == "json":
         at = now.isoformat(timespec="milliseconds")
-        line = json.dumps({"at": at, "kind": change.kind, "name": change.name, "text": change.text})
+        data = {"at": at, "change": change.kind, "name": change.name, "text": change.text}
+        line = json.dumps(answered("Change", data))
     else:
         what = f"{change.name}: " if change.name else ""
         line = printable(f"{now.astimezone():%H:%M:%S}  {change.kind.lower()}  {what}{change.text}")

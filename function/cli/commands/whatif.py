@@ -11,10 +11,12 @@ import click
 from function.api.replica import DEPLOYMENT_LABEL
 from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, end, names, reads_fleet
-from function.cli.text import console, emit, escape
+from function.cli.render.script import show_commands
+from function.cli.text import answered, console, emit, escape
 from function.cli.worlds.changes import AddNodes, Apply, Change, Delete, Drain, Replicas, Taint
 from function.cli.worlds.compare import Difference, compare
 from function.cli.worlds.inputs import taken
+from function.cli.worlds.kubectl import Commands, Script
 from function.cli.worlds.manifests import Manifests, load
 from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.simulate import Simulation, settle
@@ -123,6 +125,8 @@ class Answer:
     differences: list[Difference]
     bystanders: list[str]
     """Replicas on a drained or deleted cluster whose deployment is not in the files."""
+    commands: Commands
+    """What makes the changes, and what takes them back."""
 
 
 def changed_by(manifests: Manifests, changes: tuple[Change, ...]) -> Manifests:
@@ -130,6 +134,15 @@ def changed_by(manifests: Manifests, changes: tuple[Change, ...]) -> Manifests:
     for change in changes:
         manifests = change.apply(manifests)
     return manifests
+
+
+def script_of(manifests: Manifests, changes: tuple[Change, ...]) -> Commands:
+    """The kubectl commands that make the changes, and those that take them back. Raises BadInput."""
+    script = Script()
+    for change in changes:
+        before, manifests = manifests, change.apply(manifests)
+        script.parts.append(change.commands(before))
+    return script.commands
 
 
 def ask(
@@ -144,7 +157,8 @@ def ask(
     bystanders = list(_bystanders(manifests, emptied))
     chosen = changed.titles(())
     differences = [entry for entry in compare(before, after) if not chosen or entry.name in chosen]
-    return Answer(changes, before, after, differences, bystanders), changed.faults
+    commands = script_of(manifests, changes)
+    return Answer(changes, before, after, differences, bystanders, commands), changed.faults
 
 
 def _bystanders(manifests: Manifests, emptied: set[str]) -> Iterator[str]:
@@ -165,6 +179,7 @@ def _as_data(answer: Answer) -> dict[str, Any]:
         "rounds": len(answer.after.rounds),
         "deployments": [difference.as_data for difference in answer.differences],
         "notForecast": answer.bystanders,
+        "commands": answer.commands.as_data,
         "assumptions": answer.after.world.notes,
     }
 
@@ -204,6 +219,7 @@ def _show(answer: Answer) -> None:
         out.print(f"\n{rest} {'deployment is' if rest == 1 else 'deployments are'} not concerned.")
     for text in answer.bystanders:
         out.print(escape(f"note: {text} is not forecast: its deployment is not in the files"), style="dim")
+    show_commands(out, answer.commands, "To make the change", "To take it back")
 
 
 def _summary(out: Console, answer: Answer) -> None:
@@ -255,6 +271,6 @@ def whatif(source: Source, output: str, **options: tuple[Any, ...]) -> None:
     if output == "table":
         _show(answer)
     else:
-        emit(output, _as_data(answer))
+        emit(output, answered("WhatIf", _as_data(answer)))
     worse = any(difference.worse for difference in answer.differences)
     end(faults, findings=worse or not answer.after.settled)

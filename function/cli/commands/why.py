@@ -12,7 +12,7 @@ from function.cli.group import BAD_INPUT
 from function.cli.options import Command, names, output_option, reads_fleet
 from function.cli.render.tree import View, show_why
 from function.cli.render.workloads import below, show_below
-from function.cli.text import complain, emit
+from function.cli.text import answered, complain, emit
 from function.cli.worlds.inputs import Inputs, read
 from function.cli.worlds.source import add_workloads
 from function.cli.worlds.verdict import conditions_of, worst_code
@@ -81,5 +81,5 @@ def why(deployment: str, source: Source, cluster: str | None, pool: str | None, 
         show_why(planned, view)
         show_below(inputs, planned)
     else:
-        emit(output, {**_as_data(planned, view), **below(inputs, planned)})
+        emit(output, answered("Why", {**_as_data(planned, view), **below(inputs, planned)}))
     sys.exit(worst_code([planned], inputs.faults))

@@ -5,9 +5,22 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Protocol
 
+from function.cli.admission.kinds import check, head
 from function.cli.bad_input import BadInput, closest
+from function.cli.worlds.kubectl import (
+    RESOURCES,
+    Commands,
+    add_item,
+    patch_cluster,
+    remove_item,
+    replace_item,
+    resource,
+    scale,
+    set_value,
+)
 from function.cli.worlds.manifests import Manifest, Manifests
 
 if TYPE_CHECKING:
@@ -25,6 +38,9 @@ class Change(Protocol):
     def apply(self, manifests: Manifests) -> Manifests:
         """Return the files as they would be. Raises BadInput when the edit does not apply."""
 
+    def commands(self, manifests: Manifests) -> Commands:
+        """The kubectl commands that do the same to the objects as they are before, and their reverse."""
+
 
 def edited(
     manifests: Manifests, kind: str, where: tuple[str, str], edit: Callable[[Plain], None]
@@ -38,8 +54,20 @@ def edited(
         raise BadInput(f'there is no {kind} "{title}"; {closest(title, names)}')
     content = deepcopy(before.content)
     edit(content)
+    _refuse_invalid(before, content)
     after = Manifest(content, before.file)
     return manifests.having(kind, [after if manifest is before else manifest for manifest in those])
+
+
+def _refuse_invalid(before: Manifest, content: Plain) -> None:
+    """Refuse an edit that the API server would: what was wrong already is said elsewhere. Raises BadInput."""
+    kind, _ = head(content)
+    if kind is None:
+        return
+    known = set(map(str, check(before.content, kind)))
+    broken = [text for text in map(str, check(content, kind)) if text not in known]
+    if broken:
+        raise BadInput(f"{before.short_title}: {broken[0]}")
 
 
 def _spec(content: Plain) -> Plain:
@@ -68,14 +96,31 @@ class Taint:
         """Edit spec.taints of the cluster; a taint of the same key and effect is replaced."""
         return edited(manifests, "InferenceCluster", ("", self.cluster), self._edit)
 
+    def commands(self, manifests: Manifests) -> Commands:
+        """Patch spec.taints."""
+        listed = _section(manifests, self.cluster, "taints")
+        places = [index for index, taint in enumerate(listed) if self._is(taint)]
+        path = "/spec/taints"
+        if self.remove:
+            there, back = remove_item(listed, path, places[0])
+        elif places:
+            there, back = replace_item(listed, path, places[0], self._taint)
+        else:
+            there, back = add_item(listed, path, self._taint)
+        return Commands((patch_cluster(self.cluster, there),), (patch_cluster(self.cluster, back),))
+
+    @property
+    def _taint(self) -> Plain:
+        value = {"value": self.value} if self.value else {}
+        return {"key": self.key, **value, "effect": self.effect}
+
     def _edit(self, content: Plain) -> None:
         spec = _spec(content)
         before = spec.get("taints") or []
         others = [taint for taint in before if not self._is(taint)]
         if self.remove and len(others) == len(before):
             raise BadInput(f"cluster {self.cluster} has no taint {self.key}:{self.effect}")
-        value = {"value": self.value} if self.value else {}
-        added = [] if self.remove else [{"key": self.key, **value, "effect": self.effect}]
+        added = [] if self.remove else [self._taint]
         spec["taints"] = [*others, *added]
 
     def _is(self, taint: object) -> bool:
@@ -94,7 +139,15 @@ class Drain:
 
     def apply(self, manifests: Manifests) -> Manifests:
         """Add the taint."""
-        return Taint(self.cluster, DRAIN_KEY, "", "NoExecute").apply(manifests)
+        return self._taint.apply(manifests)
+
+    def commands(self, manifests: Manifests) -> Commands:
+        """Add the taint."""
+        return self._taint.commands(manifests)
+
+    @property
+    def _taint(self) -> Taint:
+        return Taint(self.cluster, DRAIN_KEY, "", "NoExecute")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +165,12 @@ class Delete:
         edited(manifests, "InferenceCluster", ("", self.cluster), lambda _: None)  # It must be there.
         left = [cluster for cluster in manifests["InferenceCluster"] if cluster.name != self.cluster]
         return manifests.having("InferenceCluster", left)
+
+    def commands(self, manifests: Manifests) -> Commands:  # noqa: ARG002 - as every change
+        """Keep the object, and delete it; where the platform made the cluster, that is deleted too."""
+        who, file = resource("InferenceCluster", self.cluster), quote(f"{self.cluster}.yaml")
+        kept = f"kubectl get {who} -o yaml > {file}"
+        return Commands((kept, f"kubectl delete {who}"), (f"kubectl create -f {file}",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +198,22 @@ class AddNodes:
             raise BadInput(f'cluster {self.cluster} has no pool "{self.pool}"; {suggestion}')
         if self.pool in declared:
             pool = declared[self.pool]
-            self._add(pool, "nodeCount" if pool.get("maxNodeCount") is None else "maxNodeCount")
+            self._add(pool, _count_field(pool))
         if self.pool in published:
             self._add(published[self.pool], "nodes")
+
+    def commands(self, manifests: Manifests) -> Commands:
+        """Patch the declared count; what only the platform publishes, it has to change."""
+        listed = _section(manifests, self.cluster, "nodePools")
+        pools = enumerate(listed)
+        found = [(at, pool) for at, pool in pools if isinstance(pool, dict) and pool.get("name") == self.pool]
+        if not found:
+            text = f"# {self.cluster}/{self.pool} is not declared in spec.nodePools: the platform sizes it"
+            return Commands((text,), (text,))
+        at, pool = found[0]
+        key = _count_field(pool)
+        there, back = set_value(pool, f"/spec/nodePools/{at}", key, (pool.get(key) or 0) + self.nodes)
+        return Commands((patch_cluster(self.cluster, there),), (patch_cluster(self.cluster, back),))
 
     def _add(self, holder: Plain, field: str) -> None:
         now = holder.get(field) or 0
@@ -151,6 +223,18 @@ class AddNodes:
         if now + self.nodes < 0:
             raise BadInput(f"cluster {self.cluster}: pool {self.pool} has only {now} nodes to take away")
         holder[field] = now + self.nodes
+
+
+def _count_field(pool: Plain) -> str:
+    """The field that says how many nodes a declared pool has."""
+    return "nodeCount" if pool.get("maxNodeCount") is None else "maxNodeCount"
+
+
+def _section(manifests: Manifests, cluster: str, key: str) -> list[Any]:
+    """A list of a cluster's spec; empty where there is none."""
+    spec = next(each.content.get("spec") for each in manifests["InferenceCluster"] if each.name == cluster)
+    listed = spec.get(key) if isinstance(spec, dict) else None
+    return listed if isinstance(listed, list) else []
 
 
 def _pools(listed: object) -> dict[str, Plain]:
@@ -176,6 +260,14 @@ class Replicas:
 
     def _edit(self, content: Plain) -> None:
         _spec(content)["replicas"] = self.replicas
+
+    def commands(self, manifests: Manifests) -> Commands:
+        """Scale it."""
+        where = (self.namespace, self.name)
+        before = next(each for each in manifests["ModelDeployment"] if each.identity == where)
+        spec = before.content.get("spec")
+        wanted = spec.get("replicas") if isinstance(spec, dict) else None
+        return Commands((scale(*where, self.replicas),), (scale(*where, wanted),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +297,27 @@ class Apply:
             if _uses(cluster, classes):
                 manifests = edited(manifests, cluster.kind, cluster.identity, _republish)
         return manifests
+
+    def commands(self, manifests: Manifests) -> Commands:
+        """Apply the files; what they replace is kept before, and what they add is deleted again."""
+        given = [
+            each for those in self.manifests.by_kind.values() for each in those if each.kind in RESOURCES
+        ]
+        known = {_key(each) for those in manifests.by_kind.values() for each in those}
+        old = [each for each in given if _key(each) in known]
+        names = [f"before-{each.kind.lower()}-{each.namespace or 'cluster'}-{each.name}.yaml" for each in old]
+        kept = [
+            f"kubectl get {_titled(each)} -o yaml > {quote(file)}"
+            for each, file in zip(old, names, strict=True)
+        ]
+        applied = [f"kubectl apply -f {quote(file)}" for file in self.files]
+        replaced = [f"kubectl replace -f {quote(file)}" for file in names]
+        deleted = [f"kubectl delete {_titled(each)}" for each in given if _key(each) not in known]
+        return Commands((*kept, *applied), (*deleted, *replaced))
+
+
+def _titled(manifest: Manifest) -> str:
+    return resource(manifest.kind, manifest.name, manifest.namespace)
 
 
 def _key(manifest: Manifest) -> tuple[str, str, str]:

@@ -10,6 +10,7 @@ from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
 from function.cli.progress import track
 from function.cli.worlds.compare import outcome
+from function.cli.worlds.kubectl import Commands, Script, move, reconcile_until
 from function.cli.worlds.simulate import after, one_round
 
 if TYPE_CHECKING:
@@ -42,6 +43,28 @@ class Advice:
     moves: tuple[Move, ...]
     gains: tuple[str, ...]
     """Where the deployment's new replicas would go."""
+    before: int
+    """Replicas with a place, of those that are wanted."""
+    wanted: int
+
+    @property
+    def after(self) -> int:
+        """Replicas with a place after the moves."""
+        return self.before + len(self.gains)
+
+    @property
+    def commands(self) -> Commands:
+        """What makes the moves: the movers wait while the deployment takes the room, then go elsewhere."""
+        script = Script([move(*_named(moved.deployment), moved.replica) for moved in self.moves])
+        waiting = script.commands
+        resume = dict.fromkeys(waiting.revert)
+        asked = reconcile_until(*_named(self.deployment), self.after)
+        return Commands((*dict.fromkeys(waiting.apply), *asked, *resume), tuple(resume))
+
+
+def _named(title: str) -> tuple[str, str]:
+    namespace, _, name = title.partition("/")
+    return namespace, name
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +190,8 @@ def _try(
             return None
         targets[owner].remove(free[0])
         moves.append(Move(owner, resident.replica.name, resident.place, free[0]))
-    advice = Advice(starving.title, tuple(moves), tuple(_new_places(gained)))
+    was = outcome(starving)
+    advice = Advice(starving.title, tuple(moves), tuple(_new_places(gained)), was.total, was.wanted)
     return advice, replace(after(trial, planned), deployments=world.deployments)
 
 

@@ -1,0 +1,126 @@
+"""The kubectl commands that make a change, and those that take it back. None of them is ever run here.
+
+Lists are changed with JSON patches, whose `test` fails where the list is no longer the one that was read. A
+line that begins with `#` is for the reader; the others can be piped to a shell.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+from function.operations.state import ANNOTATION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+GROUP = "modelplane.ai"
+PAUSED = "crossplane.io/paused"
+"""A paused deployment is not reconciled, and holds no node back from the others."""
+RESOURCES = {
+    "ModelDeployment": "modeldeployments",
+    "ModelReplica": "modelreplicas",
+    "ModelCache": "modelcaches",
+    "ModelEndpoint": "modelendpoints",
+    "InferenceCluster": "inferenceclusters",
+    "InferenceClass": "inferenceclasses",
+}
+
+Plain = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """What to run, and what takes it back, each in the order in which it is run."""
+
+    apply: tuple[str, ...] = ()
+    revert: tuple[str, ...] = ()
+
+    @property
+    def as_data(self) -> dict[str, list[str]]:
+        """The commands as plain data."""
+        return {"apply": list(self.apply), "revert": list(self.revert)}
+
+
+@dataclass(slots=True)
+class Script:
+    """Several changes, one after the other: the last is taken back first."""
+
+    parts: list[Commands] = field(default_factory=list)
+
+    @property
+    def commands(self) -> Commands:
+        """All of them."""
+        apply = [line for part in self.parts for line in part.apply]
+        revert = [line for part in reversed(self.parts) for line in part.revert]
+        return Commands(tuple(apply), tuple(revert))
+
+
+def resource(kind: str, name: str, namespace: str = "") -> str:
+    """Name an object to kubectl: `modeldeployments.modelplane.ai chat -n ml`."""
+    where = f" -n {quote(namespace)}" if namespace else ""
+    return f"{RESOURCES[kind]}.{GROUP} {quote(name)}{where}"
+
+
+def patch_cluster(name: str, operations: Iterable[Plain]) -> str:
+    """Change a cluster by a JSON patch."""
+    text = json.dumps(list(operations), ensure_ascii=False, separators=(",", ":"))
+    return f"kubectl patch {resource('InferenceCluster', name)} --type=json -p {quote(text)}"
+
+
+def add_item(listed: list[Any], path: str, item: Plain) -> tuple[list[Plain], list[Plain]]:
+    """The patch that appends to a list, and its reverse."""
+    if not listed:
+        return [{"op": "add", "path": path, "value": [item]}], _removed(path, [item])
+    return [{"op": "add", "path": f"{path}/-", "value": item}], _removed(f"{path}/{len(listed)}", item)
+
+
+def remove_item(listed: list[Any], path: str, index: int) -> tuple[list[Plain], list[Plain]]:
+    """The patch that takes an item off a list, and its reverse."""
+    at, item = f"{path}/{index}", listed[index]
+    return _removed(at, item), [{"op": "add", "path": at, "value": item}]
+
+
+def replace_item(listed: list[Any], path: str, index: int, item: Plain) -> tuple[list[Plain], list[Plain]]:
+    """The patch that replaces an item of a list, and its reverse."""
+    at = f"{path}/{index}"
+    return _replaced(at, listed[index], item), _replaced(at, item, listed[index])
+
+
+def set_value(holder: Plain, path: str, key: str, value: Any) -> tuple[list[Plain], list[Plain]]:
+    """The patch that sets a field, and its reverse."""
+    at = f"{path}/{key}"
+    if holder.get(key) is None:
+        return [{"op": "add", "path": at, "value": value}], [{"op": "remove", "path": at}]
+    before = holder[key]
+    return _replaced(at, before, value), _replaced(at, value, before)
+
+
+def _removed(at: str, before: Any) -> list[Plain]:
+    return [{"op": "test", "path": at, "value": before}, {"op": "remove", "path": at}]
+
+
+def _replaced(at: str, before: Any, after: Any) -> list[Plain]:
+    return [{"op": "test", "path": at, "value": before}, {"op": "replace", "path": at, "value": after}]
+
+
+def scale(namespace: str, name: str, replicas: object) -> str:
+    """Want another number of replicas."""
+    return f"kubectl scale {resource('ModelDeployment', name, namespace)} --replicas={replicas}"
+
+
+def move(namespace: str, deployment: str, replica: str) -> Commands:
+    """Give up a replica while its deployment is paused, so that it cannot take its old place again."""
+    who = resource("ModelDeployment", deployment, namespace)
+    pause = f"kubectl annotate {who} {PAUSED}=true --overwrite"
+    delete = f"kubectl delete {resource('ModelReplica', replica, namespace)}"
+    return Commands((pause, delete), (f"kubectl annotate {who} {PAUSED}-",))
+
+
+def reconcile_until(namespace: str, deployment: str, total: int) -> tuple[str, str]:
+    """Ask a deployment to place what it misses, and wait until it has."""
+    who = resource("ModelDeployment", deployment, namespace)
+    now = f'kubectl annotate {who} {ANNOTATION}="$(date +%s)" --overwrite'
+    return now, f"kubectl wait {who} --for=jsonpath='{{.status.replicas.total}}'={total} --timeout=5m"
