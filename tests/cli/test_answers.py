@@ -13,7 +13,7 @@ from function.cli import COMMANDS, main
 from tests.cli import test_describe
 from tests.cli.answers import SCHEMA, VALIDATOR
 from tests.cli.command import run
-from tests.cli.test_mistakes import MISTAKES, folder
+from tests.cli.mistakes import MISTAKES, folder
 from tests.cli.test_replay import _recorded, _request
 from tests.schema.crds import ROOT
 from tests.support.slices import H200, devices, node, resource_slice

@@ -12,6 +12,7 @@ Path = tuple[str | int, ...]
 UNKNOWN_FIELD = "UnknownField"
 INVALID = "InvalidValue"
 RULE = "RuleBroken"
+REQUIRED = "required, but missing"
 UNKNOWN_KIND = "UnknownKind"
 SELECTOR = "InvalidSelector"
 
@@ -41,6 +42,11 @@ class Finding:
     def fields(self) -> tuple[str, ...]:
         """Every field that it explains."""
         return (self.field, path_of(self.missing)) if self.missing else (self.field,)
+
+    @property
+    def by_absence(self) -> bool:
+        """Whether something that is not there may be all that is wrong."""
+        return self.code == RULE or self.message == REQUIRED
 
     def __str__(self) -> str:
         """`spec.engines[1].copies: expected a whole number, found "two"; did you mean 2?`."""

@@ -122,7 +122,8 @@ def _is_near(group: str, known: str) -> bool:
 
 
 def _slip(field: str, value: str, hint: str) -> Finding:
-    return Finding((field,), "is of no kind that is read", f'"{value}"', hint, UNKNOWN_KIND)
+    message = "is of no kind that is read, so the object is ignored"
+    return Finding((field,), message, f'"{value}"', hint, UNKNOWN_KIND)
 
 
 def check(content: Plain, kind: Kind) -> list[Finding]:

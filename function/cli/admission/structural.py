@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from function.api.fault import shown, shown_type
-from function.cli.admission.finding import UNKNOWN_FIELD, Finding, Path
+from function.cli.admission.finding import REQUIRED, RULE, UNKNOWN_FIELD, Finding, Path
 from function.cli.bad_input import closest
 from function.cli.nearest import nearest
 from function.recording.allowed import STRIPPED
@@ -155,7 +155,7 @@ class Check:
                 self.value(below, child, (*path, key))
         for name in schema.required:
             if value.get(name) is None and name not in meant:
-                self.findings.append(Finding((*path, name), "required, but missing"))
+                self.findings.append(Finding((*path, name), REQUIRED))
 
     def _list(self, schema: Schema, value: list[Any], path: Path) -> None:
         if schema.items is not None:
@@ -201,7 +201,7 @@ class Check:
 
         for rule in schema.rules:
             if "oldSelf" not in rule.source and not holds(rule.source, value):
-                self.findings.append(Finding(path, rule.message, code="RuleBroken"))
+                self.findings.append(Finding(path, rule.message, code=RULE))
 
     def _unknown(self, schema: Schema, key: str, holder: Plain, path: Path) -> set[str]:
         """Refuse a key; where it was probably meant for a required field that is missing, return that."""

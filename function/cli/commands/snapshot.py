@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shlex import quote
+from typing import Any
 
 import click
 
@@ -10,7 +11,8 @@ from function.api.text import counted
 from function.cli.options import Command, end, lenient
 from function.cli.text import as_yaml_stream, note
 from function.cli.worlds.inputs import read_manifests
-from function.cli.worlds.manifests import KINDS
+from function.cli.worlds.manifests import CONFIGS, KINDS, SNAPSHOT
+from function.objects import mapping
 from function.recording.allowed import KINDS as ALLOWED
 from function.recording.allowed import redacted_object
 
@@ -31,6 +33,15 @@ def command_line(context: str, file: str) -> str:
     where = f" --context {quote(context)}" if context else ""
     collect = f"kubectl{where} get {resources} --all-namespaces -o json"
     return f"{collect} \\\n  | fleet-scheduler snapshot - > {quote(file)}"
+
+
+def _marked(plain: dict[str, Any]) -> dict[str, Any]:
+    """Mark an object as cut down, so that nobody takes what it lacks for a mistake."""
+    metadata = plain.get("metadata")
+    if plain.get("kind") in CONFIGS or not isinstance(metadata, dict):
+        return plain
+    annotations = {**mapping(metadata.get("annotations")), SNAPSHOT: "true"}
+    return {**plain, "metadata": {**metadata, "annotations": annotations}}
 
 
 @click.command(cls=Command)
@@ -66,7 +77,7 @@ def snapshot(files: tuple[str, ...], context: str, file: str) -> None:
             number = counted(len(manifests[kind]), "object")
             note(f"left out: {number} of kind {kind}, on which no placement depends")
     objects = (
-        redacted_object(manifest.content, ALLOWED[kind])
+        _marked(redacted_object(manifest.content, ALLOWED[kind]))
         for kind in KINDS
         if kind in ALLOWED
         for manifest in manifests[kind]

@@ -98,7 +98,8 @@ class Taint:
 
     def commands(self, manifests: Manifests) -> Commands:
         """Patch spec.taints."""
-        listed = _section(manifests, self.cluster, "taints")
+        stated = _section(manifests, self.cluster, "taints")
+        listed = stated or []
         places = [index for index, taint in enumerate(listed) if self._is(taint)]
         path = "/spec/taints"
         if self.remove:
@@ -106,7 +107,7 @@ class Taint:
         elif places:
             there, back = replace_item(listed, path, places[0], self._taint)
         else:
-            there, back = add_item(listed, path, self._taint)
+            there, back = add_item(stated, path, self._taint)
         return Commands((patch_cluster(self.cluster, there),), (patch_cluster(self.cluster, back),))
 
     @property
@@ -204,8 +205,7 @@ class AddNodes:
 
     def commands(self, manifests: Manifests) -> Commands:
         """Patch the declared count; what only the platform publishes, it has to change."""
-        listed = _section(manifests, self.cluster, "nodePools")
-        pools = enumerate(listed)
+        pools = enumerate(_section(manifests, self.cluster, "nodePools") or [])
         found = [(at, pool) for at, pool in pools if isinstance(pool, dict) and pool.get("name") == self.pool]
         if not found:
             text = f"# {self.cluster}/{self.pool} is not declared in spec.nodePools: the platform sizes it"
@@ -230,11 +230,11 @@ def _count_field(pool: Plain) -> str:
     return "nodeCount" if pool.get("maxNodeCount") is None else "maxNodeCount"
 
 
-def _section(manifests: Manifests, cluster: str, key: str) -> list[Any]:
-    """A list of a cluster's spec; empty where there is none."""
+def _section(manifests: Manifests, cluster: str, key: str) -> list[Any] | None:
+    """A list of a cluster's spec; None where there is none."""
     spec = next(each.content.get("spec") for each in manifests["InferenceCluster"] if each.name == cluster)
     listed = spec.get(key) if isinstance(spec, dict) else None
-    return listed if isinstance(listed, list) else []
+    return listed if isinstance(listed, list) else None
 
 
 def _pools(listed: object) -> dict[str, Plain]:

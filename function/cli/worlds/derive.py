@@ -85,8 +85,8 @@ def _class_devices(manifest: Manifest, at: int, name: object, into: Completed, c
     if name not in classes:
         field = f"spec.nodePools[{at}].className"
         suggestion = closest(str(name), classes) if classes else "none is given"
-        text = f'{manifest.title}: {field}: no InferenceClass "{name}" in the files; {suggestion}'
-        into.faults[id(manifest), field] = f"{text}; the pool counts as one without devices"
+        missing = f'no InferenceClass "{name}" in the files, so the pool counts as one without devices'
+        into.faults[id(manifest), field] = f"{manifest.title}: {field}: {missing}; {suggestion}"
         return []
     content = classes[str(name)].content
     stated = mapping(content.get("spec"))
@@ -95,8 +95,8 @@ def _class_devices(manifest: Manifest, at: int, name: object, into: Completed, c
     try:
         return list(devices_of(content))
     except ValueError as error:
-        text = f"{classes[str(name)].title}: {error}"
-        into.faults[id(classes[str(name)]), "spec.from"] = f"{text}; its pools count as ones without devices"
+        text = f"{classes[str(name)].title}: {error}; its pools count as ones without devices"
+        into.faults[id(classes[str(name)]), "spec.from"] = text
         return []
 
 

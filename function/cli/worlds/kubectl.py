@@ -70,10 +70,15 @@ def patch_cluster(name: str, operations: Iterable[Plain]) -> str:
     return f"kubectl patch {resource('InferenceCluster', name)} --type=json -p {quote(text)}"
 
 
-def add_item(listed: list[Any], path: str, item: Plain) -> tuple[list[Plain], list[Plain]]:
-    """The patch that appends to a list, and its reverse."""
+def add_item(listed: list[Any] | None, path: str, item: Plain) -> tuple[list[Plain], list[Plain]]:
+    """The patch that appends to a list, None where there is none yet, and its reverse.
+
+    A new list would replace one that was made since: for the API server, a `test` for null holds where there
+    is nothing.
+    """
     if not listed:
-        return [{"op": "add", "path": path, "value": [item]}], _removed(path, [item])
+        nothing = {"op": "test", "path": path, "value": listed}
+        return [nothing, {"op": "add", "path": path, "value": [item]}], _removed(path, [item])
     return [{"op": "add", "path": f"{path}/-", "value": item}], _removed(f"{path}/{len(listed)}", item)
 
 

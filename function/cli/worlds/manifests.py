@@ -42,6 +42,8 @@ API_VERSIONS = {"ResourceSlice": "resource.k8s.io/", "Node": "v1"}
 """Kinds of a workload cluster, and how their apiVersion begins: what `class` and `drift` read."""
 CONFIGS = frozenset({"SchedulerConfig", "WorkloadConfig", "RoutingConfig"})
 """Inputs of a step: their group is the function's, and they need no name."""
+SNAPSHOT = "fleet-scheduler.modelplane.ai/snapshot"
+"""The annotation of an object that `snapshot` cut down: what it lacks, it may have had."""
 SUFFIXES = {".yaml", ".yml", ".json"}
 
 
@@ -90,6 +92,12 @@ class Manifest:
     def title(self) -> str:
         """`fleet.yaml: InferenceCluster use1`."""
         return f"{self.file}: {self.short_title}"
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a snapshot left out of it what no decision reads."""
+        annotations = self.metadata.get("annotations")
+        return isinstance(annotations, dict) and SNAPSHOT in annotations
 
     @property
     def stored(self) -> bool:
@@ -255,6 +263,9 @@ def issues_of(manifests: Manifests) -> Iterator[Issue]:
     for manifest in (*chain.from_iterable(manifests.by_kind.values()), *manifests.unread):
         kind, _ = head(manifest.content)
         if kind is not None:
-            yield from (Issue(manifest, finding) for finding in check(manifest.content, kind))
+            findings = check(manifest.content, kind)
+            yield from (
+                Issue(manifest, each) for each in findings if not (manifest.is_cut and each.by_absence)
+            )
         if manifest.kind == "ModelDeployment":
             yield from (Issue(manifest, finding) for finding in check_selectors(manifest.content, release))
