@@ -10,7 +10,7 @@ import pytest
 
 from function.cli.commands import watch as module
 from function.cli.worlds.settling import standing
-from tests.cli.answers import VALIDATOR
+from tests.cli.answers import held
 from tests.cli.command import Ran, run
 from tests.support import apiserver, build
 
@@ -107,7 +107,7 @@ def test_lines_of_json_are_one_object_each(watched: Watched) -> None:
     watched.table.moments = _moments()
     lines = [json.loads(line) for line in watched.run("-o", "json").out.splitlines()]
     for line in lines:
-        VALIDATOR.validate(line)
+        held(line)
     assert lines[0]["text"] == "wants 1 replica"
 
 
