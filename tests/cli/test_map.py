@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import colorsys
 import json
 import re
 from html.parser import HTMLParser
@@ -11,6 +12,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from function.cli.render.map.data import COLOURS, level
 from tests.cli import browser
 from tests.cli.command import run, write
 from tests.support import build
@@ -94,11 +96,96 @@ def test_verdicts_are_embedded_once_each(tmp_path: Path) -> None:
     found = re.search(r'id="told">(.*?)</script>', text, re.DOTALL)
     assert found
     told = json.loads(found[1])
-    verdicts = {name: told["texts"][at] for name, at in told["verdicts"]["ml-team/chat"].items()}
+    names = [card["data-name"] for card in Page(text).all("article")]
+    verdicts = {
+        name: told["texts"][at] for name, at in zip(names, told["verdicts"]["ml-team/chat"], strict=True)
+    }
     assert verdicts["old"][0] == "UntoleratedTaint"
     assert verdicts["big"] == ["InsufficientNodes", "main on h100: needs 1, 0 free of 3"]
     assert verdicts["broken"][0] == "MalformedCluster"
     assert len({tuple(item) for item in told["texts"]}) == len(told["texts"])
+
+
+def test_a_verdict_is_that_of_the_settled_fleet(tmp_path: Path) -> None:
+    """When the older deployment has its turn there is room; the younger one takes it."""
+    older, younger = build.deployment("older", 1), build.deployment("younger", 2)
+    younger["metadata"]["creationTimestamp"] = "2026-03-02T08:00:00Z"
+    objects = [older, younger, build.cluster("only", [build.pool("h100", 3)])]
+    text = _drawn(tmp_path / "f.yaml", objects)
+    found = re.search(r'id="told">(.*?)</script>', text, re.DOTALL)
+    assert found
+    told = json.loads(found[1])
+    (verdict,) = told["verdicts"]["ml-team/older"]
+    assert told["texts"][verdict] == ["InsufficientNodes", "main on h100: needs 1, 0 free of 3"]
+
+
+def test_the_header_has_totals_by_class_and_region(tmp_path: Path) -> None:
+    page = Page(_drawn(tmp_path / "f.yaml", _fleet()))
+    labels = {button["aria-label"] for button in page.all("button") if "data-class" in button}
+    assert labels == {
+        "any in eu: 5 of 4 nodes held",
+        "any in no region: 0 of 2 nodes held",
+        "any in all regions: 5 of 6 nodes held",
+        "all classes in eu: 5 of 4 nodes held",
+        "all classes in no region: 0 of 2 nodes held",
+        "all classes in all regions: 5 of 6 nodes held",
+    }
+    header = " ".join(" ".join(page.texts).split())
+    assert "4 clusters in 2 regions, 2 deployments, 5 of 6 replicas placed" in header
+    for problem in ("Tainted on 1", "Overcommitted on 1", "Unreadable on 1"):
+        assert problem in header
+
+
+def test_each_cluster_is_a_cell_of_the_overview(tmp_path: Path) -> None:
+    page = Page(_drawn(tmp_path / "f.yaml", _fleet()))
+    cells = {cell["data-at"]: cell["class"] for cell in page.all("i") if "data-at" in cell}
+    assert cells == {
+        "big": "cell l4",
+        "small": "cell l4 problem",
+        "broken": "cell l-1 problem",
+        "old": "cell l0 problem",
+    }
+
+
+@pytest.mark.parametrize(
+    ("held", "nodes", "step", "reason"),
+    [
+        (0, 0, -1, "there are no nodes"),
+        (0, 9, 0, "empty"),
+        (1, 9, 1, "a little"),
+        (4, 9, 2, "about half"),
+        (8, 9, 3, "one is free"),
+        (9, 9, 4, "full"),
+        (10, 9, 4, "overcommitted"),
+    ],
+)
+def test_how_full_is_one_of_five_steps(held: int, nodes: int, step: int, reason: str) -> None:
+    assert level(held, nodes) == step, reason
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words", "reason"),
+    [
+        (4, "1 cluster in 1 region, 1 deployment, 1 of 1 replica placed", "one of each"),
+        (4, "Each square is a node.", "every row is drawn node by node"),
+        (40, "Rows of more than 12 nodes are drawn to scale", "this row is not"),
+    ],
+)
+def test_the_words_are_right(nodes: int, words: str, reason: str, tmp_path: Path) -> None:
+    objects = [build.cluster("a", [build.pool("p", nodes)]), build.deployment("chat", 1)]
+    text = " ".join(" ".join(Page(_drawn(tmp_path / "f.yaml", objects)).texts).split())
+    assert words in text, reason
+
+
+def test_no_colour_reads_as_good_or_bad() -> None:
+    """Hues of the palette stay clear of red and green, and differ in lightness where hues are near."""
+    css = (ROOT / "function" / "cli" / "render" / "map" / "fleet.css").read_text()
+    colours = re.findall(r"--(?:p\d|mark|fits): #([0-9a-f]{6})", css)
+    assert len(colours) == 2 * (COLOURS + 2)
+    for colour in colours:
+        hue, _, saturation = colorsys.rgb_to_hls(*(int(colour[at : at + 2], 16) / 255 for at in (0, 2, 4)))
+        degrees = 360 * hue
+        assert saturation < 0.2 or 25 < degrees < 60 or 195 < degrees < 330, colour
 
 
 @pytest.mark.parametrize("form", ["html", "svg"])
@@ -193,6 +280,50 @@ def test_in_a_browser_it_filters_tells_and_follows_the_scheme(tmp_path: Path) ->
                 "return document.getElementById('hover').textContent"
             )
     assert seen["light"] != seen["dark"]
+
+
+FILTERS = """
+const set = (id, value) => { const field = document.getElementById(id);
+  if (field.type === "checkbox") field.checked = value; else field.value = value;
+  field.dispatchEvent(new Event(field.type === "search" ? "input" : "change")); };
+const every = (selector) => [...document.querySelectorAll(selector)];
+const shown = () => every(".cluster").filter(e => !e.hidden).map(e => e.dataset.name);
+const seen = {};
+set("search", "BI"); seen.search = shown(); set("search", "");
+set("region", "eu"); seen.region = shown(); set("region", "");
+set("problems", true); seen.problems = shown(); set("problems", false);
+set("reason", "Tainted"); seen.reason = shown(); set("reason", "");
+set("sort", "problems"); seen.sort = shown(); set("sort", "name");
+document.querySelector('td button[data-region="eu"][data-class="any"]').click(); seen.cell = shown();
+document.getElementById("reset").click(); seen.all = shown();
+set("deployment", "ml-team/chat"); seen.codes = every("#reason option").map(o => o.value);
+set("reason", "InsufficientNodes"); seen.verdict = shown();
+document.getElementById("reset").click();
+document.querySelector(".cell[data-at=old]").click(); seen.focus = document.activeElement.dataset.name;
+set("search", "nothing"); seen.none = !document.getElementById("none").hidden;
+return seen;
+"""
+
+
+@pytest.mark.e2e
+@browser.needed
+def test_in_a_browser_it_searches_sorts_and_filters(tmp_path: Path) -> None:
+    run("map", write(tmp_path / "f.yaml", _fleet()), "-o", tmp_path / "fleet.html")
+    with browser.browsing(tmp_path / "profile") as page:
+        page.open(f"file://{tmp_path}/fleet.html")
+        assert page.run(FILTERS) == {
+            "search": ["big"],
+            "region": ["big", "small"],
+            "problems": ["small", "broken", "old"],
+            "reason": ["old"],
+            "sort": ["small", "big", "broken", "old"],
+            "cell": ["big", "small"],
+            "all": ["big", "small", "broken", "old"],
+            "codes": ["", "InsufficientNodes", "MalformedCluster", "PoolOvercommitted", "UntoleratedTaint"],
+            "verdict": ["big"],
+            "focus": "old",
+            "none": True,
+        }
 
 
 SCROLL = """

@@ -13,7 +13,7 @@ from function.cli.render.map.data import draw
 from function.cli.render.map.render import html, svg
 from function.cli.worlds.inputs import read
 from function.cli.worlds.memo import ParseMemo
-from function.cli.worlds.simulate import one_round
+from function.cli.worlds.simulate import settle
 
 if TYPE_CHECKING:
     from function.cli.worlds.source import Source
@@ -53,9 +53,10 @@ def fleet_map(source: Source, output: str, docs: str) -> None:
     r"""Draw the fleet: one static HTML page, or an SVG picture for a README.
 
     Clusters are grouped by region, pools are rows of nodes coloured by who holds them: running, new in this
-    plan, leaving, free. The page can be filtered by deployment, says for every cluster why it takes no other
-    replica, and needs no server and no network. It follows the reader's light or dark setting, works with
-    the keyboard and a screen reader, and stays quick with a thousand clusters.
+    plan, leaving, free, all as it will be once the fleet has settled. The page has totals by class and
+    region and an overview of a thousand clusters; it can be searched, sorted and filtered, says for every
+    cluster why it takes no other replica, and needs no server and no network. It follows the reader's light
+    or dark setting, and works with the keyboard and a screen reader.
 
     \b
     Exit codes: 0 drawn, 1 bad input (what could be read is drawn).
@@ -67,7 +68,7 @@ def fleet_map(source: Source, output: str, docs: str) -> None:
     """
     form, path = _form(output)
     inputs = read(source)
-    picture = draw(inputs.world, one_round(inputs.world, ParseMemo()))
+    picture = draw(inputs.world, settle(inputs.world, ParseMemo()))
     text = html(picture, docs) if form == "html" else svg(picture)
     if path is None:
         click.echo(text)

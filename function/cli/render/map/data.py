@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from function.api import InferenceCluster, Malformed
 from function.api.replica import parse as parse_replica
@@ -15,14 +15,15 @@ from function.deployment.forecast import rejection_phrase
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from function.cli.worlds.simulate import Simulation
     from function.cli.worlds.world import Planned, World
     from function.deployment.forecast import Forecast
 
 REGION_LABELS = ("modelplane.ai/region", "topology.kubernetes.io/region")
-ELSEWHERE = "no region"
+ELSEWHERE, NO_CLASS = "no region", "no class"
 STATES = ("running", "new", "leaving")
-GOLDEN_ANGLE = 137.508
-"""Degrees between the hues of two deployments: neighbours in the list never look alike."""
+COLOURS = 6
+"""Colours of the palette in fleet.css: told apart by the colour-blind, none of them a traffic light."""
 
 Share = tuple[str, str, int]
 """Who holds nodes, in which state, and how many."""
@@ -46,15 +47,28 @@ class PoolRow:
     nodes: int
     shares: tuple[Share, ...]
 
+    def _nodes_in(self, *states: str) -> int:
+        return sum(nodes for _, state, nodes in self.shares if state in states)
+
     @property
     def held(self) -> int:
-        """Nodes held, by whomever."""
-        return sum(nodes for _, _, nodes in self.shares)
+        """Nodes held now or once all has settled, whichever is more: what leaves makes room."""
+        return max(self._nodes_in("running", "leaving"), self.settled)
+
+    @property
+    def settled(self) -> int:
+        """Nodes held once all has settled."""
+        return self._nodes_in("running", "new")
+
+    @property
+    def drawn(self) -> int:
+        """Squares of the row that somebody holds."""
+        return self._nodes_in(*STATES)
 
     @property
     def free(self) -> int:
-        """Nodes nobody holds."""
-        return max(0, self.nodes - self.held)
+        """Nodes nobody holds, now or later."""
+        return max(0, self.nodes - self.drawn)
 
     @property
     def over(self) -> int:
@@ -73,14 +87,67 @@ class PoolRow:
         return f"{self.nodes} {'node' if self.nodes == 1 else 'nodes'}: {', '.join(parts)}"
 
 
+def level(held: int, nodes: int) -> int:
+    """How full nodes are, in five steps: 0 is empty, 4 is full; -1 where there are none."""
+    if not nodes:
+        return -1
+    return 0 if not held else 4 if held >= nodes else 1 + min(2, 3 * held // nodes)
+
+
+class Note(NamedTuple):
+    """What keeps new replicas away from a cluster."""
+
+    code: str
+    text: str
+
+
+class Total(NamedTuple):
+    """Nodes of one class in one region, or of all."""
+
+    nodes: int = 0
+    held: int = 0
+    """Once all has settled."""
+
+    @property
+    def level(self) -> int:
+        """How full they are, as of a cluster."""
+        return level(self.held, self.nodes)
+
+    def with_pool(self, pool: PoolRow) -> Total:
+        """The total with one more pool."""
+        return Total(self.nodes + pool.nodes, self.held + pool.settled)
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterCard:
     """One cluster."""
 
     name: str
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     """What keeps new replicas away from it."""
     pools: tuple[PoolRow, ...]
+    region: str = ELSEWHERE
+
+    @property
+    def nodes(self) -> int:
+        """Its nodes."""
+        return sum(pool.nodes for pool in self.pools)
+
+    @property
+    def settled(self) -> int:
+        """Nodes held once all has settled."""
+        return sum(pool.settled for pool in self.pools)
+
+    @property
+    def problems(self) -> list[str]:
+        """Codes of what is not as it should be, each once."""
+        over = ["Overcommitted"] if any(pool.over for pool in self.pools) else []
+        return list(dict.fromkeys([note.code for note in self.notes] + over))
+
+    @property
+    def level(self) -> int:
+        """How full it is once all has settled: 0 empty to 4 full, -1 without nodes."""
+        return level(self.settled, self.nodes)
 
     @property
     def holders(self) -> set[str]:
@@ -93,7 +160,7 @@ class Model:
     """One deployment."""
 
     name: str
-    hue: int
+    colour: int
     placed: int
     wanted: int
     reason: str
@@ -114,13 +181,35 @@ class FleetMap:
     regions: tuple[tuple[str, tuple[ClusterCard, ...]], ...]
     models: tuple[Model, ...]
     strangers: tuple[tuple[str, int], ...]
-    """Holders whose deployment is not in the files, with their hues."""
+    """Holders whose deployment was not given, with their colours."""
     notes: tuple[str, ...]
 
     @property
-    def hues(self) -> dict[str, int]:
-        """The hue of everybody who holds nodes."""
-        return {model.name: model.hue for model in self.models} | dict(self.strangers)
+    def colours(self) -> dict[str, int]:
+        """The colour of everybody who holds nodes: its place in the palette."""
+        return {model.name: model.colour for model in self.models} | dict(self.strangers)
+
+    @property
+    def totals(self) -> dict[str, dict[str, Total]]:
+        """Nodes by class and by region; "" stands for all classes, and for all regions."""
+        totals: dict[str, dict[str, Total]] = defaultdict(lambda: defaultdict(Total))
+        for card in self.cards:
+            for pool in card.pools:
+                for kind in (pool.kind or NO_CLASS, ""):
+                    for region in (card.region, ""):
+                        totals[kind][region] = totals[kind][region].with_pool(pool)
+        order = sorted(totals, key=lambda kind: (kind == "", kind == NO_CLASS, kind))
+        return {kind: dict(totals[kind]) for kind in order}
+
+    @property
+    def problems(self) -> dict[str, int]:
+        """Clusters by what is wrong with them, the most frequent first."""
+        return dict(Counter(code for card in self.cards for code in card.problems).most_common())
+
+    @property
+    def longest(self) -> int:
+        """Squares of the longest row."""
+        return max((max(pool.nodes, pool.drawn) for card in self.cards for pool in card.pools), default=0)
 
     @property
     def cards(self) -> list[ClusterCard]:
@@ -132,31 +221,33 @@ Shares = dict[tuple[str, str], Counter[tuple[str, str]]]
 """Nodes by (cluster, pool) and (holder, state)."""
 
 
-def _shares(world: World, planned: tuple[Planned, ...]) -> Shares:
-    """Who holds which nodes, as the world stands and with what the plan places."""
+def _shares(before: World, after: World) -> Shares:
+    """Who holds which nodes: replicas that stay, that leave, and that are new once all has settled."""
     shares: Shares = defaultdict(Counter)
-    leaving = {(plan.manifest.namespace, row.name) for plan in planned for row in plan.forecast.leaving}
-    for content in world.replicas:
+    now, then = ({_identity(content): content for content in world.replicas} for world in (before, after))
+    for identity, content in {**now, **then}.items():
         replica = parse_replica(PlainDocument(content))
-        going = replica.deleting or (replica.namespace, replica.name) in leaving
+        stays = identity in then and not replica.deleting
+        state = "leaving" if not stays else "running" if identity in now else "new"
         for pool, nodes in replica.nodes.items():
-            shares[replica.cluster, pool][replica.holder, "leaving" if going else "running"] += nodes
-    for plan in planned:
-        for row in plan.forecast.placed:
-            for pool, nodes in row.nodes.items():
-                shares[row.cluster, pool][plan.title, "new"] += nodes
+            shares[replica.cluster, pool][replica.holder, state] += nodes
     return shares
 
 
-def _notes(cluster: InferenceCluster) -> Iterator[str]:
+def _identity(content: dict[str, Any]) -> tuple[str, str]:
+    metadata = content.get("metadata") or {}
+    return str(metadata.get("namespace")), str(metadata.get("name"))
+
+
+def _notes(cluster: InferenceCluster) -> Iterator[Note]:
     if cluster.deleting:
-        yield "being deleted"
+        yield Note("Deleting", "being deleted")
     if cluster.ready is not True:
-        yield "not Ready"
+        yield Note("NotReady", "not Ready")
     if not cluster.gateway:
-        yield "no gateway"
+        yield Note("NoGateway", "no gateway")
     for taint in cluster.spec.taints:
-        yield f"taint {taint}"
+        yield Note("Tainted", f"taint {taint}")
 
 
 def _card(cluster: InferenceCluster, shares: Shares) -> ClusterCard:
@@ -166,21 +257,22 @@ def _card(cluster: InferenceCluster, shares: Shares) -> ClusterCard:
         order = sorted(held.items(), key=lambda item: (item[0][0], STATES.index(item[0][1])))
         listed = tuple((who, state, nodes) for (who, state), nodes in order)
         rows.append(PoolRow(pool.name, pool.class_name, pool.nodes, listed))
-    return ClusterCard(cluster.name, tuple(_notes(cluster)), tuple(rows))
+    return ClusterCard(cluster.name, tuple(_notes(cluster)), tuple(rows), _region(cluster.labels))
 
 
 def _region(labels: dict[str, str]) -> str:
     return next((labels[key] for key in REGION_LABELS if labels.get(key)), ELSEWHERE)
 
 
-def _regions(world: World, shares: Shares) -> Iterator[tuple[str, ClusterCard]]:
+def _cards(world: World, shares: Shares) -> Iterator[ClusterCard]:
     for content in world.clusters:
         try:
             cluster = InferenceCluster.parse(content)
         except Malformed as error:
-            yield ELSEWHERE, ClusterCard(str(content["metadata"]["name"]), (f"unreadable: {error}",), ())
+            note = Note("Unreadable", f"unreadable: {error}")
+            yield ClusterCard(str(content["metadata"]["name"]), (note,), ())
         else:
-            yield _region(cluster.labels), _card(cluster, shares)
+            yield _card(cluster, shares)
 
 
 def _prospects(forecast: Forecast) -> dict[str, Prospect]:
@@ -200,7 +292,7 @@ def _model(number: int, planned: Planned) -> Model:
     forecast, scheduled = planned.forecast, planned.forecast.scheduled
     return Model(
         planned.title,
-        round(number * GOLDEN_ANGLE) % 360,
+        number % COLOURS,
         forecast.total,
         forecast.wanted,
         scheduled.reason if scheduled else "Unknown",
@@ -209,23 +301,28 @@ def _model(number: int, planned: Planned) -> Model:
     )
 
 
-def _by_region(cards: Iterable[tuple[str, ClusterCard]]) -> tuple[tuple[str, tuple[ClusterCard, ...]], ...]:
+def _by_region(cards: Iterable[ClusterCard]) -> tuple[tuple[str, tuple[ClusterCard, ...]], ...]:
     grouped: dict[str, list[ClusterCard]] = defaultdict(list)
-    for region, card in cards:
-        grouped[region].append(card)
+    for card in cards:
+        grouped[card.region].append(card)
     order = sorted(grouped, key=lambda region: (region == ELSEWHERE, region))
     return tuple((region, tuple(sorted(grouped[region], key=lambda card: card.name))) for region in order)
 
 
-def draw(world: World, planned: tuple[Planned, ...]) -> FleetMap:
-    """Put the picture together from a world and the plan made of it."""
-    ordered = sorted(planned, key=lambda plan: plan.title)
+def draw(world: World, settled: Simulation) -> FleetMap:
+    """Put the picture together from a world as it stands, and as it will stand once it has settled.
+
+    A verdict is that of the settled fleet: what a deployment would find after all others have taken theirs,
+    not what it found when its turn came.
+    """
+    ordered = sorted(settled.last, key=lambda plan: plan.title)
     models = [_model(*pair) for pair in track(enumerate(ordered), "Drawing", total=len(ordered))]
-    regions = _by_region(_regions(world, _shares(world, planned)))
+    regions = _by_region(_cards(world, _shares(world, settled.world)))
     model_names = {model.name for model in models}
     holders = {who for _, cards in regions for card in cards for who in card.holders}
-    hues = {
-        who: round((len(models) + at) * GOLDEN_ANGLE) % 360
-        for at, who in enumerate(sorted(holders - model_names))
-    }
-    return FleetMap(regions, tuple(models), tuple(hues.items()), tuple(world.notes))
+    strangers = sorted(holders - model_names)
+    colours = {who: number % COLOURS for number, who in enumerate(strangers, start=len(models))}
+    notes = list(world.notes)
+    if not settled.settled:
+        notes.append(f"the fleet does not settle: this is the state after {len(settled.rounds)} passes")
+    return FleetMap(regions, tuple(models), tuple(colours.items()), tuple(notes))

@@ -11,16 +11,18 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from function.cli.text import printable
 
 if TYPE_CHECKING:
-    from function.cli.render.map.data import ClusterCard, FleetMap
+    from function.cli.render.map.data import ClusterCard, FleetMap, Prospect
 
 CELL = 14
 """Pixels of one node."""
+MANY = 24
+"""A fleet of so many clusters opens with the overview: fewer are seen at a glance as they are."""
 SCALED = 12
 """A pool with more nodes than this is drawn to scale instead of node by node."""
 
 
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("function.cli.render", "map"),
         autoescape=True,
         trim_blocks=True,
@@ -28,6 +30,13 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         finalize=_shown,
     )
+    environment.filters |= {"counted": _counted, "grouped": "{:,}".format}
+    return environment
+
+
+def _counted(count: int, noun: str) -> str:
+    """`1 deployment`, `2 deployments`."""
+    return f"{count:,} {noun if count == 1 else noun + 's'}"
 
 
 def _shown(value: object) -> object:
@@ -42,14 +51,17 @@ def _as_script(data: object) -> str:
 
 
 def _embedded(fleet: FleetMap) -> dict[str, Any]:
-    """Verdicts for the script, every text once."""
+    """Verdicts for the script, every text once: of each deployment, one for each cluster, -1 for none."""
     texts: dict[tuple[str, str], int] = {}
+    names = [card.name for card in fleet.cards]
+
+    def number(prospect: Prospect | None) -> int:
+        if prospect is None:
+            return -1
+        return texts.setdefault((prospect.code, printable(prospect.line)), len(texts))
+
     verdicts = {
-        printable(model.name): {
-            printable(cluster): texts.setdefault((prospect.code, printable(prospect.line)), len(texts))
-            for cluster, prospect in model.prospects.items()
-        }
-        for model in fleet.models
+        printable(model.name): [number(model.prospects.get(name)) for name in names] for model in fleet.models
     }
     return {"texts": [list(text) for text in texts], "verdicts": verdicts}
 
@@ -67,6 +79,7 @@ def html(fleet: FleetMap, docs: str) -> str:
         embedded=_as_script(_embedded(fleet)),
         docs=docs,
         scaled=SCALED,
+        many=MANY,
     )
 
 
@@ -115,7 +128,7 @@ def height(card: ClusterCard) -> int:
 def svg(fleet: FleetMap) -> str:
     """One picture."""
     headings, placed, bottom = _laid_out(fleet)
-    legend = [*((model.name, model.hue) for model in fleet.models), *fleet.strangers]
+    legend = [*((model.name, model.colour) for model in fleet.models), *fleet.strangers]
     short = {model.name: model for model in fleet.models}
     return (
         _environment()
