@@ -42,6 +42,14 @@ _MANAGED_SPEC = "crossplane"
 
 
 @dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why a handler composes nothing anew: a reason of its first condition, and the message (Law C 2)."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class InternalError:
     """What is answered when a handler fails: the door adds everything observed, as it is."""
 

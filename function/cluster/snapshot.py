@@ -14,6 +14,7 @@ from function.boundary import Resolution
 from function.cluster.classes import devices_of
 from function.cluster.names import PROVIDER_CONFIG, STACK, is_ours, provider_config_name
 from function.cluster.requirements import REPLICAS, class_names, class_requirement
+from function.fail_static import Doubt
 from function.objects import mapping, read_object, remote_condition
 
 if TYPE_CHECKING:
@@ -26,14 +27,6 @@ if TYPE_CHECKING:
 Devices = tuple[dict[str, Any], ...]
 
 INVALID_POOL, SECRET_INVALID, MALFORMED = "InvalidNodePool", "SecretInvalid", "Malformed"
-
-
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """Why nothing can be composed or published anew: a reason of ClusterReady, and its message."""
-
-    reason: str
-    message: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from function.api.text import one_line
 from function.boundary import Condition
-from function.fail_static import base_of
+from function.fail_static import Doubt, base_of
 from function.gateway_api import rejections
 from function.replica import names
 from function.replica.compose import picker_works
 from function.replica.requirements import diagnoses_pods
-from function.replica.snapshot import Doubt
 from function.replica.state import all_of
 
 if TYPE_CHECKING:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 from function.api.fault import Malformed
 from function.api.workload import read_workload
 from function.boundary import Cost, NoReuse, Response, Unreadable
+from function.fail_static import Doubt
 from function.objects import read_briefly, read_object
 from function.replica.compose import compose, keep_everything
 from function.replica.conditions import READY, condition_types, conditions
 from function.replica.diagnosis import unschedulable
 from function.replica.requirements import declared, diagnoses_pods
 from function.replica.results import results
-from function.replica.snapshot import Doubt, read_config, read_observed, read_snapshot
+from function.replica.snapshot import read_config, read_observed, read_snapshot
 from function.replica.status import status
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from function.api.text import listed, one_line
 from function.boundary import Result
+from function.fail_static import Doubt
 from function.objects import mapping
 from function.replica.conditions import ACCEPTED, SHOWN
-from function.replica.snapshot import Doubt
 from function.transitions import conditions_before, transitions
 
 if TYPE_CHECKING:

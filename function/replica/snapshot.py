@@ -16,7 +16,7 @@ from function.api.workload import Workload, read_workload
 from function.api.workload_cluster import WorkloadCluster, read_workload_cluster
 from function.api.workload_config import WorkloadConfig
 from function.boundary import Resolution, text_at
-from function.fail_static import base_of
+from function.fail_static import Doubt, base_of
 from function.objects import COLLECTION, KIND, ObservedObject, read_briefly, read_object
 from function.replica.names import CLAIM, PICKER_CONFIG, PODS, WORKLOAD, read_key
 from function.replica.requirements import CLUSTER
@@ -31,14 +31,6 @@ _IN_FULL = frozenset({WORKLOAD, CLAIM, PICKER_CONFIG})
 """What is compared with what is wanted; of the rest only the identity and the status count."""
 
 WAITING_FOR_CLUSTER, MALFORMED, CLUSTER_CHANGED = "WaitingForCluster", "Malformed", "ClusterChanged"
-
-
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """Why nothing is composed: a reason of the condition ModelAccepted, and its message."""
-
-    reason: str
-    message: str
 
 
 @dataclass(frozen=True, slots=True)

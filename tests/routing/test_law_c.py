@@ -169,8 +169,10 @@ def running(seed: int) -> tuple[random.Random, Asked]:
 
 
 def identity(resource: Plain) -> tuple[Any, ...]:
-    """What makes a composed resource the one that it is."""
-    return resource.get("kind"), resource.get("metadata", {}).get("namespace"), resource.get("addressType")
+    """What makes a composed resource the one that it is. A kind that is no text is none."""
+    kind = resource.get("kind")
+    named = kind if isinstance(kind, str) else None
+    return named, resource.get("metadata", {}).get("namespace"), resource.get("addressType")
 
 
 def holds(request: Asked, answer: Answer, *, composite: str) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.boundary import Desired
-from function.routing.endpoint.snapshot import SERVICE_KEY, Doubt
+from function.fail_static import Doubt
+from function.routing.endpoint.snapshot import SERVICE_KEY
 from function.routing.observed import SERVICE, SLICE, again
 
 if TYPE_CHECKING:

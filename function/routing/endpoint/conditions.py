@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from function.api.text import one_line
 from function.boundary import Condition
-from function.routing.endpoint.snapshot import Doubt
+from function.fail_static import Doubt
 
 if TYPE_CHECKING:
     from function.boundary import Request

@@ -11,6 +11,7 @@ from function.api.lenient import plain_of
 from function.api.model_endpoint import read_endpoint
 from function.api.routing_config import RoutingConfig
 from function.boundary import text_at
+from function.fail_static import Doubt
 from function.objects import mapping
 from function.routing.observed import SERVICE, SLICE, foreign, ours_observed
 
@@ -36,14 +37,6 @@ KEYS: Mapping[str, Composed] = {
     SLICE_KEY: SLICE,
     **{slice_key(family): SLICE for family in FAMILIES},
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """Why nothing is composed anew: a reason of RoutingReady, and its message."""
-
-    reason: str
-    message: str
 
 
 @dataclass(frozen=True, slots=True)

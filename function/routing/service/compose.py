@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.boundary import Desired
+from function.fail_static import Doubt
 from function.gateway_api import http_route, prefix_match, url_rewrite
 from function.routing.observed import ROUTE, again
-from function.routing.service.snapshot import ROUTE_KEY, Doubt
+from function.routing.service.snapshot import ROUTE_KEY
 
 if TYPE_CHECKING:
     from function.boundary import Request

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from function.api.text import joined, listed, one_line
 from function.boundary import Condition
+from function.fail_static import Doubt
 from function.gateway_api import MAX_BACKENDS, is_accepted, rejections
 from function.objects import mapping
-from function.routing.service.snapshot import WAITING, Doubt
+from function.routing.service.snapshot import WAITING
 
 if TYPE_CHECKING:
     from function.boundary import Request

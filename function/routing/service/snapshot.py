@@ -15,6 +15,7 @@ from function.api.model_endpoint import read_endpoint
 from function.api.model_service import ModelService, read_service
 from function.api.routing_config import RoutingConfig
 from function.boundary import Resolution, text_at
+from function.fail_static import Doubt
 from function.objects import mapping
 from function.routing.observed import ROUTE, foreign, ours_observed
 from function.routing.service.requirements import endpoints_requirement
@@ -30,14 +31,6 @@ ROUTE_KEY = "httproute"
 KEYS = {ROUTE_KEY: ROUTE}
 
 MALFORMED, WAITING, UNREADABLE = "Malformed", "WaitingForEndpoints", "EndpointUnreadable"
-
-
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """Why nothing is composed anew: a reason of EndpointsResolved, and its message."""
-
-    reason: str
-    message: str
 
 
 @dataclass(frozen=True, slots=True)

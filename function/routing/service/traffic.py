@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from function.api.destination import api_root, read_destination
 from function.api.model_service import MAX_WEIGHT
 from function.api.names import is_dns_label
+from function.fail_static import Doubt
 from function.gateway_api import MAX_BACKENDS, MAX_REPLACEMENT
 from function.objects import mapping
-from function.routing.service.snapshot import Doubt, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from function.api.model_endpoint import ModelEndpoint
     from function.boundary import Plain
-    from function.routing.service.snapshot import Selection
+    from function.routing.service.snapshot import Selection, Snapshot
 
 
 class Backend(NamedTuple):
