@@ -27,4 +27,6 @@ class ClusterConfig(Model, extra="forbid"):
     """Whether `status` gets what only our XRD declares: attributes of pools, charges, capabilities."""
     gateway: RemoteName = RemoteName(namespace="modelplane-system", name="inference-gateway")
     leader_worker_set: RemoteName = RemoteName(namespace="lws-system", name="lws-controller-manager")
+    heartbeat: RemoteName | None = None
+    """The Lease whose `renewTime` is published as `status.heartbeat`; none where it is not set."""
     ttl: Ttl = Ttl()

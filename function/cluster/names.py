@@ -9,6 +9,7 @@ NAMESPACE = "modelplane-system"
 
 PROVIDER_CONFIG, GUARD, STACK = "cluster-provider-config-kubernetes", "usage-replicas", "serving-stack"
 GATEWAY, LEADER_WORKER_SET, CLASS_PREFIX = "see-gateway", "see-lws", "see-class-"
+HEARTBEAT = "see-heartbeat"
 SLICES, NODES = "see-slices", "see-nodes"
 OBSERVATIONS = "see-"
 """How every key of an observation begins."""
@@ -26,5 +27,5 @@ def stack_name(cluster: str) -> str:
 
 def is_ours(key: str) -> bool:
     """Whether a key of the composition belongs to this handler."""
-    fixed = (PROVIDER_CONFIG, GUARD, STACK, GATEWAY, LEADER_WORKER_SET, SLICES, NODES)
+    fixed = (PROVIDER_CONFIG, GUARD, STACK, GATEWAY, LEADER_WORKER_SET, HEARTBEAT, SLICES, NODES)
     return key in fixed or key.startswith(CLASS_PREFIX)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from function.cluster.names import CLASS_PREFIX, GATEWAY, LEADER_WORKER_SET, NAMESPACE
+from function.cluster.names import CLASS_PREFIX, GATEWAY, HEARTBEAT, LEADER_WORKER_SET, NAMESPACE
 from function.cluster.snapshot import MissingClass
 from function.objects import composed_object
 
@@ -32,6 +32,10 @@ def observations(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
         f"{CLASS_PREFIX}{name}": _named("resource.k8s.io/v1", "DeviceClass", name)
         for name in _device_classes(snapshot)
     }
+    lease = snapshot.config.heartbeat
+    if lease is not None:
+        manifest = _named("coordination.k8s.io/v1", "Lease", lease.name, lease.namespace)
+        observed_objects[HEARTBEAT] = manifest
     return {key: _observed(manifest, snapshot.provider_config) for key, manifest in observed_objects.items()}
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.api.declared_cluster import DeclaredCluster
+from function.api.times import seconds_of, text_of
 from function.cluster.charges import charge
-from function.cluster.names import CLASS_PREFIX, GATEWAY, LEADER_WORKER_SET, NAMESPACE
+from function.cluster.names import CLASS_PREFIX, GATEWAY, HEARTBEAT, LEADER_WORKER_SET, NAMESPACE
 from function.cluster.observe import presence
 from function.cluster.snapshot import MissingClass
 from function.gateway_api import first_address
@@ -19,6 +20,9 @@ from function.objects import mapping
 if TYPE_CHECKING:
     from function.api.declared_cluster import DeclaredPool
     from function.cluster.snapshot import Snapshot
+
+HEARTBEAT_STEP = 300
+"""Seconds between two published heartbeats: far below the least that an evacuation may wait for."""
 
 MIRRORED = ("className", "attributes", "accounting", "fabric")
 """Fields of a declared pool that are published with it where our XRD declares them."""
@@ -43,9 +47,28 @@ def publish(snapshot: Snapshot) -> dict[str, Any]:
     address = gateway_address(snapshot)
     if address:
         status["gateway"] = {"address": address}
+    beat = heartbeat(snapshot)
+    if beat:
+        status["heartbeat"] = beat
     if snapshot.config.publish == "Attributes":
         status["capabilities"] = capabilities(snapshot)
     return status
+
+
+def heartbeat(snapshot: Snapshot) -> str:
+    """Return when the cluster was last seen alive; the last that was published while nothing new is legible.
+
+    Cut to whole steps: the lease is renewed every few seconds, and each new value is a write that whoever
+    watches the cluster is told of.
+    """
+    if snapshot.config.heartbeat is None and isinstance(snapshot.cluster, DeclaredCluster):
+        return ""
+    observed = snapshot.observed.get(HEARTBEAT)
+    renewed = seconds_of(mapping((observed.remote or {}).get("spec")).get("renewTime")) if observed else None
+    if renewed is None:
+        last = snapshot.before.get("heartbeat")
+        return last if isinstance(last, str) else ""
+    return text_of(renewed - renewed % HEARTBEAT_STEP)
 
 
 def pools(snapshot: Snapshot, cluster: DeclaredCluster) -> list[dict[str, Any]]:

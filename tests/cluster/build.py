@@ -43,6 +43,24 @@ def replica(name: str = "chat-1", pool: str = "gpu", nodes: int = 1) -> Plain:
     return build.replica(deployment, "east", nodes, pools=pool)
 
 
+def looked_at(key: str, *, synced: bool, message: str = "", remote: Plain | None = None) -> dict[str, Plain]:
+    """Return an observed Object by its key: whether it was looked at, and what was found."""
+    condition = {"type": "Synced", "status": str(synced), "message": message}
+    status: Plain = {"conditions": [condition]}
+    if remote is not None:
+        status["atProvider"] = {"manifest": remote}
+    spec = {"providerConfigRef": {"kind": "ClusterProviderConfig", "name": "p"}}
+    return {
+        key: {
+            "apiVersion": "kubernetes.m.crossplane.io/v1alpha1",
+            "kind": "Object",
+            "metadata": {"name": key},
+            "spec": spec,
+            "status": status,
+        }
+    }
+
+
 @dataclass
 class Case:
     """One cluster and what surrounds it. None is not delivered, empty is absent."""

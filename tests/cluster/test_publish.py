@@ -10,27 +10,10 @@ from function.api import InferenceCluster
 from function.boundary import PlainDocument
 from function.cluster import names
 from function.deployment.snapshot.clusters import read_cluster
-from tests.cluster.build import Case, cluster, inference_class, reason, replica
+from tests.cluster.build import Case, cluster, inference_class, looked_at, reason, replica
 
 Plain = dict[str, Any]
 GATEWAY = {"address": "203.0.113.7"}
-
-
-def looked_at(key: str, *, synced: bool, message: str = "", remote: Plain | None = None) -> dict[str, Plain]:
-    condition = {"type": "Synced", "status": str(synced), "message": message}
-    status: Plain = {"conditions": [condition]}
-    if remote is not None:
-        status["atProvider"] = {"manifest": remote}
-    spec = {"providerConfigRef": {"kind": "ClusterProviderConfig", "name": "p"}}
-    return {
-        key: {
-            "apiVersion": "kubernetes.m.crossplane.io/v1alpha1",
-            "kind": "Object",
-            "metadata": {"name": key},
-            "spec": spec,
-            "status": status,
-        }
-    }
 
 
 @pytest.mark.parametrize(
