@@ -12,6 +12,7 @@ from function.api.canonical import canonical, canonical_pool
 from function.api.devices import Device, DeviceList, Devices, SharedDevices
 from function.api.model import CelVersion, ConditionStatus, Metadata, Model, Name, Nodes, condition
 from function.api.taints import Taint
+from function.api.times import latest, seconds_of
 from function.api.typed import Attributes
 from function.boundary import PACKED
 from function.cel import Subject, bind_node
@@ -169,6 +170,8 @@ class ClusterStatus(Model):
     gateway: Gateway = Gateway()
     gpu_pools: Annotated[tuple[PublishedPool, ...], Field(max_length=MAX_POOLS)] | None = None
     attributes: Attributes | None = None
+    heartbeat: Any = None
+    """When the cluster was last seen alive; whatever stands there, it is no fault of the cluster."""
 
 
 class InferenceCluster(Model):
@@ -205,6 +208,24 @@ class InferenceCluster(Model):
     def ready(self) -> bool | None:
         """The condition Ready; None when not told."""
         return condition(self.status.conditions, "Ready") if self.status else None
+
+    @property
+    def reached(self) -> bool:
+        """Whether the control plane says that it reaches the cluster: condition ClusterReachable."""
+        return bool(self.status and condition(self.status.conditions, "ClusterReachable"))
+
+    @cached_property
+    def heartbeat(self) -> int | None:
+        """When the cluster was last seen alive, by its own clock; None where nothing legible is published."""
+        return seconds_of(self.status.heartbeat) if self.status else None
+
+    @cached_property
+    def unready_since(self) -> int | None:
+        """Since when it is not Ready, and at most as long as it exists; None where that is not known."""
+        if self.ready is not False or self.status is None:
+            return None
+        told = [each.last_transition_time for each in self.status.conditions if each.type == "Ready"]
+        return latest([*told, *filter(None, [self.metadata.creation_timestamp])])
 
     @property
     def gateway(self) -> str:
@@ -276,7 +297,13 @@ _POOL: dict[str, Shape | None] = {
 def _shape(pool: Shape) -> Shape:
     """Return the fields of a cluster, for the fields of a published pool."""
     return {
-        "metadata": {"name": None, "labels": None, "uid": None, "deletionTimestamp": None},
+        "metadata": {
+            "name": None,
+            "labels": None,
+            "uid": None,
+            "creationTimestamp": None,
+            "deletionTimestamp": None,
+        },
         "spec": {
             "taints": None,
             "attributes": None,
@@ -290,7 +317,8 @@ def _shape(pool: Shape) -> Shape:
             },
         },
         "status": {
-            "conditions": {"type": None, "status": None},
+            "conditions": {"type": None, "status": None, "lastTransitionTime": None},
+            "heartbeat": None,
             "gateway": {"address": None},
             "gpuPools": pool,
             "attributes": None,

@@ -120,6 +120,8 @@ class ConditionStatus(Model):
 
     type: str = ""
     status: str = ""
+    last_transition_time: Any = None
+    """Since when; whatever stands there, it is no fault of the object."""
 
 
 def condition(conditions: tuple[ConditionStatus, ...], kind: str) -> bool | None:

@@ -66,6 +66,12 @@ class Rollout(Model):
     max_unavailable: Budget = 1
 
 
+class Evacuate(Model):
+    """Replacing what has been lost or degraded for a long time, by observed time."""
+
+    after_seconds: Annotated[Whole, Field(ge=1_800, le=2_592_000)]
+
+
 class PlacementPolicy(Model):
     """How the set of replicas is spread. Every field left out takes the function's default."""
 
@@ -78,6 +84,7 @@ class PlacementPolicy(Model):
     rollout: Rollout | None = None
     alternative_policy: Literal["PreferFirst", "ClusterFirst"] | None = None
     cache: Literal["Footprint", "Prefer", "Require"] | None = None
+    evacuate: Evacuate | None = None
 
     @field_validator("rollout")
     @classmethod

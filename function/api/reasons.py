@@ -42,6 +42,7 @@ class Reason(Enum):
     CacheNotReady = "cache not ready", Level.CLUSTER, Nature.TRANSIENT
     UntoleratedTaint = "untolerated taint", Level.CLUSTER, Nature.DEFINITE
     ClusterNotReady = "cluster not ready", Level.CLUSTER, Nature.TRANSIENT
+    ClusterLost = "cluster lost", Level.CLUSTER, Nature.TRANSIENT
     NoGatewayAddress = "no gateway address", Level.CLUSTER, Nature.TRANSIENT
     NoPoolsPublished = "no pools published", Level.CLUSTER, Nature.DEFINITE
     ChargeNotPublished = "charge not published", Level.CLUSTER, Nature.TRANSIENT

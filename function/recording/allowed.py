@@ -122,7 +122,7 @@ def fields(*names: str) -> dict[str, Allowed]:
 
 
 _TYPE = fields("apiVersion", "kind")
-_CONDITION = fields("type", "status")
+_CONDITION = fields("type", "status", "lastTransitionTime")
 _OWN_CONDITION = fields("type", "status", "reason", "message")
 _METADATA: Mapping[str, Allowed] = {
     **fields("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp"),
@@ -169,6 +169,7 @@ INFERENCE_CLUSTER: Mapping[str, Allowed] = {
         },
     },
     "status": {
+        **fields("heartbeat"),
         "conditions": _CONDITION,
         "gateway": fields("address"),
         "gpuPools": {
@@ -220,6 +221,7 @@ _PLACEMENT: Mapping[str, Allowed] = {
     "preferences": {**fields("weight", "cel"), "matchLabels": subtree},
     "disruption": fields("maxUnavailable", "maxSurge"),
     "rollout": fields("maxUnavailable"),
+    "evacuate": fields("afterSeconds"),
 }
 
 _REPORT: Mapping[str, Allowed] = {

@@ -31,6 +31,14 @@ class Mismatch(Enum):
     RequestsChanged = "the resolved device requests changed"
     CostGrew = "it needs more nodes than its pool has free"
     CacheMoved = "the referenced ModelCache is not staged on its cluster"
+    ClusterLost = "its cluster has not been heard of for too long"
+    ClusterDegraded = "its cluster has not been Ready for too long"
+    ReplicaDegraded = "it has not been Ready for too long"
+
+    @property
+    def evacuates(self) -> bool:
+        """Whether it matches as ever, and only how long something is wrong is against it."""
+        return self in (Mismatch.ClusterLost, Mismatch.ClusterDegraded, Mismatch.ReplicaDegraded)
 
 
 class Cause(Enum):
@@ -42,6 +50,7 @@ class Cause(Enum):
     ScaledDown = "scaled down"
     Terminating = "already being deleted"
     Yielded = "yielded its place in an overcommitted pool"
+    Evacuated = "evacuated"
 
 
 class Update(Enum):

@@ -89,6 +89,8 @@ def _may_leave(inputs: SchedulingInput, done: Replaced, victim: Kept) -> bool:
     """Whether a replica may leave for a replacement; one that may not yet waits. Drained ones left before."""
     if not victim.needs_replacement:
         return False
+    if victim.mismatch and victim.mismatch.evacuates and not inputs.serving(victim.own):
+        return True  # It takes nothing with it. Else who fails with more than the budget has stays for ever.
     budget = replacement_budget(inputs) if victim.mismatch else rollout_budget(inputs)
     leaves = may_leave(inputs, (stays.own for stays in done.staying), victim.own, budget)
     if not leaves:
@@ -113,9 +115,11 @@ def _place_instead(placer: Placer, done: Replaced, victim: Kept) -> bool:
     own_replica, ledger = victim.own, placer.ledger
     if victim.mismatch is None:
         return False
+    ledger.release(own_replica.cluster, victim.growth)
     ledger.vacate(own_replica.replica, own_replica.holds)
     ledger.count(own_replica.cluster, -1)
     placed = placer.place(replaces=own_replica)
+    ledger.charge(own_replica.cluster, victim.growth)
     if placed is not None:
         _linger(ledger, own_replica, placed)
         done.placed.append(placed)
@@ -131,7 +135,8 @@ def _give_up(placer: Placer, done: Replaced, victim: Kept) -> None:
     placer.ledger.release(victim.own.cluster, victim.growth)
     done.staying.remove(victim)
     detail = f"{why}: {victim.detail}" if victim.detail else why
-    done.dropped.append(Dropped(victim.own, Cause.Replaced, detail))
+    evacuated = victim.mismatch is not None and victim.mismatch.evacuates
+    done.dropped.append(Dropped(victim.own, Cause.Evacuated if evacuated else Cause.Replaced, detail))
 
 
 def _linger(ledger: Ledger, own_replica: OwnReplica, placed: Placed) -> None:

@@ -6,12 +6,14 @@ Doubt never removes a running replica. Everything that can make one leave in thi
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from function.api.taints import untolerated
 from function.scheduler.decision import Cause, Dropped, Kept
 from function.scheduler.mismatch import examine
 from function.scheduler.policy.disruption import leaving_now
+from function.scheduler.policy.evacuation import evacuation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from function.scheduler.capacity.ledger import Ledger
     from function.scheduler.capacity.overcommit import Yielding
     from function.scheduler.matching.matcher import Matcher
+    from function.scheduler.policy.evacuation import Evacuation
     from function.scheduler.scheduling_input import SchedulingInput
 
 
@@ -55,7 +58,13 @@ def _leaves(inputs: SchedulingInput, own_replica: OwnReplica) -> Dropped | None:
     return Dropped(own_replica, Cause.Drained, taint) if taint else None
 
 
-def _stays(inputs: SchedulingInput, matcher: Matcher, ledger: Ledger, own_replica: OwnReplica) -> Kept:
+def _stays(
+    inputs: SchedulingInput,
+    matcher: Matcher,
+    ledger: Ledger,
+    evacuating: Evacuation,
+    own_replica: OwnReplica,
+) -> Kept:
     if own_replica.identity is None:
         return Kept(own_replica, doubt=f"the key {own_replica.key} cannot be read")
     if not inputs.fleet.inputs_delivered:
@@ -64,7 +73,13 @@ def _stays(inputs: SchedulingInput, matcher: Matcher, ledger: Ledger, own_replic
         return Kept(own_replica, doubt="the replica cannot be read")
     if inputs.selectors.invalid:
         return Kept(own_replica, doubt="a selector does not compile")
-    return examine(inputs, matcher, ledger, own_replica, inputs.fleet.clusters.get(own_replica.cluster))
+    cluster = inputs.fleet.clusters.get(own_replica.cluster)
+    kept = examine(inputs, matcher, ledger, own_replica, cluster)
+    too_long = None if kept.mismatch else evacuating.mismatch(own_replica, cluster)
+    if too_long is None:
+        return kept
+    # Law 2, reason 7. It matches as ever: while there is nowhere to go it is updated, and may be mended so.
+    return replace(kept, mismatch=too_long, detail=f"for over {evacuating.after} s")
 
 
 def _yields(inputs: SchedulingInput, gives_way: Iterable[Yielding]) -> dict[str, Dropped]:
@@ -98,14 +113,15 @@ def retain(
         if leaving[own_replica.key] is None or own_replica.key in drains
     ]
     now = leaving_now(inputs, staying, [drain.own for drain in drains.values()])
+    stays = partial(_stays, inputs, matcher, ledger, evacuation(inputs))
     kept: list[Kept] = []
     dropped: list[Dropped] = []
     for own_replica in inputs.fleet.own_replicas:
         gone = leaving[own_replica.key]
         if gone is None:
-            kept.append(_stays(inputs, matcher, ledger, own_replica))
+            kept.append(stays(own_replica))
         elif own_replica.key in drains and own_replica.key not in now:
-            kept.append(replace(_stays(inputs, matcher, ledger, own_replica), waits=f"drain ({gone.detail})"))
+            kept.append(replace(stays(own_replica), waits=f"drain ({gone.detail})"))
         else:
             dropped.append(gone)
     return Retained(tuple(kept), tuple(dropped))

@@ -79,6 +79,7 @@ def _simple(decided: Decided) -> bool:
         or policy.max_replicas_per_cluster
         or policy.disruption
         or policy.cache == "Require"
+        or policy.evacuate
     )
     return not limited and not (decided.new and decided.lost)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from function.verify.capacity import check_capacity, check_completeness
+from function.verify.evacuation import deadline, evacuable
 from function.verify.finding import Finding
 from function.verify.gates import closed, compiles, drained
 from function.verify.matching import Matching, TooMany
@@ -105,6 +106,7 @@ def _lost(state: State, decided: Decided, matching: Matching) -> Iterator[Findin
     """A replica leaves for a reason on the list, or not at all."""
     replaceable = len(decided.new)
     identities = {(after.cluster, after.index) for _, after in decided.kept}
+    before = deadline(state, decided.deployment)
     surplus = max(0, len(decided.existing) - decided.deployment.wanted)
     for replica in decided.lost:
         cluster = state.clusters.get(replica.cluster)
@@ -119,6 +121,9 @@ def _lost(state: State, decided: Decided, matching: Matching) -> Iterator[Findin
             surplus -= 1
             continue
         if cluster and replaceable and mismatched(decided.deployment, cluster, replica, matching):
+            replaceable -= 1
+            continue
+        if cluster and replaceable and before is not None and evacuable(cluster, replica, before):
             replaceable -= 1
             continue
         where = f"{decided.deployment.namespace}/{replica.name}"

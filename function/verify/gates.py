@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.cel import DIALECTS, CompileError, bind_cluster, compile_cluster, compile_device, compile_node
+from function.verify.evacuation import deadline, lost
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,6 +62,14 @@ def closed(state: State, deployment: ModelDeployment, cluster: InferenceCluster)
         yield "it is not Ready"
     if not cluster.gateway:
         yield "it has no gateway address"
+    before = deadline(state, deployment)
+    if before is not None and lost(cluster, before):
+        yield "it is lost"
+    yield from _unstaged(state, deployment, cluster)
+
+
+def _unstaged(state: State, deployment: ModelDeployment, cluster: InferenceCluster) -> Iterator[str]:
+    """Why the weights of the deployment's cache are not to be expected there."""
     if deployment.cache:
         cache = state.caches.get((deployment.namespace, deployment.cache))
         footprint = cache.spec.cluster_selector.match_labels if cache else None

@@ -19,7 +19,10 @@ def test_each_reason_is_produced_and_said(code: str) -> None:
     case = CASES[code]()
     answer = drive.run(case.world, level="plain")
     rejections = answer.decision.rejections
-    assert {name: rejection.reason.name for name, rejection in rejections.items()} == {"here": code}
+    others = {cluster["metadata"]["name"] for cluster in case.world.clusters or ()} - {"here"}
+    assert {name: rejection.reason.name for name, rejection in rejections.items() if name not in others} == {
+        "here": code
+    }
     assert case.says in answer.conditions["ReplicasScheduled"][2]
 
 

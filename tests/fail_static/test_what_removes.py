@@ -46,6 +46,14 @@ def _mismatch(world: World) -> World:
     return world
 
 
+def _evacuate(world: World) -> World:
+    world.deployment["spec"]["placement"] = {"evacuate": {"afterSeconds": 3600}}
+    heartbeats = ("2026-03-01T09:00:00Z", "2026-03-01T12:00:00Z", "2026-03-01T12:00:00Z")
+    for each, heartbeat in zip(world.clusters, heartbeats, strict=True):
+        each["status"]["heartbeat"] = heartbeat
+    return world
+
+
 CASES = [
     Case(
         "its cluster is known to be gone: the list was delivered, is not empty and lacks it",
@@ -64,6 +72,12 @@ CASES = [
         _mismatch,
         "replica-a-0",
         "ReplicaReplaced",
+    ),
+    Case(
+        "nothing was heard of its cluster for longer than asked, and its replacement has a place",
+        _evacuate,
+        "replica-a-0",
+        "ReplicaEvacuated",
     ),
     Case("scale down: of equals, the later cluster name", _scale, "replica-b-0", "ReplicaScaledDown"),
     Case("it is already being deleted", _terminate, "replica-a-0", ""),

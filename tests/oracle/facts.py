@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -36,6 +37,12 @@ class Cluster:
     pools: dict[str, Pool]
     declared: frozenset[str] | None
     """The pools of its spec; None when the spec tells of none."""
+    beat: int | None = None
+    """Its heartbeat, in seconds."""
+    ill: int | None = None
+    """Since when it is not Ready, in seconds."""
+    reached: bool = False
+    """The control plane says that it reaches it."""
 
     @property
     def usable(self) -> tuple[Pool, ...]:
@@ -60,6 +67,11 @@ class Replica:
     def name(self) -> str:
         """Its object name."""
         return str(self.plain["metadata"]["name"])
+
+    @property
+    def ill(self) -> int | None:
+        """Since when it is not Ready, in seconds."""
+        return _ill(self.plain)
 
     @property
     def engines(self) -> list[Plain]:
@@ -176,7 +188,28 @@ def _cluster(plain: Plain) -> Cluster:
         gateway=status.get("gateway", {}).get("address", ""),
         pools={pool.name: pool for pool in pools},
         declared=frozenset(pool["name"] for pool in spec.get("nodePools", [])) or None,
+        beat=instant(status.get("heartbeat")),
+        ill=_ill(plain),
+        reached=_condition(plain, "ClusterReachable") == "True",
     )
+
+
+def instant(stated: Any) -> int | None:
+    """Return a stated time in whole seconds, None where it is none."""
+    try:
+        return int(datetime.fromisoformat(stated).timestamp())
+    except (TypeError, ValueError):
+        return None
+
+
+def _ill(plain: Plain) -> int | None:
+    """Return since when an object is not Ready, and at most as long as it exists."""
+    said = [each for each in plain.get("status", {}).get("conditions", []) if each["type"] == "Ready"]
+    if not said or said[0]["status"] != "False":
+        return None
+    since, created = said[0].get("lastTransitionTime"), plain["metadata"].get("creationTimestamp")
+    times = [instant(each) for each in (since, created) if each is not None]
+    return None if since is None or None in times else max(times)
 
 
 def _replicas(world: World) -> tuple[tuple[Replica, ...], tuple[Replica, ...]]:

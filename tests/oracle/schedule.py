@@ -26,7 +26,8 @@ function decides otherwise, one of the two is to be corrected:
 14. Two listed objects with one identity: the first by name is ours.
 15. A pool that is published but that the cluster's spec no longer has takes nothing new: a replica placed
     there would be mismatched at once.
-16. The cluster a replica is on is the one of its key, and its `spec.clusterName` says the same.
+16. What is evacuated matches: until it goes it is charged and updated as what stays.
+17. The cluster a replica is on is the one of its key, and its `spec.clusterName` says the same.
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ class Plan:
     paused: list[Replica] = field(default_factory=list)
     """Those of `kept` that keep their template, although another is wanted."""
     new: list[New] = field(default_factory=list)
+    moving: list[Replica] = field(default_factory=list)
+    """Those of `held` that match, and have been ill for too long: they are updated while they are there."""
     dropped: dict[str, str] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
     """All that ReplicasScheduled could say, the first to be reported first."""
@@ -170,6 +173,35 @@ class Scheduler:
             self.plan.kept.append(replica)
             if self.mismatched(replica):
                 self.plan.held.append(replica)
+            elif self.overdue(replica):
+                self.plan.held.append(replica)
+                self.plan.moving.append(replica)
+
+    def deadline(self) -> int | None:
+        """Return the time since when something must have been well; None where nothing is evacuated.
+
+        Now is the latest time that a majority of the heartbeats has reached.
+        """
+        after = self.facts.placement.get("evacuate", {}).get("afterSeconds")
+        beats = [each.beat for each in self.clusters.values() if each.beat is not None and not each.deleting]
+        if after is None or len(beats) < 2:
+            return None
+        if sum(max(beats) - each <= after for each in beats) < len(beats) / 2:
+            return None
+        return max(each for each in beats if sum(other >= each for other in beats) > len(beats) / 2) - after
+
+    def lost(self, cluster: Cluster) -> bool:
+        """Say whether a cluster was not heard of for too long."""
+        limit = self.deadline()
+        return limit is not None and not cluster.reached and cluster.beat is not None and cluster.beat < limit
+
+    def overdue(self, replica: Replica) -> bool:
+        """Say whether a replica, or its cluster, has been ill for too long."""
+        cluster, limit = self.clusters.get(replica.cluster), self.deadline()
+        if cluster is None or limit is None or self.invalid:
+            return False
+        ill = [since for since in (cluster.ill, replica.ill) if since is not None]
+        return self.lost(cluster) or any(since < limit for since in ill)
 
     def leaves(self, replica: Replica) -> str:
         """Return why a replica has to leave at once, "" if it has not."""
@@ -246,9 +278,13 @@ class Scheduler:
         resolved = {matching.claims(asked, assignment) for assignment in matching.assignments(asked, pool)}
         return had not in resolved and not matching.errs(asked, pool)
 
+    def grown(self, replica: Replica) -> Counter[Where]:
+        """Return what a replica takes now on top of what is stamped on it."""
+        return self.new_cost(replica) - self.cost(replica)
+
     def grows(self, replica: Replica) -> bool:
         """Charge the growth of a replica's shape, if its pools have the nodes for it."""
-        growth = self.new_cost(replica) - self.cost(replica)
+        growth = self.grown(replica)
         if any(growth[where] > self.free(where) for where in growth):
             return False
         self.charged += growth
@@ -264,6 +300,8 @@ class Scheduler:
             self.plan.kept.remove(victim)
             if victim in self.plan.held:
                 self.plan.held.remove(victim)
+            if victim in self.plan.moving:
+                self.charged -= self.grown(victim)
 
     def victim(self, among: list[Replica]) -> Replica:
         """Return the replica that would be given up first."""
@@ -301,10 +339,11 @@ class Scheduler:
             victim = self.victim(waiting)
             waiting.remove(victim)
             cost = self.cost(victim)
-            self.charged -= cost
+            growth = self.grown(victim) if victim in self.plan.moving else Counter()
+            self.charged.subtract(cost + growth)
             placed = self.place([one for one in self.plan.kept if one is not victim])
             if placed is None:
-                self.charged += cost
+                self.charged.update(cost + growth)
                 continue
             self.charged += cost | placed.charge
             self.plan.new.append(placed)
@@ -332,6 +371,7 @@ class Scheduler:
             and not self.untolerated(cluster, "NoSchedule", "NoExecute")
             and cluster.ready
             and bool(cluster.gateway)
+            and not self.lost(cluster)
             and (self.cache_policy != "Require" or self.facts.phases.get(cluster.name) == "Ready")
         )
 

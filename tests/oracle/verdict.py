@@ -95,7 +95,7 @@ def retained(facts: Facts, planned: Plan, replica: Replica) -> Plain:
             "engines": [_pinned(engine) for engine in replica.engines],
         },
     }
-    if replica in planned.held:
+    if replica in planned.held and replica not in planned.moving:
         expected["spec"]["engines"] = [_as_observed(engine) for engine in replica.engines]
     elif settled(facts, replica):
         made = _paused if replica in planned.paused else _updated

@@ -80,6 +80,7 @@ REMEDIES: dict[str, Callable[[World, Plain], Any]] = {
     "CacheNotReady": _hydrated,
     "UntoleratedTaint": lambda _, cluster: cluster["spec"].pop("taints"),
     "ClusterNotReady": _ready,
+    "ClusterLost": lambda _, cluster: cluster["status"].pop("heartbeat"),
     "NoGatewayAddress": lambda _, cluster: cluster["status"].update(gateway={"address": "203.0.113.1"}),
     "NoPoolsPublished": lambda _, cluster: cluster["status"].update(gpuPools=[build.pool("p0")]),
     "NoMatchingDevice": _any_device,

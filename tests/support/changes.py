@@ -9,7 +9,7 @@ from tests.oracle import matching
 from tests.oracle.staged import digest
 from tests.oracle.verdict import scheduler_of, settled
 from tests.support import build, generate
-from tests.support.optins import DISRUPTIONS, staged
+from tests.support.optins import DISRUPTIONS, aged, staged
 from tests.support.parts import Source
 
 if TYPE_CHECKING:
@@ -24,7 +24,26 @@ def world(seed: int) -> World:
     staged(draw, made)
     if made.cache is not None and draw.odds(0.8):
         made.deployment["spec"].setdefault("placement", {})["cache"] = draw.choice(("Prefer", "Require"))
+    if draw.odds(0.6):
+        made.deployment["spec"].setdefault("placement", {})["evacuate"] = {"afterSeconds": 3600}
+        aged(draw, made)
+        _struck(draw, made)
     return made
+
+
+def _struck(draw: Source, made: World) -> None:
+    """Let something happen to a cluster that hosts replicas: nothing was heard of it, or it is not Ready."""
+    hosts = {each["spec"].get("clusterName") for each in made.observed.values()}
+    struck = [each for each in made.clusters or () if each["metadata"]["name"] in hosts and "status" in each]
+    if not struck or draw.odds(0.3):
+        return
+    status = draw.choice(struck)["status"]
+    if draw.odds(0.5):
+        status["heartbeat"] = "2026-03-01T09:00:00Z"
+    else:
+        sick = build.condition("Ready", status=False)
+        others = [each for each in status.get("conditions", ()) if each["type"] != "Ready"]
+        status["conditions"] = [*others, sick]
 
 
 def staging(seed: int) -> World:

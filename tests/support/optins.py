@@ -47,6 +47,9 @@ def opted(draw: Source, made: World) -> World:
     if draw.odds(0.3):
         chosen = draw.choice(("Prefer", "Require", "Footprint"))
         made.deployment["spec"].setdefault("placement", {})["cache"] = chosen
+    if draw.odds(0.3):
+        made.deployment["spec"].setdefault("placement", {})["evacuate"] = {"afterSeconds": 3600}
+    aged(draw, made)
     return made
 
 
@@ -55,6 +58,33 @@ def staged(draw: Source, made: World) -> None:
     for manifest in made.cache or ():
         names = [name for name in CLUSTERS if draw.odds(0.7)]
         manifest["status"] = {"clusters": [{"name": name, "phase": draw.choice(PHASES)} for name in names]}
+
+
+BEATS = (
+    *("2026-03-01T12:00:00Z", "2026-03-01T11:55:00Z", "2026-03-01T14:00:00.25+02:00"),
+    *("2026-03-01T11:05:00Z", "2026-03-01T09:00:00Z", "2026-03-01T07:00:00-04:00"),
+    *("2027-03-01T12:00:00Z", "2025-03-01T12:00:00Z", "soon", None),
+)
+"""Heartbeats of a fleet at noon: most are fresh, some old, some of clocks that are wrong."""
+TURNS = ("2026-03-01T08:00:00Z", "2026-03-01T08:00:00Z", "2026-03-01T11:50:00Z", "long ago")
+"""When something ceased to be Ready."""
+
+
+def aged(draw: Source, made: World) -> None:
+    """Say when clusters were last heard of, and since when what is not Ready is not."""
+    for each in made.clusters or ():
+        beat = draw.choice(BEATS[:3] if draw.odds(0.75) else BEATS)
+        if beat is not None and "status" in each:
+            each["status"]["heartbeat"] = beat
+            if draw.odds(0.2):
+                listed = each["status"].setdefault("conditions", [])
+                listed.append(build.condition("ClusterReachable", status=draw.odds(0.5)))
+    objects = (*(made.clusters or ()), *(made.replicas or ()), *made.observed.values())
+    seen: dict[str, str] = {}
+    for each in objects:
+        for told in each.get("status", {}).get("conditions", ()):
+            uid = each["metadata"].get("uid", each["metadata"]["name"])
+            told["lastTransitionTime"] = seen.setdefault(uid, draw.choice(TURNS))
 
 
 def _cluster(draw: Source, made: Plain) -> None:

@@ -107,6 +107,14 @@ def not_ready() -> Case:
     return Case(one(wants(build.request()), here(ready=False)), "1 cluster not ready")
 
 
+def lost() -> Case:
+    made = placing(wants(build.request()), evacuate={"afterSeconds": 3600})
+    fleet = [here(), *(build.cluster(name, [build.pool("p", 0)]) for name in ("there", "elsewhere"))]
+    for each, beat in zip(fleet, ("09:00", "12:00", "12:00"), strict=True):
+        each["status"]["heartbeat"] = f"2026-03-01T{beat}:00Z"
+    return Case(one(made, *fleet), "1 cluster lost (no heartbeat for over 3600 s)")
+
+
 def no_gateway() -> Case:
     return Case(one(wants(build.request()), here(gateway=None)), "1 no gateway address")
 
@@ -244,6 +252,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "CacheNotReady": cache_not_ready,
     "UntoleratedTaint": taint,
     "ClusterNotReady": not_ready,
+    "ClusterLost": lost,
     "NoGatewayAddress": no_gateway,
     "NoPoolsPublished": no_pools,
     "ChargeNotPublished": no_charge,

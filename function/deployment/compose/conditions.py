@@ -67,7 +67,9 @@ def _held(decision: Decision) -> Iterator[tuple[str, str]]:
         why = replacement_cause(held[0])
         first = held[0]
         noun = "replica needs" if len(held) == 1 else "replicas need"
-        text = f"{len(held)} {noun} replacement and none has a place, so they keep running as they are"
+        evacuated = all(kept.mismatch and kept.mismatch.evacuates for kept in held)
+        stay = "stay where they are" if evacuated else "keep running as they are"
+        text = f"{len(held)} {noun} replacement and none has a place, so they {stay}"
         text = f"{text}: {first.own.cluster}/{first.own.replica.name}: {why}"
         blocked = around(text, decision) if decision.rejections else joined(text, placed_of(decision))
         yield "ReplacementBlocked", blocked

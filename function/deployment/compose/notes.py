@@ -10,6 +10,7 @@ from function.boundary import Resolution
 from function.scheduler.filters.cache_footprint import CacheFootprint
 from function.scheduler.filters.cluster_selector import ClusterSelectorFilter
 from function.scheduler.policy.disruption import surge
+from function.scheduler.policy.evacuation import evacuation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,6 +41,15 @@ def _held(pool: Overcommitted) -> str:
     if pool.by_devices:
         return f"{name} holds {pool.nodes} pods, and some packing on its {nodes} strands one"
     return f"{name} holds {pool.nodes} of {nodes}"
+
+
+def _evacuation(decision: Decision) -> Iterator[str]:
+    """Why nothing is evacuated though it is asked for: doing nothing would look like all is well."""
+    inputs = decision.inputs
+    if inputs.fleet.inputs_delivered and inputs.fleet.clusters_resolution is Resolution.DELIVERED:
+        paused = evacuation(inputs).paused
+        if paused:
+            yield paused
 
 
 def _waiting(decision: Decision) -> Iterator[str]:
@@ -102,7 +112,7 @@ def _outside(decision: Decision) -> Iterator[str]:
         yield f"kept where no new one would go: {listed(named, SHOWN)}"
 
 
-NOTES = (_overcommitted, _waiting, _beside, _doubted, _outside)
+NOTES = (_overcommitted, _evacuation, _waiting, _beside, _doubted, _outside)
 """What is added, in this order."""
 
 

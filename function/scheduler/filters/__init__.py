@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from function.scheduler.filters.cache_footprint import CacheFootprint
 from function.scheduler.filters.cache_ready import CacheReady
+from function.scheduler.filters.cluster_lost import ClusterLost
 from function.scheduler.filters.cluster_selector import ClusterSelectorFilter
 from function.scheduler.filters.cluster_state import HAS_GATEWAY, NOT_DELETING, PUBLISHES_POOLS, READY
 from function.scheduler.filters.max_per_cluster import MaxReplicasPerCluster
@@ -51,6 +52,7 @@ STANDING = (
     CacheReady,
     Taints,
     READY,
+    ClusterLost,
     HAS_GATEWAY,
     PUBLISHES_POOLS,
     PublishedCharge,
