@@ -1,0 +1,170 @@
+"""What `lint` finds, in every form, and what it leaves to others."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cli.command import run, write
+from tests.cli.mistakes import MISTAKES, folder
+from tests.support import build
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Plain = dict[str, Any]
+
+MISTAKE = MISTAKES[0]
+
+
+def test_text_has_file_line_column_level_and_code(tmp_path: Path) -> None:
+    ran = run("lint", folder(tmp_path, MISTAKE))
+    (line,) = ran.out.splitlines()
+    assert line.startswith(f"{tmp_path / 'chat.yaml'}:13:9: error: ModelDeployment ml/chat: spec.template")
+    assert line.endswith(" [UnknownField]")
+    assert ran.err == "14 objects in 14 files: 1 error, 0 warnings\n"
+
+
+def test_a_selector_has_a_caret_under_its_mistake(tmp_path: Path) -> None:
+    mistake = next(each for each in MISTAKES if each.reason == "a selector that does not compile")
+    _, source, caret = run("lint", folder(tmp_path, mistake)).out.splitlines()
+    assert source[caret.index("^") :].startswith(".attribute[")
+
+
+def test_github_gets_an_annotation_on_the_line(tmp_path: Path) -> None:
+    out = run("lint", folder(tmp_path, MISTAKE), "-o", "github").out
+    file = str(tmp_path / "chat.yaml").replace(":", "%3A").replace(",", "%2C")
+    assert out.startswith(f"::error file={file},line=13,col=9,title=UnknownField::ModelDeployment ml/chat: ")
+    assert out.count("\n") == 1
+
+
+def test_an_annotation_cannot_be_ended_by_what_a_file_says(tmp_path: Path) -> None:
+    parent = build.deployment("chat", 1)
+    parent["spec"]["a%\n::error::forged"] = 1
+    out = run("lint", write(tmp_path / "f.yaml", [parent]), "-o", "github").out
+    assert out.count("\n") == 1
+    assert "%25" in out
+
+
+def test_sarif_names_rules_and_places(tmp_path: Path) -> None:
+    log = run("lint", folder(tmp_path, MISTAKE), "-o", "sarif").data
+    assert log["version"] == "2.1.0"
+    (run_,) = log["runs"]
+    (result,) = run_["results"]
+    assert run_["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"] == "UnknownField"
+    place = result["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == (tmp_path / "chat.yaml").as_uri()
+    assert place["region"] == {"startLine": 13, "startColumn": 9}
+    assert result["level"] == "error"
+
+
+def test_a_file_that_cannot_be_parsed_hides_no_other(tmp_path: Path) -> None:
+    folder(tmp_path, MISTAKE)
+    (tmp_path / "broken.yaml").write_text("a: [\n")
+    problems = run("lint", tmp_path, "-o", "json").data["problems"]
+    assert [problem["code"] for problem in problems] == ["Unreadable", "UnknownField"]
+
+
+def test_standard_input_and_lists_have_lines_too(tmp_path: Path) -> None:
+    text = (folder(tmp_path, MISTAKE) / "chat.yaml").read_text()
+    listed = "apiVersion: v1\nkind: List\nitems:\n- " + text.replace("\n", "\n  ").rstrip() + "\n"
+    (problem,) = run("lint", "-", "-o", "json", stdin=listed).data["problems"]
+    assert (problem["file"], problem["line"], problem["column"]) == ("standard input", 16, 11)
+
+
+def test_objects_of_others_are_counted_in_a_note(tmp_path: Path) -> None:
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "dta": {}}
+    ran = run("lint", write(tmp_path / "f.yaml", [other, other]))
+    assert ran.code == 0
+    assert "note: ignored 2 objects of kinds that are not read: 2 ConfigMap\n" in ran.err
+
+
+def _fleet() -> list[Plain]:
+    parent = build.deployment("chat", 2)
+    return [parent, *(build.cluster(name, [build.pool("h100", 2)], labels={"zone": "a"}) for name in "xy")]
+
+
+def _set(plain: Plain, path: str, value: Any) -> None:
+    *parents, last = path.split(".")
+    for step in parents:
+        plain = plain.setdefault(step, {})
+    plain[last] = value
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "code", "reason"),
+    [
+        (
+            "spec.template.spec.clusterSelector",
+            {"matchLabels": {"zoen": "a"}},
+            "UnknownLabel",
+            "no such label",
+        ),
+        (
+            "spec.placement",
+            {"topologySpread": [{"topologyKey": "rack"}]},
+            "UnknownLabel",
+            "nothing to spread on",
+        ),
+        ("spec.placement", {"maxReplicasPerCluster": 1}, "", "two replicas on two clusters"),
+        ("spec.template.spec.modelCacheRef", {"name": "w"}, "UnknownCache", "a cache of another namespace"),
+    ],
+)
+def test_what_will_not_work_is_a_warning(
+    path: str, value: Any, code: str, reason: str, tmp_path: Path
+) -> None:
+    objects = _fleet()
+    cache = build.cache("w", {})
+    cache["metadata"]["namespace"] = "elsewhere"
+    _set(objects[0], path, value)
+    ran = run("lint", write(tmp_path / "f.yaml", [*objects, cache]), "-o", "json")
+    assert [problem["code"] for problem in ran.data["problems"]] == ([code] if code else []), reason
+    assert ran.code == (2 if code else 0), reason
+
+
+def test_more_replicas_than_clusters_take_are_never_placed(tmp_path: Path) -> None:
+    objects = _fleet()
+    objects[0]["spec"] |= {"replicas": 3, "placement": {"maxReplicasPerCluster": 1}}
+    (problem,) = run("lint", write(tmp_path / "f.yaml", objects), "-o", "json").data["problems"]
+    assert problem["code"] == "NeverPlaced"
+
+
+@pytest.mark.parametrize(
+    ("args", "expected", "reason"),
+    [
+        ([], ["DecodePort"], "the engine's own default is the sidecar's port"),
+        (["--port=8000"], ["DecodePort"], "the sidecar's port"),
+        (["--port", "8001"], [], "another port, as two words"),
+        (["--port=$(PORT)"], [], "a port that only the pod knows"),
+    ],
+)
+def test_a_decode_engine_listens_elsewhere(
+    args: list[str], expected: list[str], reason: str, tmp_path: Path
+) -> None:
+    parent = build.deployment("chat", 1)
+    template = parent["spec"]["template"]["spec"]
+    prefill = template["engines"][0]
+    decode = copy.deepcopy(prefill)
+    prefill |= {"name": "prefill", "phase": "Prefill"}
+    decode |= {"name": "decode", "phase": "Decode"}
+    decode["members"][0]["template"]["spec"]["containers"][0]["args"] = args
+    template |= {"serving": {"mode": "PrefillDecode"}, "engines": [prefill, decode]}
+    problems = run("lint", write(tmp_path / "f.yaml", [parent]), "-o", "json").data["problems"]
+    assert [problem["code"] for problem in problems] == expected, reason
+
+
+def test_a_repository_without_the_fleet_hears_nothing_of_it(tmp_path: Path) -> None:
+    parent = build.deployment("chat", 2, match={"zone": "b"})
+    parent["spec"]["template"]["spec"]["modelCacheRef"] = {"name": "w"}
+    ran = run("lint", write(tmp_path / "f.yaml", [parent]))
+    assert (ran.code, ran.out) == (0, "")
+
+
+def test_a_snapshot_lacks_nothing_that_it_left_out(tmp_path: Path) -> None:
+    cut = run("snapshot", folder(tmp_path)).out
+    again = run("snapshot", "-", stdin=cut).out
+    assert again == cut
+    ran = run("lint", "-", stdin=cut)
+    assert (ran.code, ran.out) == (0, "")

@@ -1,0 +1,107 @@
+"""Output in a pipe: lines are never wrapped, notes are beside the answer, a reader may leave early."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.command import run, write
+from tests.schema.crds import ROOT
+from tests.support import build
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROGRAM = (sys.executable, "-c", "from function.cli import main; main()")
+EXAMPLE = str(ROOT / "example")
+TABLES = (("plan",), ("headroom",), ("size", "llama-3.1-70b"), ("why", "kimi-k2"))
+
+
+def _ran(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    kept = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "NO_COLOR")}
+    return subprocess.run(
+        [*PROGRAM, *arguments], capture_output=True, text=True, check=False, cwd=ROOT, env=kept | environment
+    )
+
+
+@pytest.mark.parametrize("command", TABLES)
+def test_a_row_is_a_line_whatever_its_length(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    whole = run(*command, EXAMPLE).out
+    monkeypatch.setenv("COLUMNS", "60")
+    narrow = run(*command, EXAMPLE).out
+    assert len(narrow.splitlines()) > len(whole.splitlines())
+    assert narrow.split() != whole.split() or len(narrow) != len(whole)
+    assert all(line == line.rstrip() for line in whole.splitlines())
+
+
+def test_a_row_of_plan_has_its_replica_and_its_reason_on_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    answer = run("plan", EXAMPLE, "-o", "json").data
+    replicas = [entry for found in answer["deployments"] for entry in found["placement"]["replicas"]]
+    lines = run("plan", EXAMPLE).out.splitlines()
+    assert replicas
+    for replica in replicas:
+        (row,) = (line for line in lines if line.startswith(f"{replica['name']} "))
+        assert replica["because"] in row
+
+
+def test_a_reader_that_leaves_changes_no_exit_code() -> None:
+    for command, code in ((("plan",), 2), (("plan", "-o", "json"), 2), (("verify",), 0), (("map",), 0)):
+        program = subprocess.Popen(
+            [*PROGRAM, *command, EXAMPLE], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+        )
+        assert program.stdout is not None
+        assert program.stderr is not None
+        program.stdout.close()  # Before anything is written: every write fails.
+        said = program.stderr.read()
+        program.stderr.close()
+        assert program.wait() == code, said
+        assert "Traceback" not in said
+        assert "Broken" not in said
+
+
+def test_no_color_prints_no_escape_on_a_terminal_that_has_colours() -> None:
+    coloured = _ran("why", "kimi-k2", EXAMPLE, FORCE_COLOR="1", TERM="xterm-256color")
+    plain = _ran("why", "kimi-k2", EXAMPLE, FORCE_COLOR="1", TERM="xterm-256color", NO_COLOR="1")
+    assert "\x1b[" in coloured.stdout
+    assert "\x1b" not in plain.stdout + plain.stderr
+
+
+def test_notes_are_on_standard_error_and_folded(tmp_path: Path) -> None:
+    clusters = []
+    for number in range(200):
+        cluster = build.cluster(f"c{number:03}", [build.pool("h100", 1)])
+        del cluster["status"]
+        clusters.append(cluster)
+    head = {"apiVersion": build.API, "kind": "InferenceClass", "metadata": {"name": "any"}}
+    path = write(
+        tmp_path / "f.yaml",
+        [*clusters, {**head, "spec": {"devices": [build.gpu()]}}, build.deployment("a", 1)],
+    )
+    ran = run("plan", path)
+    assert "note:" not in ran.out
+    named = "(c000, c001, c002, 197 more)"
+    assert ran.err.splitlines() == [
+        f"note: 200 clusters have no status: assumed Ready, with a placeholder gateway {named}",
+        f"note: 200 clusters publish no pools: derived from nodePools and their classes {named}",
+    ]
+    assert len(run("plan", path, "-o", "json").data["assumptions"]) == 400
+
+
+def test_alike_errors_are_folded_and_named_by_lint(tmp_path: Path) -> None:
+    clusters = [build.cluster(f"c{number}", [build.pool("h100", 1)]) for number in range(30)]
+    for cluster in clusters:
+        cluster["metadata"] = {"name": cluster["metadata"]["name"]}
+        cluster["spec"]["regoin"] = "eu"
+    path = write(tmp_path / "f.yaml", [*clusters, build.deployment("a", 1)])
+    ran = run("plan", path)
+    assert len(ran.err.splitlines()) == 1
+    assert "(and InferenceCluster c1, InferenceCluster c2, InferenceCluster c3, 26 more)" in ran.err
+    assert len(run("lint", path).out.splitlines()) == 30
