@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from click.testing import CliRunner
 
 from function.cli import main as command_line
+from hack import section
 from tests.cli.mistakes import MISTAKES, Mistake, folder
 
 ROOT = Path(__file__).parents[1]
@@ -41,16 +42,8 @@ def _said(mistake: Mistake) -> str:
 
 def refreshed(text: str) -> str:
     """The page with the table as it is now."""
-    before, _, rest = text.partition(START)
-    _, _, after = rest.partition(END)
-    return f"{before}{START}\n{table()}\n{END}{after}"
-
-
-def main() -> int:
-    """Write the page."""
-    PAGE.write_text(refreshed(PAGE.read_text()))
-    return 0
+    return section.replaced(text, START, table(), END)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(section.write(PAGE, refreshed))

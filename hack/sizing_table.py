@@ -7,6 +7,7 @@ from pathlib import Path
 
 from function.cli.sizing import models
 from function.cli.sizing.memory import cache_per_token, weights_total
+from hack import section
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "sizing.md"
@@ -41,16 +42,8 @@ def table() -> str:
 
 def refreshed(text: str) -> str:
     """The page with the table as it is now."""
-    before, _, rest = text.partition(START)
-    _, _, after = rest.partition(END)
-    return f"{before}{START}\n{table()}\n{END}{after}"
-
-
-def main() -> int:
-    """Write the page."""
-    PAGE.write_text(refreshed(PAGE.read_text()))
-    return 0
+    return section.replaced(text, START, table(), END)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(section.write(PAGE, refreshed))
