@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from function.deployment.compose.conditions import SCHEDULED
+from function.deployment.compose.updated import UPDATED
 from function.deployment.explain.clusters import Survey, Verdict, pools_of
 from function.deployment.explain.hints import Hint, hints
 from function.deployment.explain.lint import lint
@@ -20,6 +21,7 @@ from function.deployment.explain.replicas import ReplicaRow, leaving, standing
 from function.deployment.explain.report import report
 from function.deployment.handler import NO_REUSE, answer
 from function.deployment.requirements import declared
+from function.scheduler.decision import Update
 from function.scheduler.headroom import (
     PoolFit,
     Room,
@@ -28,6 +30,7 @@ from function.scheduler.headroom import (
     rejections_of_another,
     room_by_cluster,
 )
+from function.scheduler.policy.rollout import is_outdated
 from function.scheduler.schedule import may_place
 
 if TYPE_CHECKING:
@@ -122,6 +125,34 @@ class Forecast:
     def leaving(self) -> list[ReplicaRow]:
         """Every replica that leaves, in the order in which that was decided."""
         return leaving(self._decision) if self._decision else []
+
+    @property
+    def staged(self) -> bool:
+        """Whether an edit of the template goes replica by replica."""
+        return self._decision is not None and self._decision.inputs.policy.rollout is not None
+
+    @cached_property
+    def updating(self) -> list[str]:
+        """The names of the replicas that get another template now."""
+        if self._decision is None:
+            return []
+        inputs, kept = self._decision.inputs, self._decision.kept
+        return [
+            replica.own.replica.name
+            for replica in kept
+            if (replica.update is Update.Now if self.staged else is_outdated(inputs, replica))
+        ]
+
+    @property
+    def awaiting(self) -> list[str]:
+        """The names of the replicas whose template is outdated and that have to wait."""
+        kept = self._decision.kept if self._decision else ()
+        return [replica.own.replica.name for replica in kept if replica.update not in (None, Update.Now)]
+
+    @property
+    def updated(self) -> Condition | None:
+        """The condition that says how far a staged rollout is."""
+        return next((condition for condition in self.response.conditions if condition.type == UPDATED), None)
 
     @property
     def placed(self) -> list[ReplicaRow]:

@@ -208,3 +208,78 @@ def test_bad_questions_are_refused_by_name(
     ran = run("whatif", write(tmp_path / "f.yaml", _two_clusters()), *options)
     assert ran.code == 1, reason
     assert message in ran.err, reason
+
+
+ONE: Plain = {"rollout": {"maxUnavailable": 1}}
+BY_SURGE: Plain = {
+    "disruption": {"maxUnavailable": 0, "maxSurge": 1},
+    "rollout": {"maxUnavailable": 0},
+}
+
+
+def _edited(tmp_path: Path, placement: Plain | None, image: str = "vllm/vllm-openai:v0.24.0") -> list[str]:
+    """Write a fleet and an edit of its one deployment's image; return the arguments of whatif."""
+    objects = _two_clusters()
+    parent = objects[2]
+    if placement is not None:
+        parent["spec"]["placement"] = placement
+    edited = copy.deepcopy(parent)
+    edited["spec"]["template"]["spec"]["engines"][0]["members"][0]["template"] = build.template(image)
+    return [write(tmp_path / "f.yaml", objects), "--apply", write(tmp_path / "edit.yaml", [edited])]
+
+
+NAMED = ("updates", "places", "leaves")
+EDITS = [
+    (ONE, [(["west"], [], [], 1), (["east"], [], [], 0)], 1, "one after the other"),
+    (None, [(["east", "west"], [], [], 0)], 0, "without a rollout all at once: an outage"),
+    (
+        BY_SURGE,
+        [([], ["west"], [], 2), ([], ["east"], ["west"], 1), ([], [], ["east"], 0)],
+        2,
+        "by surge another is in service before one leaves",
+    ),
+]
+
+
+@pytest.mark.parametrize(("placement", "steps", "least", "reason"), EDITS, ids=[one[3] for one in EDITS])
+def test_an_edit_of_the_image_is_shown_step_by_step(
+    placement: Plain | None, steps: list[Any], least: int, reason: str, tmp_path: Path
+) -> None:
+    ran = run("whatif", *_edited(tmp_path, placement), "-o", "json")
+    (chat,) = ran.data["deployments"]
+    found = [
+        (
+            *([name.partition("/")[0] for name in step[key]] for key in ("updates", "places", "leaves")),
+            step["waiting"],
+        )
+        for step in chat["rollout"]["steps"]
+    ]
+    assert (found, chat["rollout"]["paused"]) == (steps, ""), reason
+    assert (chat["changed"], chat["servingAtWorst"], ran.code) == (True, least, 0), reason
+    assert ran.data["settles"]
+
+
+def test_the_steps_in_words(tmp_path: Path) -> None:
+    ran = run("whatif", *_edited(tmp_path, ONE))
+    east, west = (f"{on}/{build.composed_name('chat', on, 0)}" for on in ("east", "west"))
+    assert "its template, step by step, each when what the one before started is in service:" in ran.out
+    assert f"  1. update {west}; 1 waits" in ran.out
+    assert f"  2. update {east}" in ran.out
+    assert "in service at worst: 1 (without the change 2)" in ran.out
+
+
+def test_a_rollout_that_comes_to_no_end_says_why(tmp_path: Path) -> None:
+    """A wanted replica that has no place uses the budget up."""
+    arguments = _edited(tmp_path, ONE)
+    ran = run("whatif", *arguments, "--replicas", "ml-team/chat=9", "-o", "json")
+    (chat,) = ran.data["deployments"]
+    assert [step["waiting"] for step in chat["rollout"]["steps"]] == [2]
+    assert chat["rollout"]["paused"].endswith("until 5 more are placed and in service")
+    ran = run("whatif", *arguments, "--replicas", "ml-team/chat=9")
+    assert "and no further: 2 of 4 replicas updated; 2 wait" in ran.out
+
+
+def test_an_edit_that_restarts_nothing_has_no_steps(tmp_path: Path) -> None:
+    ran = run("whatif", *_edited(tmp_path, ONE, image="vllm/vllm-openai:v0.23.0"), "-o", "json")
+    (chat,) = ran.data["deployments"]
+    assert (chat["changed"], chat["rollout"]) == (False, {"steps": [], "paused": ""})

@@ -196,6 +196,12 @@ def _lines(difference: Difference) -> Iterator[tuple[str, str]]:
     for name in difference.arriving:
         cluster, pools = after.placements[name]
         yield f"    + {name}  {cluster} ({pools})", "green"
+    if difference.steps:
+        yield "    its template, step by step, each when what the one before started is in service:", ""
+    for number, step in enumerate(difference.steps, 1):
+        yield f"    {number:3}. {step}", ""
+    if difference.paused:
+        yield f"    and no further: {difference.paused}", "yellow"
     if after.short or after.held:
         yield f"    stuck: {after.reason}: {after.message}", "yellow"
     for url in difference.lost_endpoints:
@@ -248,7 +254,8 @@ def whatif(source: Source, output: str, **options: tuple[Any, ...]) -> None:
     replicas, add-nodes, taint, drain, delete. Then all deployments are planned, pass after pass, until
     nothing changes any more, once with and once without the changes: replicas that are dropped are gone in
     the next pass, new ones become Ready. What differs in the end is shown per deployment: what moves, what
-    gets stuck and why, which endpoints disappear, how few are in service on the way.
+    gets stuck and why, which endpoints disappear, how few are in service on the way. An edit that restarts
+    pods is shown step by step.
 
     Nothing is executed. The files need the ModelDeployments and the existing ModelReplicas: see
     `fleet-scheduler snapshot`.
@@ -261,6 +268,7 @@ def whatif(source: Source, output: str, **options: tuple[Any, ...]) -> None:
       fleet-scheduler whatif fleet.yaml --drain use1
       fleet-scheduler whatif fleet.yaml --add-nodes use1/frontier=4 --replicas ml/chat=6
       fleet-scheduler whatif fleet.yaml --taint use1=maintenance:NoSchedule --apply new-class.yaml
+      fleet-scheduler whatif fleet.yaml --apply chat-with-another-image.yaml
     """
     changes = tuple(_changes(options))
     if not changes:

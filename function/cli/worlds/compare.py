@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from function.cli.worlds.simulate import Simulation
     from function.cli.worlds.world import Planned
 
@@ -48,6 +50,37 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """What one round does to a deployment whose template is outdated.
+
+    Each step follows when what the one before started is in service.
+    """
+
+    updates: tuple[str, ...]
+    """Replicas that get the new template in place."""
+    places: tuple[str, ...]
+    leaves: tuple[str, ...]
+    waits: int
+    """Replicas that keep the old template for now."""
+
+    def __str__(self) -> str:
+        """`update use1/chat-0a1b2; 2 wait`."""
+        parts = [
+            f"{verb} {', '.join(names)}"
+            for verb, names in (("update", self.updates), ("place", self.places), ("drop", self.leaves))
+            if names
+        ]
+        waits = f"{self.waits} wait{'s' * (self.waits == 1)}" if self.waits else ""
+        return "; ".join(part for part in (*parts, waits) if part)
+
+    @property
+    def as_data(self) -> dict[str, Any]:
+        """The step as plain data."""
+        names = {"updates": self.updates, "places": self.places, "leaves": self.leaves}
+        return {**{key: list(value) for key, value in names.items()}, "waiting": self.waits}
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """One deployment before and after a change."""
 
@@ -58,6 +91,10 @@ class Difference:
     """Replica name to why it leaves, for those that leave in the simulation."""
     serving: tuple[int, int]
     """The fewest endpoints in service at any time on the way, without and with the change."""
+    steps: tuple[Step, ...] = ()
+    """How the change of its template goes, round by round; empty where that is none."""
+    paused: str = ""
+    """Why it does not come to an end."""
 
     @property
     def leaving(self) -> list[str]:
@@ -93,7 +130,7 @@ class Difference:
     @property
     def changed(self) -> bool:
         """Whether the change concerns this deployment at all."""
-        return replace(self.before, message="") != replace(self.after, message="")
+        return bool(self.steps) or replace(self.before, message="") != replace(self.after, message="")
 
     @property
     def as_data(self) -> dict[str, Any]:
@@ -114,6 +151,7 @@ class Difference:
             "shortfall": after.short,
             "endpointsGone": self.lost_endpoints,
             "servingAtWorst": self.serving[1],
+            "rollout": {"steps": [step.as_data for step in self.steps], "paused": self.paused},
         }
 
 
@@ -141,7 +179,16 @@ def compare(before: Simulation, after: Simulation) -> list[Difference]:
     """Every deployment before and after, in the order of their names."""
     was = {planned.title: outcome(planned) for planned in before.last}
     now = {planned.title: outcome(planned) for planned in after.last}
-    causes, serving, anyway = _causes(after), _serving(after), _serving(before)
+    causes, anyway = _causes(after), _serving(before, {})
+    already, steps = _steps(before), _steps(after)
+    # What is outdated without the change too is no part of it.
+    steps = {name: rounds for name, rounds in steps.items() if rounds != already.get(name)}
+    serving = _serving(after, steps)
+    paused = {
+        planned.title: planned.forecast.updated.message
+        for planned in after.last
+        if planned.title in steps and planned.forecast.updated and not planned.forecast.updated.status
+    }
     return [
         Difference(
             name,
@@ -149,6 +196,8 @@ def compare(before: Simulation, after: Simulation) -> list[Difference]:
             now.get(name, Outcome()),
             causes[name],
             (anyway.get(name, 0), serving.get(name, 0)),
+            steps.get(name, ()),
+            paused.get(name, ""),
         )
         for name in sorted({*was, *now})
     ]
@@ -163,9 +212,31 @@ def _causes(simulation: Simulation) -> dict[str, dict[str, str]]:
     return causes
 
 
-def _serving(simulation: Simulation) -> dict[str, int]:
-    """The fewest endpoints in service in any round, by deployment."""
+def _steps(simulation: Simulation) -> dict[str, tuple[Step, ...]]:
+    """How outdated templates are changed, by deployment; the rounds in which something happens."""
+    steps: dict[str, list[Step]] = defaultdict(list)
+    for planned in simulation.plans:
+        forecast = planned.forecast
+        places = {row.name: f"{row.cluster}/{row.name}" for row in (*forecast.standing, *forecast.leaving)}
+        step = Step(
+            tuple(places[name] for name in forecast.updating),
+            tuple(places[row.name] for row in forecast.placed),
+            tuple(places[row.name] for row in forecast.leaving),
+            len(forecast.awaiting),
+        )
+        if step.updates or step.places or step.leaves:
+            steps[planned.title].append(step)
+    restarts = {
+        title for title, rounds in steps.items() if any(step.updates or step.waits for step in rounds)
+    }
+    return {title: tuple(rounds) for title, rounds in steps.items() if title in restarts}
+
+
+def _serving(simulation: Simulation, steps: Mapping[str, tuple[Step, ...]]) -> dict[str, int]:
+    """The fewest endpoints in service in any round, by deployment; what restarts in a round is not."""
     counts: dict[str, list[int]] = defaultdict(list)
     for planned in simulation.plans:
-        counts[planned.title].append(len(outcome(planned).endpoints))
+        restarting = planned.forecast.updating if planned.title in steps else ()
+        endpoints = outcome(planned).endpoints
+        counts[planned.title].append(len(endpoints.keys() - set(restarting)))
     return {name: min(numbers) for name, numbers in counts.items()}

@@ -1,7 +1,8 @@
 """Simulate: pass after pass over all deployments, as the control plane goes, until nothing changes any more.
 
-One round is one `plan` of everything. Between two rounds, what is no longer desired is gone, what is new has
-become Ready, and what is desired stands as desired. Nothing else changes: no clock, no failures.
+One round is one `plan` of everything. Between two rounds, what is no longer desired is gone, what is new or
+was updated by a staged rollout has become Ready, and what is desired stands as desired. Nothing else changes:
+no clock, no failures.
 """
 
 from __future__ import annotations
@@ -83,10 +84,20 @@ def _of_kind(made: list[Plain], kind: str) -> list[Plain]:
 def _changes(planned: tuple[Planned, ...]) -> Iterator[tuple[int, Plain | None]]:
     """What becomes of every observed object, by its id: its desired form, or None when it is deleted."""
     for plan in planned:
+        restarted = set(plan.forecast.updating) if plan.forecast.staged else set()
         for key, document in plan.request.observed.items():
             desired = plan.response.desired.get(key)
             observed = document.plain()
-            yield id(observed), _updated(observed, desired.resource) if desired else None
+            if desired is None:
+                yield id(observed), None
+            else:
+                updated = _updated(observed, desired.resource)
+                starts = desired.resource["metadata"].get("name") in restarted and _is_replica(observed)
+                yield id(observed), {**updated, "status": READY} if starts else updated
+
+
+def _is_replica(plain: Plain) -> bool:
+    return plain.get("kind") == "ModelReplica"
 
 
 def _updated(observed: Plain, desired: Plain) -> Plain:
