@@ -93,7 +93,7 @@ def _may_leave(inputs: SchedulingInput, done: Replaced, victim: Kept) -> bool:
         return True  # It takes nothing with it. Else who fails with more than the budget has stays for ever.
     budget = replacement_budget(inputs) if victim.mismatch else rollout_budget(inputs)
     leaves = may_leave(inputs, (stays.own for stays in done.staying), victim.own, budget)
-    if not leaves:
+    if not leaves and victim.mismatch:  # What is superseded waits for its turn in the rollout.
         done.waits.add(victim.own.key)
     return leaves
 

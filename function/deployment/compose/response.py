@@ -139,7 +139,7 @@ def waits_for_fleet(decision: Decision, conditions: tuple[Condition, ...]) -> bo
     fleet = decision.inputs.fleet
     delivered = fleet.inputs_delivered and decision.inputs.peers.resolved
     delivered = delivered and fleet.cache_resolution in (None, Resolution.DELIVERED)
-    moving = any(kept.mismatch or kept.waits for kept in decision.kept)
+    moving = any(kept.outgoing for kept in decision.kept)
     degraded = any(condition.reason == "ClusterDegraded" for condition in conditions)
     short = decision.total < decision.wanted
     return short or moving or degraded or not delivered

@@ -71,7 +71,7 @@ def _kept(kept: Kept) -> ReplicaRow:
         own_replica.replica.name,
         own_replica.cluster,
         own_replica.identity.index if own_replica.identity else None,
-        "Held" if kept.mismatch or kept.waits else "Retained",
+        "Held" if kept.outgoing else "Retained",
         kept_phrase(kept),
         {
             engine.name: _once(member.pool for member in engine.members)
