@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
+from function.cli.completions import light
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
@@ -38,8 +40,10 @@ class Group(click.Group):
         """Names, in the order of the table."""
         return list(self._lazy)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import a command."""
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command; where a shell completes, take its stand-in instead."""
+        if ctx.resilient_parsing:
+            return light(cmd_name)
         lazy = self._lazy.get(cmd_name)
         if lazy is None:
             return None

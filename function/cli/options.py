@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -40,29 +41,40 @@ def output_option(*forms: str, text: str = AS_DATA) -> Callable[..., Any]:
     )
 
 
-def names(kind: str, suffix: str = "") -> Callable[..., list[CompletionItem]]:
-    """Complete the names of the objects of a kind in the files that were given so far."""
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Completes names of the objects of a kind: in the files given so far, else in the control plane."""
 
-    def complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    kind: str
+    suffix: str = ""
+
+    @property
+    def reference(self) -> tuple[str, ...]:
+        """How the table of completions says it."""
+        return "function.cli.options:Names", self.kind, self.suffix
+
+    def __call__(self, context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The names that begin so; none where nothing can be read."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only for a shell that completes
 
-        from function.cli.worlds.manifests import load  # noqa: PLC0415 - as above
-        from function.cli.worlds.source import names_of  # noqa: PLC0415 - as above
-
-        # While an option waits for its value, click has not told the arguments apart yet.
-        given = context.params.get("files") or context.args
         try:
-            if given:
-                manifests = load([path for path in given if Path(path).exists()], checked=False)[kind]
-                found = [manifest.identity for manifest in manifests]
-            else:
-                found = names_of(_target(context), kind)
+            identities = self._identities(context)
         except BadInput:
             return []
-        titles = (f"{namespace}/{name}".lstrip("/") + suffix for namespace, name in found)
+        titles = (f"{namespace}/{name}".lstrip("/") + self.suffix for namespace, name in identities)
         return [CompletionItem(title) for title in sorted(titles) if title.startswith(incomplete)]
 
-    return complete
+    def _identities(self, context: click.Context) -> list[tuple[str, str]]:
+        # While an option waits for its value, click has not told the arguments apart yet.
+        given = context.params.get("files") or context.args
+        if not given:
+            from function.cli.live.names import names_of  # noqa: PLC0415 - as above
+
+            return names_of(_target(context), self.kind)
+        from function.cli.worlds.manifests import load  # noqa: PLC0415 - as above
+
+        manifests = load([path for path in given if Path(path).exists()], checked=False)[self.kind]
+        return [manifest.identity for manifest in manifests]
 
 
 def _target(context: click.Context) -> Target:
@@ -153,7 +165,7 @@ DEPLOYMENTS = click.option(
     "names",
     multiple=True,
     metavar="NS/NAME",
-    shell_complete=names("ModelDeployment"),
+    shell_complete=Names("ModelDeployment"),
     help="Only this deployment; repeatable.",
 )
 

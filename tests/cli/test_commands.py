@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
 import pytest
 
 from function import cli
@@ -22,7 +23,19 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 
 PAGES = ["README.md", "CONTRIBUTING.md", "example/README.md", "example/functions.yaml", "docs"]
-HEAVY = ("celpy", "grpc", "pydantic", "rich", "yaml", "function.deployment.handler", "function.scheduler")
+HEAVY = (
+    "celpy",
+    "jinja2",
+    "kubernetes",
+    "jsonschema",
+    "structlog",
+    "grpc",
+    "pydantic",
+    "rich",
+    "yaml",
+    "function.deployment.handler",
+    "function.scheduler",
+)
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
@@ -46,7 +59,7 @@ def test_the_page_of_tools_has_every_command_and_its_question() -> None:
 
 
 def test_serve_has_the_flags_of_function() -> None:
-    assert cli.main.get_command(None, "serve") is function  # type: ignore[arg-type] # no context is needed
+    assert cli.main.get_command(click.Context(cli.main), "serve") is function
     ended = _started("-c", "from function.cli import main; main()", "serve", "--address", "127.0.0.1:0")
     assert ended.returncode == 1
     assert ended.stderr == (
@@ -65,9 +78,14 @@ def test_serve_reads_the_environment_of_function(monkeypatch: pytest.MonkeyPatch
         {"words": "--version"},
         {"words": "--help"},
         {"words": "completion bash"},
-        {"COMP_WORDS": "fleet-scheduler ", "COMP_CWORD": "1", "_FLEET_SCHEDULER_COMPLETE": "bash_complete"},
+        {"complete": "fleet-scheduler "},
+        {"complete": "fleet-scheduler whatif fleet.yaml --dr"},
+        {"complete": "fleet-scheduler plan -o j"},
+        {"complete": "fleet-scheduler size llama fleet.yaml --dtype "},
+        {"complete": "fleet-scheduler size qwen"},
+        {"complete": "fleet-scheduler serve --max"},
     ],
-    ids=["version", "help", "completion", "a command to complete"],
+    ids=["version", "help", "completion", "command", "option", "output", "choice", "model", "serve"],
 )
 def test_starting_imports_nothing_that_takes_long(more: dict[str, str]) -> None:
     """A tenth of a second of CPU, where importing the scheduler takes most of one."""
@@ -75,7 +93,10 @@ def test_starting_imports_nothing_that_takes_long(more: dict[str, str]) -> None:
         "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
         "from function.cli import main; main(sys.argv[1:], prog_name='fleet-scheduler')"
     )
-    words = more.pop("words", "").split()
+    words, typed = more.get("words", "").split(), more.get("complete", "")
+    if typed:
+        at = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+        more = {**at, "_FLEET_SCHEDULER_COMPLETE": "bash_complete"}
     loaded = _started("-c", program, *words, env=os.environ | more).stderr.split()
     assert "function.cli.group" in loaded
     assert {name for name in loaded if name.startswith(HEAVY)} == set()

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from function.cli.completions import TABLE
+from hack.completions import table
 from tests.cli.command import completed, run, write
 from tests.support import build
 
@@ -22,6 +24,10 @@ def test_a_script_for_every_shell(shell: str) -> None:
 
 def test_another_shell_is_bad_input() -> None:
     assert run("completion", "tcsh").code == 1
+
+
+def test_the_table_is_what_the_commands_take() -> None:
+    assert TABLE.read_text(encoding="utf-8") == table(), "run `python -m hack.completions`"
 
 
 def test_commands_and_options() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -246,6 +248,23 @@ def test_without_the_client_files_still_work(live: Live, monkeypatch: pytest.Mon
     assert ran.code == 1
     assert "pip install 'function-fleet-scheduler[live]'" in ran.err
     assert run("plan", dump).code in (0, 2)
+
+
+def test_completing_a_name_imports_no_scheduler(live: Live) -> None:
+    at = {"COMP_WORDS": "kubectl-fleet why ", "COMP_CWORD": "2", "KUBECONFIG": str(live.kubeconfig)}
+    program = (
+        "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
+        "from function.cli import main; main([], prog_name='fleet-scheduler')"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **at, "_FLEET_SCHEDULER_COMPLETE": "bash_complete"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.stdout == "plain,ml-team/chat\nplain,ml-team/search\n"
+    assert not [name for name in ended.stderr.split() if name.startswith(("function.scheduler", "celpy"))]
 
 
 def test_names_are_completed_from_the_control_plane(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,6 @@ from function.cli.worlds.review import review
 from function.cli.worlds.source import gather
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
     from rich.console import Console
 
     from function.cli.worlds.manifests import Manifests
@@ -158,12 +157,6 @@ def _chosen(answer: Answer, memory: int, *, with_fleet: bool) -> Need:
     return chosen
 
 
-def _complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from click.shell_completion import CompletionItem  # noqa: PLC0415 - only for a shell that completes
-
-    return [CompletionItem(name) for name in models.names() if name.startswith(incomplete)]
-
-
 def _list() -> None:
     for name in models.names():
         model = models.known(name)
@@ -171,7 +164,7 @@ def _list() -> None:
 
 
 @click.command(cls=Command)
-@click.argument("model", metavar="MODEL|CONFIG.JSON", required=False, shell_complete=_complete)
+@click.argument("model", metavar="MODEL|CONFIG.JSON", required=False, shell_complete=models.ModelNames())
 @reads_fleet
 @click.option(
     "--dtype", type=click.Choice(sorted(BYTES)), help="Type of the weights. [default: what the config says]"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from function.cli.bad_input import BadInput
-from function.cli.options import FINDINGS, FINE, Command, names, output_option, reads_control_plane
+from function.cli.options import FINDINGS, FINE, Command, Names, output_option, reads_control_plane
 from function.cli.text import answered, note, printable
 from function.cli.worlds.inputs import title_of
 from function.cli.worlds.settling import Change, Standing, changes, standing
@@ -28,7 +28,7 @@ INTERRUPTED = 130
 
 
 @click.command(cls=Command)
-@click.argument("deployment", shell_complete=names("ModelDeployment"))
+@click.argument("deployment", shell_complete=Names("ModelDeployment"))
 @reads_control_plane
 @click.option("--timeout", type=click.FloatRange(min=0), help="Seconds to wait. [default: no end]")
 @click.option(

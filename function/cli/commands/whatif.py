@@ -10,7 +10,7 @@ import click
 
 from function.api.replica import DEPLOYMENT_LABEL
 from function.cli.bad_input import BadInput
-from function.cli.options import OUTPUT, Command, end, names, reads_fleet
+from function.cli.options import OUTPUT, Command, Names, end, reads_fleet
 from function.cli.render.script import show_commands
 from function.cli.text import answered, console, emit, escape
 from function.cli.worlds.changes import AddNodes, Apply, Change, Delete, Drain, Replicas, Taint
@@ -64,7 +64,7 @@ _CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
         "--replicas",
         {
             "type": _Pattern(_REPLICAS, "NS/NAME=N"),
-            "shell_complete": names("ModelDeployment", "="),
+            "shell_complete": Names("ModelDeployment", "="),
             "help": "Want N replicas of a deployment.",
         },
     ),
@@ -83,13 +83,13 @@ _CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
         "--drain",
         {
             "metavar": "CLUSTER",
-            "shell_complete": names("InferenceCluster"),
+            "shell_complete": Names("InferenceCluster"),
             "help": "Drain a cluster: everything leaves it.",
         },
     ),
     (
         "--delete",
-        {"metavar": "CLUSTER", "shell_complete": names("InferenceCluster"), "help": "Delete a cluster."},
+        {"metavar": "CLUSTER", "shell_complete": Names("InferenceCluster"), "help": "Delete a cluster."},
     ),
 )
 

@@ -9,7 +9,7 @@ import click
 
 from function.cli.bad_input import BadInput, closest
 from function.cli.group import BAD_INPUT
-from function.cli.options import Command, names, output_option, reads_fleet
+from function.cli.options import Command, Names, output_option, reads_fleet
 from function.cli.render.tree import View, show_why
 from function.cli.render.workloads import below, show_below
 from function.cli.text import answered, complain, emit
@@ -50,7 +50,7 @@ def _as_data(planned: Planned, view: View) -> dict[str, Any]:
 
 
 @click.command(cls=Command)
-@click.argument("deployment", shell_complete=names("ModelDeployment"))
+@click.argument("deployment", shell_complete=Names("ModelDeployment"))
 @reads_fleet
 @click.option("--cluster", metavar="NAME", help="Only this cluster: why not there?")
 @click.option("--pool", metavar="NAME", help="Only node pools of this name.")

@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from click.shell_completion import CompletionItem
 
 from function.cli.bad_input import BadInput, closest
 from function.cli.sizing.architecture import Architecture, read_config
+
+if TYPE_CHECKING:
+    import click
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,17 @@ def known(name: str) -> Model:
         published["billions"],
         published["source"],
     )
+
+
+class ModelNames:
+    """Completes the models that are known by name."""
+
+    reference = ("function.cli.sizing.models:ModelNames",)
+    """How the table of completions says it."""
+
+    def __call__(self, _: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Those that begin so."""
+        return [CompletionItem(name) for name in names() if name.startswith(incomplete)]
 
 
 def model(given: str) -> Model:

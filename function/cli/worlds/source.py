@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.cli.bad_input import BadInput
 from function.cli.live.connection import ControlPlane, Target
+from function.cli.live.names import identities
 from function.cli.live.resources import COMPOSITIONS, FLEET, WORKLOADS
 from function.cli.progress import track
 from function.cli.text import note
@@ -70,7 +71,7 @@ def connect(source: Source, choose: Callable[[list[str], Origin], str]) -> tuple
     """Connect, and choose one deployment of those there are, by its title. Raises BadInput."""
     plane = ControlPlane(source.target)
     origin = Origin(plane.title, source.namespace, plane.namespace, plane)
-    listed = _identities(plane, "ModelDeployment")
+    listed = identities(plane, "ModelDeployment")
     known = [f"{namespace}/{name}" for namespace, name in listed if source.namespace in ("", namespace)]
     if not known:
         where = f'namespace "{source.namespace}" of {plane.title}' if source.namespace else plane.title
@@ -147,14 +148,3 @@ def _composition(composite: Plain) -> str:
     spec = composite.get("spec") or {}
     machinery = spec.get("crossplane") or {}
     return str((machinery.get("compositionRef") or {}).get("name") or "")
-
-
-def names_of(target: Target, kind: str) -> list[tuple[str, str]]:
-    """Namespace and name of every object of a kind: what a shell completes. Raises BadInput."""
-    return _identities(ControlPlane(target), kind)
-
-
-def _identities(plane: ControlPlane, kind: str) -> list[tuple[str, str]]:
-    resource = next(resource for resource in FLEET if resource.kind == kind)
-    metadata = (plain["metadata"] for plain in plane.objects(resource))
-    return [(str(entry.get("namespace") or ""), str(entry["name"])) for entry in metadata]
