@@ -1,6 +1,7 @@
 """Vendor the schemas of everything that is composed, on workload clusters and beside them, as test data.
 
 python -m hack.schemas          # downloads the pinned modules, writes tests/replica/schemas.json
+                                # and tests/live/gateway-api.json
 
 The schemas come from Go modules, fetched by `go mod download` at the versions below, which `go` verifies. Of
 each only the kinds in use are kept, without descriptions, and what repeats is kept once: the pods of a
@@ -22,10 +23,14 @@ import yaml
 
 Schema = dict[str, Any]
 
-TARGET = Path(__file__).parents[1] / "tests" / "replica" / "schemas.json"
+TESTS = Path(__file__).parents[1] / "tests"
+TARGET = TESTS / "replica" / "schemas.json"
+INSTALLABLE = TESTS / "live" / "gateway-api.json"
+"""CRDs that a living control plane is given: whole but for prose, and of one version."""
 
 PROVIDER = "github.com/crossplane-contrib/provider-kubernetes@v1.4.1"
 KUBERNETES = "k8s.io/kubernetes@v1.36.3"
+GATEWAY_API = "sigs.k8s.io/gateway-api@v1.4.0"
 CRDS = {
     PROVIDER: [
         "package/crds/kubernetes.m.crossplane.io_objects.yaml",
@@ -36,7 +41,7 @@ CRDS = {
     "github.com/crossplane/crossplane/v2@v2.2.0": [
         "cluster/crds/protection.crossplane.io_clusterusages.yaml",
     ],
-    "sigs.k8s.io/gateway-api@v1.4.0": [
+    GATEWAY_API: [
         "config/crd/standard/gateway.networking.k8s.io_gateways.yaml",
         "config/crd/standard/gateway.networking.k8s.io_httproutes.yaml",
     ],
@@ -79,6 +84,12 @@ def main() -> None:
     shared["sources"] = sorted([*CRDS, KUBERNETES])
     TARGET.write_text(json.dumps(shared, sort_keys=True, separators=(",", ":")) + "\n")
     print(f"{TARGET.name}: {len(kinds)} kinds, {TARGET.stat().st_size} bytes")  # noqa: T201 - it reports
+    folder = downloaded(GATEWAY_API) / "config" / "crd" / "standard"
+    crds = [
+        installable(yaml.safe_load((folder / f"gateway.networking.k8s.io_{name}.yaml").read_text()))
+        for name in ("gateways", "httproutes")
+    ]
+    INSTALLABLE.write_text(json.dumps(crds, sort_keys=True, separators=(",", ":")) + "\n")
 
 
 def downloaded(module: str) -> Path:
@@ -98,6 +109,31 @@ def _unpacked(module: str) -> str:
     """Return where `go` unpacks a module: it does so too when it wants a newer `go` to build it."""
     cache = subprocess.run(["go", "env", "GOMODCACHE"], check=True, capture_output=True, text=True)  # noqa: S607
     return str(Path(cache.stdout.strip()) / module)
+
+
+def installable(crd: Schema) -> Schema:
+    """Return a CRD as it can be applied, without prose and with the stored version only."""
+    versions = [
+        {**version, "schema": without_prose(version["schema"])}
+        for version in crd["spec"]["versions"]
+        if version["storage"]
+    ]
+    metadata = {key: crd["metadata"][key] for key in ("name", "annotations")}
+    kept = {"apiVersion": crd["apiVersion"], "kind": crd["kind"], "metadata": metadata}
+    return {**kept, "spec": {**crd["spec"], "versions": versions}}
+
+
+def without_prose(schema: Any) -> Any:
+    """Return a schema without its descriptions. A property of that name is a map, not a text."""
+    if isinstance(schema, list):
+        return [without_prose(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: without_prose(value)
+        for key, value in schema.items()
+        if not (key == "description" and isinstance(value, str))
+    }
 
 
 def of_crd(crd: Schema) -> dict[str, Schema]:

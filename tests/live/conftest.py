@@ -57,7 +57,9 @@ def living(
 ) -> plane.ControlPlane:
     """The control plane with our packages installed and the function running."""
     install.push_packages(bare_plane, tmp_path_factory.mktemp("packages"))
-    with day.step("install the Configuration", "6 XRDs Established, Function installed"):
+    with day.step(
+        "install the Configuration", f"{len(install.DEFINITIONS)} XRDs Established, Function installed"
+    ):
         install.install(bare_plane)
     with day.step("start the function", "Function and Configuration Healthy"):
         install.start(bare_plane)

@@ -31,6 +31,7 @@ DEFINITIONS = (
     "modeldeployments",
     "modelendpoints",
     "modelreplicas",
+    "modelservices",
 )
 
 

@@ -47,6 +47,11 @@ GROUPS = {
     "WatchOperation": "ops.crossplane.io/v1alpha1",
     "HorizontalPodAutoscaler": "autoscaling/v2",
     "Namespace": "v1",
+    "CustomResourceDefinition": "apiextensions.k8s.io/v1",
+    "EndpointSlice": "discovery.k8s.io/v1",
+    "Gateway": "gateway.networking.k8s.io/v1",
+    "HTTPRoute": "gateway.networking.k8s.io/v1",
+    "Service": "v1",
 }
 PORT = 26443
 PAUSE = 0.05
