@@ -98,6 +98,10 @@ e2e: $(STAMP) ## examples and packages through the real crossplane CLI (CROSSPLA
 live: $(STAMP) ## the day of a user in a real control plane (CONTROLPLANE=/path/to/its/scripts; LIVE=--write for the docs)
 	@$(BIN)/python -m tests.live $(LIVE)
 
+.PHONY: provider
+provider: ## provider-kubernetes for make live, from its Go module (needs Go and a few minutes)
+	hack/provider.sh dist/provider-kubernetes
+
 .PHONY: wheel
 wheel: $(STAMP) ## the wheel, into dist/
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .

@@ -1,0 +1,193 @@
+"""The whole chain, with provider-kubernetes itself: from a bare cluster to pods, and back to none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.live import fleet, install, workload
+from tests.live.plane import condition, is_true, name_of, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.live.day import Day
+    from tests.live.plane import ControlPlane
+
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("cluster_controllers")]
+
+Plain = dict[str, Any]
+
+NAMESPACE, CLUSTER, GROUP = "chain", "byo-1", "byo"
+REPLICAS, NODES = 2, 3
+PATIENCE = 120.0
+
+
+@pytest.fixture(scope="module")
+def cluster_controllers(living: ControlPlane) -> Iterator[None]:
+    """A workload cluster, and the Compositions that `living` took away."""
+    if reason := workload.missing():
+        pytest.skip(reason)
+    with workload.running(living):
+        living.kubectl("annotate", "configurationrevisions", "--all", "crossplane.io/paused-")
+        for name in ("inferenceclusters", "modelreplicas"):
+            until(
+                lambda name=name: living.kubectl(
+                    "get", "composition", f"{name}.modelplane.ai", "--ignore-not-found"
+                ),
+                f"the Composition {name} is back",
+            )
+        yield
+        living.shell("\n".join(install.commands("install.md", "crossplane.io/paused")))
+        living.shell("\n".join(install.commands("install.md", "delete composition")))
+
+
+def declared_class() -> Plain:
+    """The class of its nodes."""
+    return next(
+        each for each in fleet.example_fleet() if each["kind"] == "InferenceClass" and "l4" in name_of(each)
+    )
+
+
+def declared_cluster() -> Plain:
+    """A cluster as its platform team declares it: a kubeconfig and a pool."""
+    return {
+        "apiVersion": "modelplane.ai/v1alpha1",
+        "kind": "InferenceCluster",
+        "metadata": {"name": CLUSTER, "labels": {fleet.GROUP: GROUP}},
+        "spec": {
+            "cluster": {
+                "source": "Existing",
+                "existing": {"secretRef": {"name": workload.KUBECONFIG, "key": "kubeconfig"}},
+            },
+            "taints": [{"key": fleet.GROUP, "effect": "NoSchedule"}],
+            "nodePools": [{"name": "l4", "className": name_of(declared_class()), "nodeCount": NODES}],
+        },
+    }
+
+
+MODEL = fleet.small_deployment("model", GROUP, REPLICAS, NAMESPACE)
+BROKEN = fleet.small_deployment("broken", GROUP, 1, NAMESPACE)
+
+
+def current(plane: ControlPlane) -> Plain:
+    found = plane.get("InferenceCluster", CLUSTER)
+    assert found is not None, f"{CLUSTER} is gone"
+    return found
+
+
+def workloads(plane: ControlPlane) -> list[Plain]:
+    """What serves, without the endpoint pickers."""
+    listed = plane.list("Deployment", workload.REMOTE)
+    return [each for each in listed if not name_of(each).endswith("-epp")]
+
+
+def images(plane: ControlPlane) -> set[str]:
+    return {each["spec"]["template"]["spec"]["containers"][0]["image"] for each in workloads(plane)}
+
+
+def uids(found: list[Plain]) -> set[str]:
+    return {each["metadata"]["uid"] for each in found}
+
+
+def test_a_cluster_publishes_what_it_has(living: ControlPlane, day: Day) -> None:
+    living.apply(fleet.applicable(declared_class()))
+    with day.step("declare a cluster by its kubeconfig", "pools and gateway published, Ready"):
+        living.apply(declared_cluster())
+        until(lambda: is_true(current(living), "Ready"), f"{CLUSTER} Ready", PATIENCE)
+    status = current(living)["status"]
+    assert [(pool["name"], pool["nodes"]) for pool in status["gpuPools"]] == [("l4", NODES)]
+    assert status["gateway"]["address"] == workload.ADDRESS
+
+
+def test_a_deployment_becomes_pods(living: ControlPlane, day: Day) -> None:
+    fleet.create_namespace(living, NAMESPACE)
+    with day.step(
+        f"create a deployment of {REPLICAS} replicas there", "pods on the cluster, an endpoint each"
+    ):
+        living.apply(MODEL)
+        until(lambda: len(fleet.endpoints(living, MODEL)) == REPLICAS, "an endpoint of each", PATIENCE)
+    assert len(workloads(living)) == REPLICAS
+    assert len(living.list("ResourceClaimTemplate", workload.REMOTE)) == REPLICAS
+    routes = living.list("HTTPRoute", workload.REMOTE)
+    assert [name_of(each) for each in routes] == [name_of(each) for each in fleet.replicas(living, MODEL)]
+    assert len(claiming(living)) == REPLICAS
+
+
+def test_a_replica_says_why_it_has_no_pods(living: ControlPlane, day: Day) -> None:
+    """Nobody schedules here: the message is written to the pod as a scheduler would."""
+    engine = BROKEN["spec"]["template"]["spec"]["engines"][0]
+    engine["members"][0]["template"]["spec"]["containers"][0]["image"] = workload.BAD_IMAGE
+    with day.step("create one whose pods find no devices", "Unschedulable, in the scheduler's words"):
+        living.apply(BROKEN)
+        (replica,) = fleet.until_placed(living, BROKEN, 1)
+        until(lambda: workload.pods(living, workload.BAD_IMAGE), "its pod", PATIENCE)
+        until(lambda: said(living, replica) == workload.NO_DEVICES, "what the scheduler said", PATIENCE)
+    living.kubectl("delete", "modeldeployment", name_of(BROKEN), "-n", NAMESPACE, "--wait=false")
+    until(lambda: len(workloads(living)) == REPLICAS, "its workload is gone", PATIENCE)
+
+
+def said(plane: ControlPlane, replica: Plain) -> str:
+    found = plane.get("ModelReplica", name_of(replica), NAMESPACE)
+    return str(condition(found, "PodsScheduled").get("message", ""))
+
+
+def test_an_edit_reaches_the_pods(living: ControlPlane, day: Day) -> None:
+    before = uids(fleet.replicas(living, MODEL)), uids(workloads(living))
+    (engine,) = MODEL["spec"]["template"]["spec"]["engines"]
+    container = engine["members"][0]["template"]["spec"]["containers"][0]
+    image = container["image"] = f"{container['image']}-next"
+    with day.step("edit the image there", "the pods run it, the replicas are the same"):
+        living.apply(MODEL)
+        until(lambda: len(workload.pods(living, image)) == REPLICAS, "every pod runs it", PATIENCE)
+    assert (uids(fleet.replicas(living, MODEL)), uids(workloads(living))) == before
+    fleet.until_reason(living, MODEL, "ReplicasCreated")
+
+
+def claiming(plane: ControlPlane) -> list[Plain]:
+    return [pod for pod in workload.pods(plane) if pod["spec"].get("resourceClaims")]
+
+
+def test_a_withdrawn_class_takes_nothing_away(living: ControlPlane, day: Day) -> None:
+    """v0.3.1 withdraws the ProviderConfig, and every workload of the cluster with it."""
+    before = uids(workloads(living)), uids(living.list("Object")), current(living)["status"]["gpuPools"]
+    with day.step("delete the class of a cluster that serves", "ClassMissing, every pod and Object stays"):
+        living.kubectl("delete", "inferenceclass", name_of(declared_class()))
+        living.kubectl("annotate", "inferencecluster", CLUSTER, "crossplane.io/reconcile-requested-at=1")
+        until(lambda: reason(living, "PoolsPublished") == "ClassMissing", "PoolsPublished ClassMissing")
+    assert (
+        uids(workloads(living)),
+        uids(living.list("Object")),
+        current(living)["status"]["gpuPools"],
+    ) == before
+    assert len(claiming(living)) == REPLICAS
+    living.apply(fleet.applicable(declared_class()))
+
+
+def reason(plane: ControlPlane, kind: str) -> str:
+    conditions = current(plane)["status"]["conditions"]
+    return next((str(each["reason"]) for each in conditions if each["type"] == kind), "")
+
+
+def test_a_deleted_deployment_leaves_nothing_on_the_cluster(living: ControlPlane, day: Day) -> None:
+    with day.step("delete the deployment there", "no pod, route or claim of it is left"):
+        living.kubectl("delete", "modeldeployment", name_of(MODEL), "-n", NAMESPACE, "--wait=false")
+        until(lambda: not remains(living), "nothing remains", PATIENCE)
+        until(lambda: not workload.pods(living), "no pod remains", PATIENCE)
+
+
+def remains(plane: ControlPlane) -> list[str]:
+    """What of the deployment is still there, on either side."""
+    kinds = ("Deployment", "ResourceClaimTemplate", "HTTPRoute")
+    remote = [name_of(each) for kind in kinds for each in plane.list(kind, workload.REMOTE)]
+    return remote + [name_of(each) for each in plane.list("Object", NAMESPACE)]
+
+
+def test_a_deleted_cluster_leaves_no_provider_config(living: ControlPlane) -> None:
+    living.kubectl("delete", "inferencecluster", CLUSTER, "--wait=false")
+    until(lambda: living.get("InferenceCluster", CLUSTER) is None, "the cluster gone", PATIENCE)
+    until(lambda: not living.list("ClusterProviderConfig"), "its provider configuration gone", PATIENCE)
+    assert not living.list("Object"), "what looked at the cluster is gone"
+    living.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+    until(lambda: living.get("Namespace", NAMESPACE) is None, "the namespace gone", PATIENCE)
