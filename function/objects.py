@@ -93,17 +93,22 @@ def composed_object(
 
 
 def observing_collection(
-    observed: Mapping[str, Plain], match_labels: Mapping[str, str], provider_config: str
+    observed: Mapping[str, Plain],
+    match_labels: Mapping[str, str],
+    provider_config: str,
+    annotations: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Return the collection that watches objects by their labels. `observed`: apiVersion, kind, namespace."""
-    return {
-        "apiVersion": API_VERSION,
-        "kind": COLLECTION,
-        "spec": {
-            "observeObjects": {**observed, "selector": {"matchLabels": dict(match_labels)}},
-            "providerConfigRef": {"kind": PROVIDER_CONFIG_KIND, "name": provider_config},
-        },
+    """Return the collection that watches objects by their labels. `observed`: apiVersion, kind, namespace.
+
+    `annotations` go to its members. When they change, the collection looks for members again.
+    """
+    spec: dict[str, Any] = {
+        "observeObjects": {**observed, "selector": {"matchLabels": dict(match_labels)}},
+        "providerConfigRef": {"kind": PROVIDER_CONFIG_KIND, "name": provider_config},
     }
+    if annotations:
+        spec["objectTemplate"] = {"metadata": {"annotations": dict(annotations)}}
+    return {"apiVersion": API_VERSION, "kind": COLLECTION, "spec": spec}
 
 
 @dataclass(frozen=True, slots=True)

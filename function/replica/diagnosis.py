@@ -3,6 +3,10 @@
 A collection is composed for the workload's pods, its members are required, and the first pod that could not
 be scheduled gives its message. Nothing is changed on the cluster, so a collection leaves as soon as it has no
 use.
+
+provider-kubernetes looks at a collection, and at each member, when it changes, else every ten minutes. Pods
+come after their collection, and what a scheduler says of them comes later still. So the collection changes
+with every count that the workload reports, and its members ask to be looked at every 15 seconds.
 """
 
 from __future__ import annotations
@@ -21,6 +25,11 @@ if TYPE_CHECKING:
     from function.replica.state import EngineState
     from function.replica.workloads import EngineWorkload
 
+POLL_INTERVAL = {"crossplane.io/poll-interval": "15s"}
+"""Asks crossplane-runtime (2.3 or later; earlier ones ignore it) to look at a member this often."""
+COUNTS = "modelplane.ai/copies"
+"""The annotation whose change makes a collection look for pods again."""
+
 
 def collections(
     snapshot: Snapshot, workloads: tuple[EngineWorkload, ...], states: Mapping[str, EngineState]
@@ -30,9 +39,15 @@ def collections(
         state = states[workload.engine.name]
         if not (state.ready and state.available >= state.copies):
             observed = {"apiVersion": "v1", "kind": "Pod", "namespace": snapshot.remote_namespace}
+            counts = f"{state.total} made, {state.updated} updated, {state.available} available"
             yield (
                 f"{names.PODS}-{workload.engine.name}",
-                observing_collection(observed, workload.pod_labels, snapshot.cluster.provider_config),
+                observing_collection(
+                    observed,
+                    workload.pod_labels,
+                    snapshot.cluster.provider_config,
+                    {**POLL_INTERVAL, COUNTS: counts},
+                ),
             )
 
 

@@ -38,6 +38,8 @@ class EngineState:
     """Copies that take requests."""
     updated: int
     """Copies that run what is wanted now."""
+    total: int
+    """Copies that there are, whatever they run."""
     rolled_out: bool
     """Whether every copy runs what is wanted now, and nothing else runs."""
     stalled: str = ""
@@ -58,7 +60,7 @@ def engine_state(
     ]
     ready = any(is_serving(observed[workload_key]) for workload_key in family)
     if workload is None:
-        return EngineState(engine, copies, *(False, ready, False), 0, 0, rolled_out=False)
+        return EngineState(engine, copies, *(False, ready, False), 0, 0, 0, rolled_out=False)
     applied = workload.manifest == manifest and workload.is_applied and _is_seen_by_controller(workload)
     updated = min(count(workload, "updatedReplicas"), copies) if applied else 0
     rolled_out = applied and updated == copies == count(workload, "replicas") and not _is_updating(workload)
@@ -72,6 +74,7 @@ def engine_state(
             count(workload, "readyReplicas" if _is_gang(workload) else "availableReplicas"), copies
         ),
         updated=updated,
+        total=count(workload, "replicas"),
         rolled_out=rolled_out,
         stalled=_stalled(workload),
         fault=workload.synced_message if workload.synced is False else "",

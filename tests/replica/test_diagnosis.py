@@ -1,0 +1,55 @@
+"""Why a replica is pending: its pods are looked at again whenever there may be something new to see."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from function.replica.diagnosis import POLL_INTERVAL
+from tests.replica.build import Scene, config, engine, gang, replica, run
+from tests.replica.provider import applied
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Plain = dict[str, Any]
+
+SCENE = Scene(replica(engine("a"), gang("b")), input=config(diagnose="Pods"))
+
+
+def collections(observed: Mapping[str, Plain]) -> dict[str, Plain]:
+    desired = run(SCENE.but(observed=observed)).desired
+    return {key: resource["spec"] for key, resource in desired.items() if key.startswith("pods-")}
+
+
+def template(spec: Plain) -> Plain:
+    return dict(spec["objectTemplate"]["metadata"]["annotations"])
+
+
+def test_a_collection_looks_again_when_its_workload_reports_other_copies() -> None:
+    """It comes before the pods, and its provider lists them only when it changes, or after ten minutes."""
+    before = applied(run(SCENE), "created")
+    after = copy.deepcopy(before)
+    for resource in after.values():
+        remote = resource.get("status", {}).get("atProvider", {}).get("manifest", {})
+        if remote.get("kind") in ("Deployment", "LeaderWorkerSet"):
+            remote["status"] = {**remote["status"], "replicas": 1}
+    early, late = collections(before), collections(after)
+    assert early.keys() == late.keys() == {"pods-a", "pods-b"}
+    for key in early:
+        assert template(early[key]) != template(late[key]), key
+        assert early[key]["observeObjects"] == late[key]["observeObjects"], "it selects the same pods"
+
+
+def test_a_collection_changes_only_when_copies_do() -> None:
+    """Every write to it is an event of the replica."""
+    before = applied(run(SCENE), "started")
+    after = copy.deepcopy(before)
+    for resource in after.values():
+        resource["status"]["conditions"][0]["message"] = "seen again"
+    assert collections(before) == collections(after)
+
+
+def test_members_are_looked_at_within_seconds() -> None:
+    for spec in collections(applied(run(SCENE), "created")).values():
+        assert POLL_INTERVAL.items() <= template(spec).items()
