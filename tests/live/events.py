@@ -4,6 +4,9 @@
 and endpoints Ready one by one, and prints what changed in each event with the tokens it took: one for a
 create, two for an update, of the composite itself and of everything it composes. A composite has 100 of them,
 and gets one more each second; without any, Crossplane opens the breaker.
+
+With `--pods` it is one replica on a workload cluster instead, until it has an endpoint: what a ModelReplica
+costs, whose Objects provider-kubernetes writes to.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tests.live import burst, fleet, plane
+from tests.live import burst, fleet, plane, workload
 from tests.live.__main__ import isolate
 
 if TYPE_CHECKING:
@@ -157,15 +160,37 @@ def to_ready(living: plane.ControlPlane, replicas: int, pause: float, others: in
     }
 
 
+def to_pods(living: plane.ControlPlane) -> Plain:
+    """Play one replica on a workload cluster until it has an endpoint, and return what was seen."""
+    with workload.running(living):
+        workload.give_the_platforms_part_back(living)
+        living.apply(fleet.applicable(workload.declared_class()))
+        living.apply(workload.declared_cluster("events", "events", 1))
+        plane.until(lambda: plane.is_true(living.get("InferenceCluster", "events"), "Ready"), "Ready", 120)
+        watches = [Watch(kind) for kind in ("ModelReplica", "Object", "ObservedObjectCollection")]
+        for watch in watches:
+            watch.start()
+        time.sleep(1)
+        made = fleet.small_deployment("model", "events", 1, NAMESPACE)
+        living.apply(made)
+        plane.until(lambda: fleet.endpoints(living, made), "an endpoint", 120)
+        time.sleep(30)
+    own = {watch.kind: tokens([watch]) for watch in watches}
+    return {"tokens": own, "events": dict(told(watches).most_common())}
+
+
 @click.command()
 @click.option("--replicas", multiple=True, type=int, default=(20,), help="How many; may be given again.")
 @click.option("--clusters", default=40, help="Clusters of one pool with two nodes.")
 @click.option("--pause", default=0.5, help="Seconds between a replica's Ready and the next one's.")
 @click.option("--others", default=0, help="Deployments at rest beside it.")
+@click.option("--pods", is_flag=True, help="One replica on a workload cluster (make provider).")
 @click.option("--running", is_flag=True, help="Use a control plane that runs and has the packages.")
-def main(replicas: tuple[int, ...], clusters: int, pause: float, others: int, *, running: bool) -> None:
+def main(
+    replicas: tuple[int, ...], clusters: int, pause: float, others: int, *, pods: bool, running: bool
+) -> None:
     """Print what was seen, one object of JSON for each number of replicas."""
-    if reason := plane.missing():
+    if reason := plane.missing() or (pods and workload.missing()):
         sys.exit(reason)
     if not running:
         isolate()
@@ -174,6 +199,9 @@ def main(replicas: tuple[int, ...], clusters: int, pause: float, others: int, *,
         if not running:
             living.up()
             burst.prepare(living, None)
+        if pods:
+            sys.stdout.write(json.dumps(to_pods(living), indent=1) + "\n")
+            return
         burst.publish_fleet(living, clusters)
         for number in replicas:
             sys.stdout.write(json.dumps(to_ready(living, number, pause, others), indent=1) + "\n")

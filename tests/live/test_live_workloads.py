@@ -30,41 +30,9 @@ def cluster_controllers(living: ControlPlane) -> Iterator[None]:
     if reason := workload.missing():
         pytest.skip(reason)
     with workload.running(living):
-        living.kubectl("annotate", "configurationrevisions", "--all", "crossplane.io/paused-")
-        for name in ("inferenceclusters", "modelreplicas"):
-            until(
-                lambda name=name: living.kubectl(
-                    "get", "composition", f"{name}.modelplane.ai", "--ignore-not-found"
-                ),
-                f"the Composition {name} is back",
-            )
+        workload.give_the_platforms_part_back(living)
         yield
-        living.shell("\n".join(install.commands("install.md", "crossplane.io/paused")))
-        living.shell("\n".join(install.commands("install.md", "delete composition")))
-
-
-def declared_class() -> Plain:
-    """The class of its nodes."""
-    return next(
-        each for each in fleet.example_fleet() if each["kind"] == "InferenceClass" and "l4" in name_of(each)
-    )
-
-
-def declared_cluster() -> Plain:
-    """A cluster as its platform team declares it: a kubeconfig and a pool."""
-    return {
-        "apiVersion": "modelplane.ai/v1alpha1",
-        "kind": "InferenceCluster",
-        "metadata": {"name": CLUSTER, "labels": {fleet.GROUP: GROUP}},
-        "spec": {
-            "cluster": {
-                "source": "Existing",
-                "existing": {"secretRef": {"name": workload.KUBECONFIG, "key": "kubeconfig"}},
-            },
-            "taints": [{"key": fleet.GROUP, "effect": "NoSchedule"}],
-            "nodePools": [{"name": "l4", "className": name_of(declared_class()), "nodeCount": NODES}],
-        },
-    }
+        install.take_the_platforms_part(living)
 
 
 MODEL = fleet.small_deployment("model", GROUP, REPLICAS, NAMESPACE)
@@ -80,21 +48,17 @@ def current(plane: ControlPlane) -> Plain:
 def workloads(plane: ControlPlane) -> list[Plain]:
     """What serves, without the endpoint pickers."""
     listed = plane.list("Deployment", workload.REMOTE)
-    return [each for each in listed if not name_of(each).endswith("-epp")]
-
-
-def images(plane: ControlPlane) -> set[str]:
-    return {each["spec"]["template"]["spec"]["containers"][0]["image"] for each in workloads(plane)}
+    return [deployment for deployment in listed if not name_of(deployment).endswith("-epp")]
 
 
 def uids(found: list[Plain]) -> set[str]:
-    return {each["metadata"]["uid"] for each in found}
+    return {plain["metadata"]["uid"] for plain in found}
 
 
 def test_a_cluster_publishes_what_it_has(living: ControlPlane, day: Day) -> None:
-    living.apply(fleet.applicable(declared_class()))
+    living.apply(fleet.applicable(workload.declared_class()))
     with day.step("declare a cluster by its kubeconfig", "pools and gateway published, Ready"):
-        living.apply(declared_cluster())
+        living.apply(workload.declared_cluster(CLUSTER, GROUP, NODES))
         until(lambda: is_true(current(living), "Ready"), f"{CLUSTER} Ready", PATIENCE)
     status = current(living)["status"]
     assert [(pool["name"], pool["nodes"]) for pool in status["gpuPools"]] == [("l4", NODES)]
@@ -111,7 +75,7 @@ def test_a_deployment_becomes_pods(living: ControlPlane, day: Day) -> None:
     assert len(workloads(living)) == REPLICAS
     assert len(living.list("ResourceClaimTemplate", workload.REMOTE)) == REPLICAS
     routes = living.list("HTTPRoute", workload.REMOTE)
-    assert [name_of(each) for each in routes] == [name_of(each) for each in fleet.replicas(living, MODEL)]
+    assert list(map(name_of, routes)) == list(map(name_of, fleet.replicas(living, MODEL)))
     assert len(claiming(living)) == REPLICAS
 
 
@@ -153,7 +117,7 @@ def test_a_withdrawn_class_takes_nothing_away(living: ControlPlane, day: Day) ->
     """v0.3.1 withdraws the ProviderConfig, and every workload of the cluster with it."""
     before = uids(workloads(living)), uids(living.list("Object")), current(living)["status"]["gpuPools"]
     with day.step("delete the class of a cluster that serves", "ClassMissing, every pod and Object stays"):
-        living.kubectl("delete", "inferenceclass", name_of(declared_class()))
+        living.kubectl("delete", "inferenceclass", name_of(workload.declared_class()))
         living.kubectl("annotate", "inferencecluster", CLUSTER, "crossplane.io/reconcile-requested-at=1")
         until(lambda: reason(living, "PoolsPublished") == "ClassMissing", "PoolsPublished ClassMissing")
     assert (
@@ -162,12 +126,11 @@ def test_a_withdrawn_class_takes_nothing_away(living: ControlPlane, day: Day) ->
         current(living)["status"]["gpuPools"],
     ) == before
     assert len(claiming(living)) == REPLICAS
-    living.apply(fleet.applicable(declared_class()))
+    living.apply(fleet.applicable(workload.declared_class()))
 
 
 def reason(plane: ControlPlane, kind: str) -> str:
-    conditions = current(plane)["status"]["conditions"]
-    return next((str(each["reason"]) for each in conditions if each["type"] == kind), "")
+    return str(condition(current(plane), kind).get("reason", ""))
 
 
 def test_a_deleted_deployment_leaves_nothing_on_the_cluster(living: ControlPlane, day: Day) -> None:
@@ -180,8 +143,8 @@ def test_a_deleted_deployment_leaves_nothing_on_the_cluster(living: ControlPlane
 def remains(plane: ControlPlane) -> list[str]:
     """What of the deployment is still there, on either side."""
     kinds = ("Deployment", "ResourceClaimTemplate", "HTTPRoute")
-    remote = [name_of(each) for kind in kinds for each in plane.list(kind, workload.REMOTE)]
-    return remote + [name_of(each) for each in plane.list("Object", NAMESPACE)]
+    remote = [name_of(plain) for kind in kinds for plain in plane.list(kind, workload.REMOTE)]
+    return remote + list(map(name_of, plane.list("Object", NAMESPACE)))
 
 
 def test_a_deleted_cluster_leaves_no_provider_config(living: ControlPlane) -> None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 import yaml
 
 from example.caller import ROOT
-from tests.live import plane
+from tests.live import fleet, plane
 from tests.live.plane import PAUSE, ControlPlane, Refused, is_true, name_of, until
 
 if TYPE_CHECKING:
@@ -41,12 +41,15 @@ BAD_IMAGE = "registry.example.com/models/too-large:v1"
 """A pod that runs it finds no node."""
 NO_DEVICES = "0/3 nodes are available: 3 cannot allocate all claims."
 """What its scheduler says."""
+CLASS = "eks-g6-l4-8x"
+"""Of the example fleet."""
 SINCE = "2026-01-01T00:00:00Z"
 _PODS = f"/api/v1/namespaces/{REMOTE}/pods"
 
 plane.GROUPS.update(
     {
         "Object": "kubernetes.m.crossplane.io/v1alpha1",
+        "ObservedObjectCollection": "kubernetes.m.crossplane.io/v1alpha1",
         "ClusterProviderConfig": "kubernetes.m.crossplane.io/v1alpha1",
         "CustomResourceDefinition": "apiextensions.k8s.io/v1",
         "Deployment": "apps/v1",
@@ -170,6 +173,34 @@ def pods(living: ControlPlane, image: str = "") -> list[Plain]:
     listed = (living.request("GET", _PODS) or {}).get("items", [])
     alive = [pod for pod in listed if "deletionTimestamp" not in pod["metadata"]]
     return [pod for pod in alive if image in ("", pod["spec"]["containers"][0]["image"])]
+
+
+def declared_class() -> Plain:
+    """The class of the nodes."""
+    return next(plain for plain in fleet.example_fleet() if name_of(plain) == CLASS)
+
+
+def declared_cluster(name: str, group: str, nodes: int) -> Plain:
+    """A cluster as its platform team declares it, by a kubeconfig and a pool; for a group only."""
+    existing = {"secretRef": {"name": KUBECONFIG, "key": "kubeconfig"}}
+    return {
+        "apiVersion": "modelplane.ai/v1alpha1",
+        "kind": "InferenceCluster",
+        "metadata": {"name": name, "labels": {fleet.GROUP: group}},
+        "spec": {
+            "cluster": {"source": "Existing", "existing": existing},
+            "taints": [{"key": fleet.GROUP, "effect": "NoSchedule"}],
+            "nodePools": [{"name": "l4", "className": CLASS, "nodeCount": nodes}],
+        },
+    }
+
+
+def give_the_platforms_part_back(living: ControlPlane) -> None:
+    """Install the Compositions again that `install.take_the_platforms_part` took away."""
+    living.kubectl("annotate", "configurationrevisions", "--all", "crossplane.io/paused-")
+    for name in ("inferenceclusters", "modelreplicas"):
+        words = ("get", "composition", f"{name}.modelplane.ai", "--ignore-not-found")
+        until(lambda words=words: living.kubectl(*words), f"the Composition of {name}")
 
 
 def patch(living: ControlPlane, where: str, body: Plain) -> None:
