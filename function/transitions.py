@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from function.boundary import Condition, Plain
 
+RESPONSIVE = "Responsive"
+"""Crossplane's own condition: False while its circuit breaker is open for the composite."""
+
 
 def conditions_before(status: Mapping[str, Plain]) -> dict[str, tuple[str, str]]:
     """Return status and reason of the conditions in a composite's status, by type; the first counts."""
@@ -24,6 +27,14 @@ def conditions_before(status: Mapping[str, Plain]) -> dict[str, tuple[str, str]]
         str(condition.get("type")): (str(condition.get("status")), str(condition.get("reason")))
         for condition in map(mapping, reversed(conditions) if isinstance(conditions, list) else ())
     }
+
+
+def circuit_open(status: Mapping[str, Plain]) -> bool:
+    """Whether Crossplane's circuit breaker lets no events of the composite through (`WatchCircuitOpen`).
+
+    Only the ttl brings a change to us then, so it is as short as while something is awaited.
+    """
+    return conditions_before(status).get(RESPONSIVE, ("", ""))[0] == "False"
 
 
 def transitions(

@@ -13,7 +13,7 @@ from function.cluster.conditions import condition_types, conditions
 from function.cluster.publish import overcommitted, publish
 from function.cluster.requirements import declared
 from function.cluster.snapshot import read_snapshot
-from function.transitions import transitions
+from function.transitions import circuit_open, transitions
 
 if TYPE_CHECKING:
     from function.boundary import Request, Reuse
@@ -40,7 +40,8 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
         results=tuple(transitions(KIND, new_conditions, snapshot.before)),
         settled=delivered
         and all(condition.status for condition in new_conditions)
-        and not overcommitted(status),
+        and not overcommitted(status)
+        and not circuit_open(snapshot.before),
         ttl=(snapshot.config.ttl.pending, snapshot.config.ttl.settled),
         counts={"pools": len(status.get("gpuPools") or ()), "objects": len(desired)},
     )

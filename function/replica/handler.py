@@ -11,7 +11,7 @@ from function.api.fault import Malformed
 from function.api.workload import read_workload
 from function.boundary import Cost, NoReuse, Response, Unreadable
 from function.fail_static import Doubt
-from function.objects import read_briefly, read_object
+from function.objects import mapping, read_briefly, read_object
 from function.replica.compose import compose, keep_everything
 from function.replica.conditions import READY, condition_types, conditions
 from function.replica.diagnosis import unschedulable
@@ -19,6 +19,7 @@ from function.replica.requirements import declared, diagnoses_pods
 from function.replica.results import results
 from function.replica.snapshot import read_config, read_observed, read_snapshot
 from function.replica.status import status
+from function.transitions import circuit_open
 
 if TYPE_CHECKING:
     from function.boundary import Condition, Costs, Request, Reuse, Shape
@@ -64,7 +65,9 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
         unready=_reads_ready(composition) and not _holds(new_conditions, READY),
         conditions=new_conditions,
         results=results(snapshot, new_conditions, composite),
-        settled=all(condition.status for condition in new_conditions) and not _changes(composition),
+        settled=all(condition.status for condition in new_conditions)
+        and not _changes(composition)
+        and not circuit_open(mapping(composite.get("status"))),
         ttl=_ttl(request, snapshot),
         counts={"objects": len(composition.desired), "objects_kept": composition.kept},
     )

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support import build
 from tests.support.cases import ask, clusters
+from tests.support.circuit import with_circuit
 from tests.support.drive import run
 from tests.support.world import World
 
@@ -136,9 +137,5 @@ def test_while_the_circuit_is_open_the_answer_holds_as_short_as_it_may() -> None
     """Crossplane lets no events through then, so an edit is only seen when the ttl has run out."""
     world = running()
     assert run(world).settled
-    tripped = copy.deepcopy(world.deployment)
-    tripped["status"]["conditions"] = [build.condition("Responsive", status=False, reason="WatchCircuitOpen")]
-    assert not run(world.but(deployment=tripped)).settled
-    healed = copy.deepcopy(tripped)
-    healed["status"]["conditions"] = [build.condition("Responsive", status=True, reason="WatchCircuitClosed")]
-    assert run(world.but(deployment=healed)).settled
+    assert not run(world.but(deployment=with_circuit(world.deployment, opened=True))).settled
+    assert run(world.but(deployment=with_circuit(world.deployment, opened=False))).settled

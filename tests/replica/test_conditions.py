@@ -8,6 +8,7 @@ import pytest
 
 from tests.replica.build import Scene, config, engine, gang, replica, run
 from tests.replica.provider import applied
+from tests.support.circuit import with_circuit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -182,3 +183,11 @@ class TestStatus:
         status = {"engines": [{"name": "a"}], "servingDigest": "d", "conditions": [], "other": 1}
         doubted = self.scene.but(replica={**self.scene.replica, "status": status}, cluster=None)
         assert run(doubted).status == {"engines": [{"name": "a"}], "servingDigest": "d"}
+
+
+def test_while_the_circuit_is_open_an_answer_holds_as_short_as_it_may() -> None:
+    """Its ten Objects open the breaker of every replica that starts, and then only the ttl brings an edit."""
+    serving = SCENE.but(observed=applied(run(SCENE)))
+    assert run(serving).settled
+    assert not run(serving.but(replica=with_circuit(serving.replica, opened=True))).settled
+    assert run(serving.but(replica=with_circuit(serving.replica, opened=False))).settled

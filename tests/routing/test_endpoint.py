@@ -8,6 +8,7 @@ import pytest
 
 from tests.routing.build import applied, config, endpoint, settled
 from tests.support.asked import Asked
+from tests.support.circuit import with_circuit
 
 Plain = dict[str, Any]
 
@@ -123,3 +124,10 @@ def test_an_input_with_a_typo_is_named() -> None:
     assert answer.reason("RoutingReady") == "Malformed"
     assert "gatewayAdress: no such field" in answer.conditions["RoutingReady"][2]
     assert not answer.desired
+
+
+def test_while_the_circuit_is_open_an_answer_holds_as_short_as_it_may() -> None:
+    serving = settled(Asked(endpoint()))
+    assert serving.answer().settled
+    assert not serving.but(composite=with_circuit(serving.composite, opened=True)).answer().settled
+    assert serving.but(composite=with_circuit(serving.composite, opened=False)).answer().settled

@@ -7,22 +7,21 @@ from typing import TYPE_CHECKING
 from function.api.names import endpoint_key, replica_key
 from function.api.replica import DEPLOYMENT_LABEL
 from function.boundary import Condition, Desired, Requirement, Resolution, Response
-from function.deployment.compose.conditions import SCHEDULED, conditions, observed_condition
+from function.deployment.compose.conditions import SCHEDULED, conditions
 from function.deployment.compose.endpoints import endpoints
 from function.deployment.compose.replicas import Members, kept_replica, placed_replica
 from function.deployment.compose.results import results
 from function.deployment.explain.message import histogram
 from function.deployment.explain.report import report
 from function.deployment.explain.steady import steady
+from function.objects import mapping
+from function.transitions import circuit_open
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from function.boundary import Plain
     from function.scheduler.decision import Decision
-
-RESPONSIVE = "Responsive"
-"""Crossplane's own condition: False while its circuit breaker is open for the composite."""
 
 
 def desired(decision: Decision) -> dict[str, Desired]:
@@ -97,7 +96,8 @@ def compose(
     stated = conditions(decision, routable, requested)
     invalid = bool(inputs.selectors.invalid or inputs.config_fault)
     invalid = invalid or not (inputs.fleet.inputs_delivered and inputs.peers.resolved)
-    ttl, waiting = inputs.config.ttl, waits_for_fleet(decision, stated) or circuit_open(composite)
+    ttl = inputs.config.ttl
+    waiting = waits_for_fleet(decision, stated) or circuit_open(mapping(composite.get("status")))
     pending = ttl.pending if ttl.waiting is None or not waiting else ttl.waiting
     counts = _counts(decision)  # Of the decision: the report looks at more.
     status: dict[str, Plain] = {"replicas": _replicas_status(decision, len(routable))}
@@ -119,15 +119,6 @@ def compose(
         counts=counts,
         rejections={reason.name: count for reason, count in histogram(decision.rejections).items()},
     )
-
-
-def circuit_open(composite: Mapping[str, Plain]) -> bool:
-    """Whether Crossplane's circuit breaker lets no events of the composite through (`WatchCircuitOpen`).
-
-    Only the ttl brings an edit to us then, so it is as short as while something is awaited.
-    """
-    responsive = observed_condition(composite, RESPONSIVE)
-    return responsive is not None and responsive.get("status") == "False"
 
 
 def waits_for_fleet(decision: Decision, conditions: tuple[Condition, ...]) -> bool:

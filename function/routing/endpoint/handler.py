@@ -14,7 +14,7 @@ from function.boundary import NoReuse, Response
 from function.routing.endpoint.compose import compose
 from function.routing.endpoint.conditions import condition_types, routing_ready
 from function.routing.endpoint.snapshot import read_snapshot
-from function.transitions import transitions
+from function.transitions import circuit_open, transitions
 
 if TYPE_CHECKING:
     from function.boundary import Request, Requirement, Reuse
@@ -43,7 +43,7 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
         unready=not ready.status and all(composed.ready for composed in desired.values()),
         conditions=(ready,),
         results=tuple(transitions(KIND, (ready,), snapshot.status)),
-        settled=ready.status,
+        settled=ready.status and not circuit_open(snapshot.status),
         ttl=snapshot.ttl,
         counts={"objects": len(desired)},
     )

@@ -16,7 +16,7 @@ from function.routing.service.conditions import condition_types, conditions
 from function.routing.service.requirements import declared
 from function.routing.service.snapshot import read_snapshot
 from function.routing.service.traffic import read_traffic
-from function.transitions import transitions
+from function.transitions import circuit_open, transitions
 
 if TYPE_CHECKING:
     from function.boundary import Costs, Request, Reuse
@@ -44,7 +44,7 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
         unready=not ready.status and all(composed.ready for composed in desired.values()),
         conditions=(resolved, ready),
         results=tuple(transitions(KIND, (resolved, ready), snapshot.status)),
-        settled=delivered and resolved.status and ready.status,
+        settled=delivered and resolved.status and ready.status and not circuit_open(snapshot.status),
         ttl=(snapshot.config.ttl.pending, snapshot.config.ttl.settled),
         counts={"endpoints": snapshot.matched, "backends": len(traffic.backends)},
     )
