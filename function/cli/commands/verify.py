@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from function.api import InferenceCluster, Malformed, ModelCache, ModelDeployment, ModelReplica
+from function.api import (
+    InferenceCluster,
+    Malformed,
+    ModelCache,
+    ModelDeployment,
+    ModelReplica,
+    SchedulerConfig,
+)
 from function.api.ownership import Owner
+from function.api.placement import PlacementPolicy
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
 from function.cli.bad_input import BadInput
@@ -58,12 +66,24 @@ def _is_own(replica: ModelReplica, deployment: ModelDeployment) -> bool:
     return Owner.of(deployment).owns(replica) and not replica.deleting
 
 
+def _with_defaults(deployment: ModelDeployment, config: dict[str, Any] | None) -> ModelDeployment:
+    """Return a deployment with the policy that applies to it: what it leaves out, the function's input says.
+
+    Raises Malformed where that input is invalid.
+    """
+    defaults = SchedulerConfig.parse(config or {}).defaults.placement
+    if not defaults.model_fields_set:
+        return deployment
+    policy = (deployment.spec.placement or PlacementPolicy()).over(defaults)
+    return deployment.model_copy(update={"spec": deployment.spec.model_copy(update={"placement": policy})})
+
+
 def decisions(inputs: Inputs, state: State, desired: Desired) -> list[Decided]:
     """Pair every readable deployment with what is desired of it."""
     decided = []
     for manifest in inputs.world.deployments:
         try:
-            deployment = ModelDeployment.parse(manifest.content)
+            deployment = _with_defaults(ModelDeployment.parse(manifest.content), inputs.world.config)
         except Malformed:
             continue
         own_replicas = tuple(replica for replica in state.replicas if _is_own(replica, deployment))

@@ -1,0 +1,86 @@
+"""Days on which clusters are cut off and come back, clocks are wrong, and time goes on.
+
+Every step is ten minutes. A cluster that is reached publishes a heartbeat that is up to a quarter of an hour
+old; one that is cut off publishes nothing new, and everything it has said of itself and of its replicas
+stays. A replica is Ready twenty minutes after it was placed, where its cluster is reached.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from function.api.times import seconds_of, text_of
+from tests.simulate.episode import BrokenPromise
+from tests.simulate.plane import Deployment, Plane
+from tests.support import build
+from tests.support.cases import ask, clusters
+
+if TYPE_CHECKING:
+    from tests.support.drive import Answer
+    from tests.support.parts import Source
+    from tests.support.world import World
+
+Plain = dict[str, Any]
+
+STEP, LAG, COARSE, STARTS = 600, 900, 300, 1_200
+"""Seconds of a step, of the oldest heartbeat of a cluster that is reached, of a step of heartbeats, and of a
+replica's start."""
+AFTER = 3_600
+WRONG = (365 * 86_400, 3_000, -365 * 86_400)
+"""By how much a clock may be wrong."""
+
+
+@dataclass
+class Outages:
+    """A fleet, one deployment, and the true time."""
+
+    draw: Source
+    names: str
+    wanted: int
+    now: int = field(default=(seconds_of(build.CREATED) or 0) + 86_400)
+    cut: dict[str, int] = field(default_factory=dict)
+    """Clusters that are cut off, and since when."""
+    wrong: dict[str, int] = field(default_factory=dict)
+    """Clusters whose clock is wrong, and by how much."""
+    born: dict[str, int] = field(default_factory=dict)
+    """When each replica was placed."""
+    given_up: int = 0
+
+    def __post_init__(self) -> None:
+        """Make the fleet and the deployment."""
+        placement = {"evacuate": {"afterSeconds": AFTER}, "disruption": {"maxUnavailable": 1}}
+        fleet = {cluster["metadata"]["name"]: cluster for cluster in clusters(**dict.fromkeys(self.names, 9))}
+        self.plane = Plane(fleet, [Deployment(ask(self.wanted, placement=placement))])
+
+    @property
+    def running(self) -> dict[str, Plain]:
+        """The replicas that exist, by key."""
+        observed = self.plane.deployments[0].observed
+        return {key: manifest for key, manifest in observed.items() if manifest["kind"] == "ModelReplica"}
+
+    def step(self) -> None:
+        """Let ten minutes pass."""
+        self.now += STEP
+        for name, cluster in self.plane.clusters.items():
+            if name not in self.cut:
+                seen = self.now - self.draw.randrange(LAG - COARSE) + self.wrong.get(name, 0)
+                cluster["status"]["heartbeat"] = text_of(seen - seen % COARSE)
+        for key, replica in self.running.items():
+            placed = self.born.setdefault(replica["metadata"]["uid"], self.now)
+            if key.split("-")[1] not in self.cut:
+                ready = build.condition("Ready", status=self.now >= placed + STARTS)
+                since = placed + STARTS if ready["status"] == "True" else placed
+                replica["status"] = {"conditions": [ready | {"lastTransitionTime": text_of(since)}]}
+        self.plane.reconcile(self.plane.deployments[0], self._look)
+        self.plane.age()
+
+    def _look(self, world: World, answer: Answer) -> None:
+        if len(answer.replicas) > self.wanted:
+            raise BrokenPromise(f"{len(answer.replicas)} replicas for {self.wanted} wanted")
+        for key in self.running.keys() - answer.desired.keys():
+            cluster = key.split("-")[1]
+            self.given_up += 1
+            long = self.now - self.cut.get(cluster, self.now) >= AFTER - LAG
+            if not long and self.wrong.get(cluster, 0) >= -AFTER:
+                raise BrokenPromise(f"{key} was given up, and {cluster} is well\n{world.dump()}")
