@@ -87,7 +87,7 @@ def asked(name: str, where: Path, *more: str) -> tuple[int, str]:
     file = where / "xr.yaml"
     file.write_text(yaml.safe_dump(made))
     call = ["why", made["metadata"]["name"], *map(str, RUNNING), str(file), *options, *more]
-    told = CliRunner().invoke(main, call)
+    told = CliRunner().invoke(main, call, env={"COLUMNS": "120"})
     return told.exit_code, told.output
 
 
