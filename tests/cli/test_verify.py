@@ -41,6 +41,25 @@ def test_a_minimum_above_what_is_wanted_asks_for_all_of_it(tmp_path: Path) -> No
     assert run("verify", file).code == 0
 
 
+def test_policy_of_the_function_s_input_is_known(tmp_path: Path) -> None:
+    """It gives a replica up, or limits a cluster, as if the deployment had said so itself."""
+    config: Plain = {
+        "apiVersion": "fleet-scheduler.fn.modelplane.ai/v1alpha1",
+        "kind": "SchedulerConfig",
+        "defaults": {"placement": {"evacuate": {"afterSeconds": 3600}}},
+    }
+    fleet = [build.cluster(name, [build.pool("h100", 4)]) for name in "abc"]
+    for cluster, beat in zip(fleet, ("09:00", "12:00", "12:00"), strict=True):
+        cluster["status"]["heartbeat"] = f"2026-03-01T{beat}:00Z"
+    deployment = build.deployment("chat", 1)
+    running = build.replica(deployment, "a", 0, ready=True)
+    file = write(tmp_path / "f.yaml", [config, deployment, running, *fleet])
+    assert "its cluster has not been heard of for too long" in run("plan", file).out
+    assert run("verify", file).code == 0
+    stays = write(tmp_path / "g.yaml", [deployment, running, *fleet])
+    assert run("verify", stays, "--decision", write(tmp_path / "d.yaml", [])).code != 0
+
+
 def test_it_shares_no_code_with_the_scheduler() -> None:
     allowed = ("function.verify", "function.api", "function.cel")
     for file in sorted((ROOT / "function" / "verify").glob("*.py")):

@@ -10,6 +10,8 @@ import json
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from function.scheduler.policy.evacuation import evacuation
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -40,6 +42,7 @@ def input_digest(inputs: SchedulingInput) -> str:
             inputs.config_fault,
             f"{fleet.clusters_resolution} {fleet.replicas_resolution} {fleet.cache_resolution}",
             _cache(inputs),
+            *_evacuation(inputs),
             *(fleet.clusters[name].canonical for name in sorted(fleet.clusters)),
             *(f"{cluster.name}: {cluster.fault}" for _, cluster in sorted(fleet.unreadable.items())),
             *sorted(_charge(replica) for replica in fleet.other_replicas),
@@ -58,6 +61,16 @@ def _cache(inputs: SchedulingInput) -> str:
         return ""
     looked_at = inputs.policy.cache in ("Prefer", "Require")
     return _text([cache.metadata.name, cache.footprint, *([cache.phases] if looked_at else ())])
+
+
+def _evacuation(inputs: SchedulingInput) -> Iterable[str]:
+    """What heartbeats mean, where they are looked at: they move on, and it stays the same."""
+    if inputs.policy.evacuate is not None:
+        evacuating, fleet = evacuation(inputs), inputs.fleet
+        yield evacuating.paused
+        for own in fleet.own_replicas:
+            yield f"{own.key} {evacuating.mismatch(own, fleet.clusters.get(own.cluster))}"
+        yield _text(sorted(name for name, cluster in fleet.clusters.items() if evacuating.lost(cluster)))
 
 
 def _text(plain: Any) -> str:
