@@ -113,6 +113,25 @@ def reads_control_plane(command: Callable[..., Any]) -> Callable[..., Any]:
     return _reading(command, _FLEET_PARAMETERS[1:])
 
 
+def may_read_live(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a command that prints a command line read instead: it is called with a `live` target, or None."""
+
+    @wraps(command)
+    def called(*, context: str, live: bool, kubeconfig: str, seconds: float, **more: Any) -> None:
+        from function.cli.live.connection import Target  # noqa: PLC0415 - starting reads nothing
+
+        if kubeconfig and not live:
+            raise BadInput("--kubeconfig is for --live")
+        if live and more.get("files"):
+            raise BadInput("--live reads the control plane: leave the files out")
+        target = Target(context, kubeconfig, seconds) if live else None
+        command(context=context, live=target, **more)
+
+    _, _, kubeconfig, _, seconds = _FLEET_PARAMETERS
+    flag = click.option("--live", is_flag=True, help="Read the control plane of --context now.")
+    return flag(kubeconfig(seconds(called)))
+
+
 def _reading(command: Callable[..., Any], parameters: Iterable[Callable[..., Any]]) -> Callable[..., Any]:
     @wraps(command)
     def called(

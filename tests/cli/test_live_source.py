@@ -43,7 +43,8 @@ def _class(name: str) -> Plain:
 
 
 def _composition(name: str, config: Plain) -> Plain:
-    step = {"step": "schedule", "input": {"kind": "SchedulerConfig", **config}}
+    head = {"apiVersion": "fleet-scheduler.fn.modelplane.ai/v1alpha1", "kind": "SchedulerConfig"}
+    step = {"step": "schedule", "input": {**head, **config}}
     return {
         "apiVersion": "apiextensions.crossplane.io/v1",
         "kind": "Composition",
@@ -168,6 +169,34 @@ def test_a_namespace_is_asked_about(live: Live) -> None:
         1,
         True,
     )
+
+
+def test_the_map_of_a_namespace_lists_its_deployments(live: Live) -> None:
+    live.table.objects.append(build.deployment("chat", 1, namespace="other"))
+    page = live.run("map", "-n", "other").out
+    assert "<option>other/chat</option>" in page
+    assert "<option>ml-team/chat</option>" not in page
+    assert "ml-team/chat <span" in page, "who holds nodes is shown all the same"
+
+
+def test_a_snapshot_is_the_answer_of_the_control_plane(live: Live) -> None:
+    live.table.objects.append(_composition("ours", {"coordination": "GlobalOrder", "overcommit": "Yield"}))
+    ran = live.run("snapshot", "--live")
+    assert ran.code == 0
+    (live.folder / "snapshot.yaml").write_text(ran.out)
+    here = run("plan", live.folder / "snapshot.yaml")
+    assert (here.err, here.out) == ("", live.run("plan").out)
+
+
+def test_reconcile_reads_and_prints(live: Live) -> None:
+    ran = live.run("reconcile", "--live", "--cluster", "east")
+    assert ran.code == 0
+    assert "annotate modeldeployments.modelplane.ai chat -n ml-team" in ran.out
+
+
+def test_live_and_files_are_one_or_the_other(live: Live) -> None:
+    assert "leave the files out" in live.run("snapshot", "--live", "-").err
+    assert "--kubeconfig is for --live" in live.run("reconcile").err
 
 
 def test_below_the_clusters_only_where_it_may_be_read(live: Live) -> None:

@@ -68,7 +68,7 @@ def fleet_map(source: Source, output: str, docs: str) -> None:
     """
     form, path = _form(output)
     inputs = read(source)
-    picture = draw(inputs.world, settle(inputs.world, ParseMemo()))
+    picture = draw(inputs.world, settle(inputs.world, ParseMemo()), inputs.titles(()))
     text = html(picture, docs) if form == "html" else svg(picture)
     if path is None:
         click.echo(text)

@@ -10,13 +10,14 @@ import click
 
 from function.boundary import NoReuse, PlainDocument, Request
 from function.cli.bad_input import BadInput, closest
-from function.cli.options import Command, end, lenient
+from function.cli.options import Command, end, lenient, may_read_live
 from function.cli.worlds.inputs import read_manifests
 from function.operations.state import ANNOTATION, FLEET, WATCHED, State, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from function.cli.live.connection import Target
     from function.cli.worlds.manifests import Manifests
     from function.operations.state import Deployment
 
@@ -29,15 +30,23 @@ RESOURCES = "inferenceclusters.modelplane.ai,modelreplicas.modelplane.ai,modelde
 @click.option("--cluster", "clusters", multiple=True, help="Those with replicas on it. May be repeated.")
 @click.option("--deployment", "names", multiple=True, help="NAMESPACE/NAME. May be repeated.")
 @click.option("--all", "everyone", is_flag=True, help="Every deployment.")
-@click.option("--context", default="", help="The kubectl context to name in the command lines.")
+@click.option("--context", default="", help="The context to read, and to name in the command lines.")
+@may_read_live
 def reconcile(
-    files: tuple[str, ...], clusters: tuple[str, ...], names: tuple[str, ...], *, everyone: bool, context: str
+    *,
+    files: tuple[str, ...],
+    clusters: tuple[str, ...],
+    names: tuple[str, ...],
+    everyone: bool,
+    context: str,
+    live: Target | None,
 ) -> None:
     r"""Print the kubectl commands that make deployments reconcile now, not when their ttl runs out.
 
     Crossplane reconciles a deployment at once when its annotation crossplane.io/reconcile-requested-at
-    changes. FILEs ("-" for standard input) are what the control plane has; without them the command line
-    that collects it is printed. No cluster is asked or changed: look at what is printed, and pipe it to sh.
+    changes. FILEs ("-" for standard input) are what the control plane has, or --live reads it; without
+    either the command line that collects it is printed. Nothing is changed: look at what is printed, and
+    pipe it to sh.
 
     Chosen are the deployments named, else those that a change of the clusters named concerns: with replicas
     there, with replicas on clusters that do not exist, and those that are short of replicas.
@@ -48,13 +57,14 @@ def reconcile(
     \b
     Examples:
       fleet-scheduler reconcile --cluster gke-europe-west4
+      fleet-scheduler reconcile --live --cluster gke-europe-west4 | sh
       kubectl get ic,mr,md -A -o json | fleet-scheduler reconcile - --cluster gke-europe-west4 | sh
     """
     kubectl = f"kubectl --context {quote(context)}" if context else "kubectl"
-    if not files:
+    if not (files or live):
         click.echo(_collecting(kubectl, context, clusters, names, everyone=everyone))
         return
-    manifests, errors = read_manifests(files)
+    manifests, errors = read_manifests(files, live)
     state = read_state(_request(manifests), NoReuse())
     chosen = _all(state) if everyone else _named(state, names) if names else _concerned(state, clusters)
     click.echo("".join(f"{kubectl} {_annotate(deployment)}\n" for deployment in chosen), nl=False)

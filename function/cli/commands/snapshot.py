@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from function.api.text import counted
-from function.cli.options import Command, end, lenient
+from function.cli.options import Command, end, lenient, may_read_live
 from function.cli.text import as_yaml_stream, note
 from function.cli.worlds.inputs import read_manifests
 from function.cli.worlds.manifests import CONFIGS, KINDS, SNAPSHOT
 from function.objects import mapping
 from function.recording.allowed import KINDS as ALLOWED
 from function.recording.allowed import redacted_object
+
+if TYPE_CHECKING:
+    from function.cli.live.connection import Target
 
 RESOURCES = (
     "inferenceclasses",
@@ -47,18 +50,19 @@ def _marked(plain: dict[str, Any]) -> dict[str, Any]:
 @click.command(cls=Command)
 @click.argument("files", nargs=-1, metavar="[FILE|DIR...]")
 @lenient
-@click.option("--context", default="", help="The kubectl context to name in the command line.")
+@click.option("--context", default="", help="The context to read, or to name in the command line.")
+@may_read_live
 @click.option("--file", default="fleet.yaml", show_default=True, help="The file to name in the command line.")
-def snapshot(files: tuple[str, ...], context: str, file: str) -> None:
-    r"""Print the command line that collects a fleet; with FILEs, write them without their secrets.
+def snapshot(files: tuple[str, ...], context: str, file: str, live: Target | None) -> None:
+    r"""Print the command line that collects a fleet; with FILEs or --live, write it without its secrets.
 
-    Without FILEs nothing is read and no cluster is asked: the kubectl command line is printed, for you to
+    Without either nothing is read and no cluster is asked: the kubectl command line is printed, for you to
     look at and run where you have access. It pipes into this command again.
 
-    With FILEs ("-" for standard input), every object the tools read is written as YAML to standard output,
-    cut down to the fields that a decision reads. Pod templates are replaced by stand-ins of the same size;
-    annotations, managed fields and values of labels of deployments and replicas are left out. Every tool
-    answers the same on the snapshot.
+    With FILEs ("-" for standard input) or --live, every object the tools read is written as YAML to
+    standard output, cut down to the fields that a decision reads. Pod templates are replaced by stand-ins of
+    the same size; annotations, managed fields and values of labels of deployments and replicas are left
+    out. Every tool answers the same on the snapshot.
 
     \b
     Exit codes: 0 done, 1 bad input.
@@ -66,12 +70,13 @@ def snapshot(files: tuple[str, ...], context: str, file: str) -> None:
     \b
     Examples:
       fleet-scheduler snapshot --context production
+      fleet-scheduler snapshot --context production --live > fleet.yaml
       kubectl get md,mr,ic,icl,mc,me -A -o json | fleet-scheduler snapshot - > fleet.yaml
     """
-    if not files:
+    if not (files or live):
         click.echo(command_line(context, file))
         return
-    manifests, errors = read_manifests(files)
+    manifests, errors = read_manifests(files, live)
     for kind in KINDS:
         if manifests[kind] and kind not in ALLOWED:
             number = counted(len(manifests[kind]), "object")

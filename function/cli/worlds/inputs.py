@@ -6,17 +6,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from function.cli.bad_input import BadInput, closest
+from function.cli.live.connection import ControlPlane
 from function.cli.text import complain
 from function.cli.worlds.derive import folded
 from function.cli.worlds.faults import faults_of
 from function.cli.worlds.manifests import load
 from function.cli.worlds.review import review
-from function.cli.worlds.source import Origin, Source, gather
+from function.cli.worlds.source import Origin, Source, gather, read_fleet
 from function.cli.worlds.world import World, world_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from function.cli.live.connection import Target
     from function.cli.worlds.manifests import Manifests
 
 
@@ -64,9 +66,9 @@ def read(source: Source) -> Inputs:
     return taken(manifests, origin)
 
 
-def read_manifests(files: Iterable[str]) -> tuple[Manifests, tuple[str, ...]]:
-    """Read files that need not describe a world, and say what is wrong. Returns it too. Raises BadInput."""
-    manifests = load(files)
+def read_manifests(files: Iterable[str], live: Target | None = None) -> tuple[Manifests, tuple[str, ...]]:
+    """Read files, or a control plane, and say what is wrong. Returns it too. Raises BadInput."""
+    manifests = load(files) if live is None else read_fleet(ControlPlane(live))
     return manifests, review(manifests)
 
 

@@ -13,7 +13,7 @@ from function.cli.progress import track
 from function.deployment.forecast import rejection_phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from function.cli.worlds.simulate import Simulation
     from function.cli.worlds.world import Planned, World
@@ -180,14 +180,16 @@ class FleetMap:
 
     regions: tuple[tuple[str, tuple[ClusterCard, ...]], ...]
     models: tuple[Model, ...]
-    strangers: tuple[tuple[str, int], ...]
-    """Holders whose deployment was not given, with their colours."""
+    strangers: tuple[tuple[str, int, str], ...]
+    """Holders whose deployment was not given, with their colours and why they are no more than that."""
     notes: tuple[str, ...]
 
     @property
     def colours(self) -> dict[str, int]:
         """The colour of everybody who holds nodes: its place in the palette."""
-        return {model.name: model.colour for model in self.models} | dict(self.strangers)
+        return {model.name: model.colour for model in self.models} | {
+            who: colour for who, colour, _ in self.strangers
+        }
 
     @property
     def totals(self) -> dict[str, dict[str, Total]]:
@@ -309,20 +311,26 @@ def _by_region(cards: Iterable[ClusterCard]) -> tuple[tuple[str, tuple[ClusterCa
     return tuple((region, tuple(sorted(grouped[region], key=lambda card: card.name))) for region in order)
 
 
-def draw(world: World, settled: Simulation) -> FleetMap:
+def draw(world: World, settled: Simulation, chosen: Collection[str] = ()) -> FleetMap:
     """Put the picture together from a world as it stands, and as it will stand once it has settled.
+
+    Of the deployments, only those chosen are listed with their verdicts; without any, all of them.
 
     A verdict is that of the settled fleet: what a deployment would find after all others have taken theirs,
     not what it found when its turn came.
     """
-    ordered = sorted(settled.last, key=lambda plan: plan.title)
+    listed = (plan for plan in settled.last if not chosen or plan.title in chosen)
+    ordered = sorted(listed, key=lambda plan: plan.title)
     models = [_model(*pair) for pair in track(enumerate(ordered), "Drawing", total=len(ordered))]
     regions = _by_region(_cards(world, _shares(world, settled.world)))
     model_names = {model.name for model in models}
     holders = {who for _, cards in regions for card in cards for who in card.holders}
-    strangers = sorted(holders - model_names)
-    colours = {who: number % COLOURS for number, who in enumerate(strangers, start=len(models))}
+    given = {plan.title for plan in settled.last}
+    strangers = tuple(
+        (who, number % COLOURS, "of another namespace" if who in given else "its deployment was not given")
+        for number, who in enumerate(sorted(holders - model_names), start=len(models))
+    )
     notes = list(world.notes)
     if not settled.settled:
         notes.append(f"the fleet does not settle: this is the state after {len(settled.rounds)} passes")
-    return FleetMap(regions, tuple(models), tuple(colours.items()), tuple(notes))
+    return FleetMap(regions, tuple(models), strangers, tuple(notes))

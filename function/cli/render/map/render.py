@@ -128,7 +128,10 @@ def height(card: ClusterCard) -> int:
 def svg(fleet: FleetMap) -> str:
     """One picture."""
     headings, placed, bottom = _laid_out(fleet)
-    legend = [*((model.name, model.colour) for model in fleet.models), *fleet.strangers]
+    legend = [
+        *((model.name, model.colour) for model in fleet.models),
+        *((who, colour) for who, colour, _ in fleet.strangers),
+    ]
     short = {model.name: model for model in fleet.models}
     return (
         _environment()
