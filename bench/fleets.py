@@ -63,7 +63,7 @@ def fleet(size: Size, seed: int = 1) -> Fleet:
     draw = random.Random(seed)
     clusters = [cluster(draw, number, size.pools) for number in range(size.clusters)]
     deployment = under_test(wanted=8)
-    observed = _running_replicas(deployment, clusters, kept=6)
+    observed = running_replicas(deployment, clusters, kept=6)
     replicas = [
         stranger(draw, number, draw.choice(clusters), size) for number in range(size.replicas - len(observed))
     ]
@@ -249,7 +249,7 @@ def under_test(wanted: int) -> Plain:
     }
 
 
-def _running_replicas(parent: Plain, clusters: list[Plain], kept: int) -> dict[str, Plain]:
+def running_replicas(parent: Plain, clusters: list[Plain], kept: int) -> dict[str, Plain]:
     """Return replicas of the deployment that run already, on clusters that suit it."""
     observed: dict[str, Plain] = {}
     for item in clusters:
