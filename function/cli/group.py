@@ -51,6 +51,16 @@ class Group(click.Group):
         command: click.Command = getattr(import_module(module), attribute)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; a name that is none of them is answered with the nearest."""
+        if args and args[0] not in self._lazy and not args[0].startswith("-"):
+            from function.cli.bad_input import closest  # noqa: PLC0415 - only for an error
+
+            ctx.fail(f"No such command '{args[0]}'; {closest(args[0], self._lazy)}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the commands in the manual page."""
         with formatter.section("Commands"):

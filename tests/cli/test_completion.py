@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from function.cli.completions import TABLE
 from hack.completions import table
 from tests.cli.command import completed, run, write
+from tests.schema.crds import ROOT
 from tests.support import build
 
 if TYPE_CHECKING:
@@ -44,3 +47,17 @@ def test_names_come_from_the_files_given_so_far(tmp_path: Path) -> None:
     assert completed(["whatif", path, "--replicas"], "") == ["ml-team/chat="]
     assert completed(["headroom", path, "-d"], "") == ["ml-team/chat"]
     assert completed(["whatif", "/nowhere", "--drain"], "") == []
+
+
+def test_names_are_read_without_schemas_and_scheduler(tmp_path: Path) -> None:
+    path = write(tmp_path / "f.yaml", [build.cluster("east", []), build.deployment("chat", 1)])
+    program = (
+        "import sys\nfrom function.cli.worlds.manifests import load\n"
+        f"print(len(load([{str(path)!r}], checked=False)['ModelDeployment']), *sys.modules)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    number, *modules = ran.stdout.split()
+    assert number == "1"
+    assert {"function.scheduler", "function.api", "function.cel", "pydantic", "lark"}.isdisjoint(modules)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.cli.command import run, write
 from tests.cli.mistakes import MISTAKES, folder
+from tests.schema.crds import ROOT
 from tests.support import build
 
 if TYPE_CHECKING:
@@ -17,6 +19,12 @@ if TYPE_CHECKING:
 Plain = dict[str, Any]
 
 MISTAKE = MISTAKES[0]
+EXPLAIN, ADMISSION = ("deployment/explain/lint.py", "cli/admission/finding.py")
+LINT = [ROOT / "function" / file for file in (EXPLAIN, ADMISSION)]
+CODE = re.compile(
+    r'"((?:Unknown|Never|Decode|Invalid|Rule|Does|Count|May|Needs|Below)[A-Z][A-Za-z]*|Unreadable)"'
+)
+"""How a code is written in a source."""
 
 
 def test_text_has_file_line_column_level_and_code(tmp_path: Path) -> None:
@@ -168,3 +176,17 @@ def test_a_snapshot_lacks_nothing_that_it_left_out(tmp_path: Path) -> None:
     assert again == cut
     ran = run("lint", "-", stdin=cut)
     assert (ran.code, ran.out) == (0, "")
+
+
+def test_every_code_is_in_the_docs(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "ci.md").read_text()
+    codes = set()
+    for number, mistake in enumerate(MISTAKES):
+        path = tmp_path / str(number)
+        path.mkdir()
+        data = run("lint", folder(path, mistake), "-o", "json").data
+        codes |= {problem["code"] for problem in data["problems"]}
+    sources = [*(ROOT / "function" / "cli" / "worlds").glob("*.py"), *LINT]
+    codes |= {code for source in sources for code in CODE.findall(source.read_text())}
+    assert len(codes) > 15
+    assert sorted(code for code in codes if f"`{code}`" not in page) == []

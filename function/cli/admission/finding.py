@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from function.api.fault import path_of
-
 Path = tuple[str | int, ...]
 """Keys and indexes from the object down to a field."""
 
@@ -36,12 +34,12 @@ class Finding:
     @property
     def field(self) -> str:
         """The field as users write it: `spec.engines[1].copies`."""
-        return path_of(self.path)
+        return _written(self.path)
 
     @property
     def fields(self) -> tuple[str, ...]:
         """Every field that it explains."""
-        return (self.field, path_of(self.missing)) if self.missing else (self.field,)
+        return (self.field, _written(self.missing)) if self.missing else (self.field,)
 
     @property
     def by_absence(self) -> bool:
@@ -53,3 +51,9 @@ class Finding:
         found = f", found {self.value}" if self.value else ""
         hint = f"; {self.hint}" if self.hint else ""
         return f"{self.field or 'object'}: {self.message}{found}{hint}"
+
+
+def _written(path: Path) -> str:
+    from function.api.fault import path_of  # noqa: PLC0415 - a completion finds nothing, and is quick
+
+    return path_of(path)

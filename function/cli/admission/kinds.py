@@ -6,14 +6,16 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from function.cli.admission import metadata, structural
 from function.cli.admission.finding import UNKNOWN_KIND, Finding
 from function.cli.bad_input import closest
 from function.cli.nearest import nearest
+
+if TYPE_CHECKING:
+    from function.cli.admission.structural import Schema
 
 Plain = dict[str, Any]
 
@@ -75,8 +77,10 @@ def _kind(file: Path) -> Kind:
 
 
 @lru_cache
-def schema_of(name: str, version: str) -> structural.Schema:
+def schema_of(name: str, version: str) -> Schema:
     """Return the schema of a version of a shipped kind, as the API server holds objects against it."""
+    from function.cli.admission import structural  # noqa: PLC0415 - only for an object that is checked
+
     kind = shipped()[name]
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     declared = yaml.load(kind.file.read_text(encoding="utf-8"), loader)  # noqa: S506 - a safe loader, our file
@@ -127,7 +131,9 @@ def _slip(field: str, value: str, hint: str) -> Finding:
 
 
 def check(content: Plain, kind: Kind) -> list[Finding]:
-    """Every finding on an object of a shipped kind, in the order in which its fields are declared."""
+    """Every finding on an object of a shipped kind: on its metadata, then in the order of its fields."""
+    from function.cli.admission import metadata, structural  # noqa: PLC0415 - as above
+
     version = str(content.get("apiVersion", "")).rpartition("/")[2]
     schema = schema_of(kind.kind, version)
     checking = structural.Check(schema)
