@@ -16,5 +16,6 @@ def held(answer: Any) -> None:
     """Hold an answer against the schema of its kind, and say shortly where it differs."""
     assert isinstance(answer, dict), answer
     one = VALIDATOR.evolve(schema={"$ref": f"#/$defs/{answer['kind']}", "$defs": SCHEMA["$defs"]})
-    assert [f"{error.json_path}: {error.message[:200]}" for error in one.iter_errors(answer)] == []
+    errors = [f"{error.json_path}: {error.message[:200]}" for error in one.iter_errors(answer)]
+    assert not errors, errors
     assert VALIDATOR.is_valid(answer)

@@ -12,10 +12,11 @@ import yaml
 from function.cli import COMMANDS, main
 from tests.cli import test_describe
 from tests.cli.answers import SCHEMA, VALIDATOR, held
-from tests.cli.command import run
+from tests.cli.command import run, write
 from tests.cli.mistakes import MISTAKES, folder
 from tests.cli.test_replay import _recorded, _request
 from tests.schema.crds import ROOT
+from tests.support import build
 from tests.support.slices import H200, devices, node, resource_slice
 
 if TYPE_CHECKING:
@@ -62,6 +63,17 @@ def test_an_answer_keeps_to_the_schema(
     ran = run(command, *arguments, "-o", form)
     held(yaml.safe_load(ran.out))
     assert ran.code in (0, 2), reason
+
+
+def test_a_rollout_keeps_to_the_schema(tmp_path: Path) -> None:
+    parent = build.deployment("chat", 2)
+    running = [build.replica(parent, "east", index, ready=True) for index in range(2)]
+    path = write(tmp_path / "f.yaml", [build.cluster("east", [build.pool("h100", 4)]), parent, *running])
+    member = build.member(devices=[build.request()], image="a.example/b:2")
+    edited = build.deployment("chat", 2, [build.engine(members=[member])])
+    ran = run("whatif", path, "--apply", write(tmp_path / "edit.yaml", [edited]), "-o", "json")
+    assert ran.out, ran.err
+    held(ran.data)
 
 
 def test_a_lint_with_problems_keeps_to_the_schema(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -146,6 +147,18 @@ def test_applied_files_are_kept_replaced_and_deleted(tmp_path: Path) -> None:
 def test_an_edit_that_the_api_server_would_refuse_is_refused(tmp_path: Path) -> None:
     ran = run("whatif", write(tmp_path / "f.yaml", _objects([])), "--replicas", "ml-team/chat=500")
     assert ran.err == ("error: ModelDeployment ml-team/chat: spec.replicas: must be at most 200, found 500\n")
+    assert ran.code == 1
+
+
+def test_what_is_wrong_with_an_applied_file_is_said_once_with_its_line(tmp_path: Path) -> None:
+    wrong = build.deployment("chat", 3)
+    wrong["spec"]["replicas"] = "three"
+    del wrong["metadata"]["uid"]
+    path = write(tmp_path / "f.yaml", _objects([]))
+    ran = run("whatif", path, "--apply", write(tmp_path / "new.yaml", [wrong]))
+    file = re.escape(str(tmp_path / "new.yaml"))
+    said = "ModelDeployment ml-team/chat: spec.replicas: expected a whole number, found"
+    assert re.fullmatch(rf"error: {file}:\d+: {said} .*\n", ran.err)
     assert ran.code == 1
 
 

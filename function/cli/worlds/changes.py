@@ -43,9 +43,18 @@ class Change(Protocol):
 
 
 def edited(
-    manifests: Manifests, kind: str, where: tuple[str, str], edit: Callable[[Plain], None]
+    manifests: Manifests,
+    kind: str,
+    where: tuple[str, str],
+    edit: Callable[[Plain], None],
+    *,
+    overlay: bool = False,
 ) -> Manifests:
-    """Edit a copy of one object, named by (namespace, name). Raises BadInput when it is not there."""
+    """Edit a copy of one object, named by (namespace, name).
+
+    Raises BadInput when it is not there, and when the API server would refuse the edit. What an `overlay`
+    from a file brings in was looked at when the file was read.
+    """
     those = manifests[kind]
     before = next((manifest for manifest in those if manifest.identity == where), None)
     if before is None:
@@ -54,7 +63,8 @@ def edited(
         raise BadInput(f'there is no {kind} "{title}"; {closest(title, names)}')
     content = deepcopy(before.content)
     edit(content)
-    _refuse_invalid(before, content)
+    if not overlay:
+        _refuse_invalid(before, content)
     after = Manifest(content, before.file)
     return manifests.having(kind, [after if manifest is before else manifest for manifest in those])
 
@@ -295,7 +305,7 @@ class Apply:
                 manifests = _applied(manifests, kind, manifest)
         for cluster in manifests["InferenceCluster"]:
             if _uses(cluster, classes):
-                manifests = edited(manifests, cluster.kind, cluster.identity, _republish)
+                manifests = edited(manifests, cluster.kind, cluster.identity, _republish, overlay=True)
         return manifests
 
     def commands(self, manifests: Manifests) -> Commands:
@@ -327,7 +337,7 @@ def _key(manifest: Manifest) -> tuple[str, str, str]:
 def _applied(manifests: Manifests, kind: str, new: Manifest) -> Manifests:
     if not any(manifest.identity == new.identity for manifest in manifests[kind]):
         return manifests.having(kind, [*manifests[kind], new])
-    return edited(manifests, kind, new.identity, partial(_overlay, new))
+    return edited(manifests, kind, new.identity, partial(_overlay, new), overlay=True)
 
 
 def _overlay(new: Manifest, content: Plain) -> None:

@@ -53,7 +53,7 @@ class Completed:
 
     clusters: list[dict[str, Any]] = field(default_factory=list)
     assumptions: list[Assumption] = field(default_factory=list)
-    faults: dict[tuple[int, str], str] = field(default_factory=dict)
+    faults: dict[tuple[str, str], str] = field(default_factory=dict)
     """Pools whose class is not in the files, by manifest and field: they have nodes, and no devices."""
 
 
@@ -86,7 +86,7 @@ def _class_devices(manifest: Manifest, at: int, name: object, into: Completed, c
         field = f"spec.nodePools[{at}].className"
         suggestion = closest(str(name), classes) if classes else "none is given"
         missing = f'no InferenceClass "{name}" in the files, so the pool counts as one without devices'
-        into.faults[id(manifest), field] = f"{manifest.title}: {field}: {missing}; {suggestion}"
+        into.faults[manifest.short_title, field] = f"{manifest.title}: {field}: {missing}; {suggestion}"
         return []
     content = classes[str(name)].content
     stated = mapping(content.get("spec"))
@@ -96,7 +96,7 @@ def _class_devices(manifest: Manifest, at: int, name: object, into: Completed, c
         return list(devices_of(content))
     except ValueError as error:
         text = f"{classes[str(name)].title}: {error}; its pools count as ones without devices"
-        into.faults[id(classes[str(name)]), "spec.from"] = text
+        into.faults[classes[str(name)].short_title, "spec.from"] = text
         return []
 
 

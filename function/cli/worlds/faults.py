@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from function.cli.worlds.manifests import Manifest, Manifests
     from function.cli.worlds.world import World
 
-Place = tuple[int, str]
-"""Which manifest, by its id, and which field of it."""
+Place = tuple[str, str]
+"""Which object, by its title, and which field of it."""
 
 _MODELS: dict[str, type[Model]] = {
     "ModelDeployment": ModelDeployment,
@@ -30,7 +30,7 @@ def _parsed(manifest: Manifest, model: type[Model], content: object) -> Iterator
         model.parse(content)
     except Malformed as error:
         for fault in error.faults:
-            yield (id(manifest), fault.path), f"{manifest.title}: {fault}"
+            yield (manifest.short_title, fault.path), f"{manifest.title}: {fault}"
 
 
 def faults_of(manifests: Manifests, world: World) -> dict[Place, str]:
@@ -50,7 +50,7 @@ def _faults(manifests: Manifests, world: World) -> Iterator[tuple[Place, str]]:
         fault = parse_replica(PlainDocument(manifest.content)).fault
         if fault:
             text = f"{manifest.title}: {fault}; it is charged for what can be read"
-            yield (id(manifest), fault.partition(":")[0]), text
+            yield (manifest.short_title, fault.partition(":")[0]), text
 
 
 def _values(manifest: Manifest, content: object) -> Iterator[tuple[Place, str]]:
@@ -63,4 +63,4 @@ def _values(manifest: Manifest, content: object) -> Iterator[tuple[Place, str]]:
         for device in pool.devices or ():
             if device.subject.problem:
                 where = f"pool {pool.name}, device {device.name}"
-                yield (id(manifest), where), f"{manifest.title}: {where}: {device.subject.problem}"
+                yield (manifest.short_title, where), f"{manifest.title}: {where}: {device.subject.problem}"

@@ -113,9 +113,9 @@ class Issue:
     finding: Finding
 
     @property
-    def places(self) -> set[tuple[int, str]]:
-        """Which manifest, by its id, and which fields of it are explained."""
-        return {(id(self.manifest), field) for field in self.finding.fields}
+    def places(self) -> set[tuple[str, str]]:
+        """Which object, by its title, and which fields of it are explained."""
+        return {(self.manifest.short_title, field) for field in self.finding.fields}
 
 
 @dataclass(slots=True)

@@ -141,14 +141,14 @@ def _problem(
     return Problem(manifest.file, line, column, level, code, title, field, message, excerpt)
 
 
-def _faults(manifests: Manifests, faults: dict[tuple[int, str], str]) -> Iterator[Problem]:
+def _faults(manifests: Manifests, faults: dict[tuple[str, str], str]) -> Iterator[Problem]:
     """What keeps objects from being read, but for what a schema has said."""
     said = {place for issue in manifests.issues for place in issue.places}
-    by_id = {id(manifest): manifest for those in manifests.by_kind.values() for manifest in those}
-    for (number, path), text in faults.items():
-        if (number, path) in said:
+    by_title = {manifest.short_title: manifest for those in manifests.by_kind.values() for manifest in those}
+    for (title, path), text in faults.items():
+        if (title, path) in said:
             continue
-        manifest = by_id[number]
+        manifest = by_title[title]
         message = text.removeprefix(f"{manifest.title}: ").removeprefix(f"{path}: ")
         unknown = path.endswith("className")
         yield _problem(

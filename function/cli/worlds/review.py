@@ -26,7 +26,7 @@ DROPPED = frozenset({UNKNOWN_FIELD, UNKNOWN_KIND})
 """Findings that --lenient makes warnings: what is written is left out, and the rest can be read."""
 
 
-def level(issue: Issue, unreadable: Collection[tuple[int, str]] = ()) -> str:
+def level(issue: Issue, unreadable: Collection[tuple[str, str]] = ()) -> str:
     """How loud an issue is said: `error` or `warning`. A field that cannot be read is always an error."""
     if issue.finding.code == SELECTOR or any(place in unreadable for place in issue.places):
         return "error"
@@ -34,7 +34,7 @@ def level(issue: Issue, unreadable: Collection[tuple[int, str]] = ()) -> str:
     return "warning" if issue.manifest.stored or lenient else "error"
 
 
-def review(manifests: Manifests, unreadable: Collection[tuple[int, str]] = ()) -> tuple[str, ...]:
+def review(manifests: Manifests, unreadable: Collection[tuple[str, str]] = ()) -> tuple[str, ...]:
     """Say on standard error what the API server would. Returns the errors.
 
     `unreadable` has the fields that the scheduler cannot read either.

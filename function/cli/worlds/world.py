@@ -39,7 +39,7 @@ class World:
     config: dict[str, Any] | None = None
     assumptions: list[Assumption] = field(default_factory=list)
     """What had to be assumed."""
-    faults: dict[tuple[int, str], str] = field(default_factory=dict)
+    faults: dict[tuple[str, str], str] = field(default_factory=dict)
     """What could not be completed, by manifest and field."""
 
     @property
