@@ -24,7 +24,13 @@ from typing import TYPE_CHECKING
 
 from function.scheduler.capacity.device_accounting import Demand
 from function.scheduler.decision import Cause, Dropped, Kept, Placed
-from function.scheduler.policy.disruption import may_leave, replacement_budget, rollout_budget, surge
+from function.scheduler.policy.disruption import (
+    may_leave,
+    replacement_budget,
+    rollout_budget,
+    serving_replacement,
+    surge,
+)
 from function.scheduler.scale_down import next_victim
 
 if TYPE_CHECKING:
@@ -89,13 +95,24 @@ def _may_leave(inputs: SchedulingInput, done: Replaced, victim: Kept) -> bool:
     """Whether a replica may leave for a replacement; one that may not yet waits. Drained ones left before."""
     if not victim.needs_replacement:
         return False
-    if victim.mismatch and victim.mismatch.evacuates and not inputs.serving(victim.own):
+    if not inputs.serving(victim.own) and _may_leave_idle(inputs, done, victim):
         return True  # It takes nothing with it. Else who fails with more than the budget has stays for ever.
     budget = replacement_budget(inputs) if victim.mismatch else rollout_budget(inputs)
     leaves = may_leave(inputs, (stays.own for stays in done.staying), victim.own, budget)
     if not leaves and victim.mismatch:  # What is superseded waits for its turn in the rollout.
         done.waits.add(victim.own.key)
     return leaves
+
+
+def _may_leave_idle(inputs: SchedulingInput, done: Replaced, victim: Kept) -> bool:
+    """Whether one that is not in service may leave whatever the budget says.
+
+    As an outdated one is updated at once in a staged rollout, a mismatched one is replaced at once.
+    """
+    if victim.mismatch and (victim.mismatch.evacuates or inputs.policy.rollout is not None):
+        return True
+    outgoing = [stays.own for stays in done.staying if stays.outgoing]
+    return serving_replacement(inputs, [stays.own for stays in done.staying], outgoing)
 
 
 def _place_beside(placer: Placer, done: Replaced, victim: Kept) -> bool:

@@ -12,6 +12,8 @@ What the rules leave open, this file decides as follows:
 5.  `rollout.maxUnavailable` of 0 replaces those in service; without surge it counts as 1.
 6.  With surge what is not in service is the first to go, of all that may.
 7.  Those that exist beyond wanted are the replacements of the first outgoing ones.
+8.  What is not in service takes nothing with it: a mismatched one leaves for any place where a rollout is
+    staged, and an outgoing one when its replacement serves, whatever the budget says.
 """
 
 from __future__ import annotations
@@ -79,6 +81,11 @@ class Staged(Scheduler):
         serving = sum(self.serving(replica) for replica in replicas if replica is not without)
         return budget is None or self.facts.wanted - serving <= budget
 
+    def replaced(self, replicas: list[Replica], outgoing: list[Replica]) -> bool:
+        """Say whether more of those that last serve than would without replacements (only with surge)."""
+        lasting = sum(self.serving(replica) for replica in replicas if replica not in outgoing)
+        return bool(self.facts.surge) and lasting > self.facts.wanted - len(outgoing)
+
     def outgoing(self, replica: Replica) -> bool:
         """Say whether a replica stays only until the others can do without it."""
         return replica in self.plan.held or replica in self.superseded or replica.key in self.waiting
@@ -104,14 +111,17 @@ class Staged(Scheduler):
         reasons = {replica.key: self.leaves(replica) for replica in self.facts.own}
         staying = [one for one in self.facts.own if reasons[one.key] in ("", "drained")]
         drained = [one for one in staying if reasons[one.key] == "drained"]
+        outgoing = list(drained)
         while drained:
             on = Counter(replica.cluster for replica in staying)
             first = max(
                 drained, key=lambda one: (not self.serving(one), on[one.cluster], one.index, one.cluster)
             )
             drained.remove(first)
-            if self.enough(staying, first, self.drains):
+            idle = not self.serving(first) and self.replaced(staying, outgoing)
+            if idle or self.enough(staying, first, self.drains):
                 staying.remove(first)
+                outgoing.remove(first)
         for replica in sorted(self.facts.own, key=lambda one: (one.cluster, one.index)):
             if replica not in staying:
                 self.plan.dropped[str(replica.key)] = reasons[replica.key]
@@ -164,7 +174,11 @@ class Staged(Scheduler):
             if stands:
                 uncounted.append(replica)
             budget = self.replacements if replica in self.plan.held else self.updates
-            leaves = replica in needy and self.enough(kept, replica, budget)
+            idle = not self.serving(replica) and (
+                (replica in self.plan.held and self.updates is not None)
+                or self.replaced(kept, [one for one in kept if self.outgoing(one)])
+            )
+            leaves = replica in needy and (idle or self.enough(kept, replica, budget))
             if replica in needy and not leaves:
                 self.waiting.add(replica.key)
             if leaves and stands:

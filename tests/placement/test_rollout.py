@@ -298,6 +298,16 @@ def test_an_edit_of_the_shape_is_paced_by_the_rollout_too() -> None:
     assert len(unlimited.decision.dropped if unlimited.decision else ()) == 3
 
 
+def test_what_does_not_match_and_does_not_serve_is_replaced_at_once() -> None:
+    """It takes nothing with it; with all of them out of service the budget would never let one go."""
+    seen = [Seen("a", 0, ready=False), Seen("a", 1, ready=False), Seen("b", 0, ready=False)]
+    answer = asked(deployment(3, NEW, ONE, gpus=4), seen)
+    assert answer.decision is not None
+    assert len(answer.decision.dropped) == len(answer.decision.placed) == 3
+    paced = {"disruption": {"maxUnavailable": 1}}
+    assert not asked(deployment(3, NEW, paced, gpus=4), seen).decision.dropped, "without a rollout as ever"
+
+
 def test_an_alternative_is_updated_to_its_own_engines() -> None:
     def alternatives(image: str) -> list[Plain]:
         member = build.member(devices=[build.request("gpu", 8)], image=f"{image}-small")

@@ -95,6 +95,18 @@ DRAINS = [
         A_LEAVES,
     ),
     Case(
+        "of several that do not serve one leaves when its replacement serves: else they held the surge for ever",
+        [Seen("a", 0, ready=False), Seen("a", 1, ready=False), Seen("b", 0)],
+        ["a-0", "b-0", "b-1"],
+        A_LEAVES,
+    ),
+    Case(
+        "not before it serves",
+        [Seen("a", 0, ready=False), Seen("a", 1, ready=False), Seen("b", 0, ready=False)],
+        ["a-0", "a-1", "b-0"],
+        A_LEAVES,
+    ),
+    Case(
         "two at a time with a surge of two",
         ON_A,
         ["a-0", "a-1", "b-0", "b-1"],

@@ -132,7 +132,8 @@ def _allowance(world: World, answer: Answer, own: list[str]) -> int:
     asked = wanted(world)
     if world.clusters is None or asked is None:
         return 0
-    live = sum(not certain(world, key) for key in own) + _listed_only(world)
+    # One that is drained and stays, within a budget or with surge, stands for those that are wanted.
+    live = sum(not certain(world, key) or key in answer.desired for key in own) + _listed_only(world)
     new = sum(key not in world.observed for key in answer.replicas)
     return max(0, live - asked) + new
 

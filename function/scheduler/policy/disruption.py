@@ -58,6 +58,19 @@ def may_leave(
     return inputs.deployment.wanted - serving <= budget
 
 
+def serving_replacement(
+    inputs: SchedulingInput, staying: Iterable[OwnReplica], outgoing: Iterable[OwnReplica]
+) -> bool:
+    """Whether more of those that last are in service than there would be without replacements.
+
+    With surge one that is outgoing and not in service leaves then. Else several of them would hold the surge
+    for ever: none is enough for the budget when all others are out of service too.
+    """
+    keys = {own_replica.key for own_replica in outgoing}
+    lasting = sum(inputs.serving(own_replica) for own_replica in staying if own_replica.key not in keys)
+    return surge(inputs) > 0 and lasting > inputs.deployment.wanted - len(keys)
+
+
 def leaving_now(
     inputs: SchedulingInput, staying: Iterable[OwnReplica], draining: Iterable[OwnReplica]
 ) -> set[str]:
@@ -67,12 +80,15 @@ def leaving_now(
     replicas (recomputed for each), then the highest index, then the later cluster.
     """
     left, waiting, gone = list(staying), list(draining), set()
+    outgoing = list(waiting)
     while waiting:
         counts = Counter(own_replica.cluster for own_replica in left)
         first = max(waiting, key=partial(_order, inputs, counts=counts))
         waiting.remove(first)
-        if may_leave(inputs, left, first, drain_budget(inputs)):
+        idle = not inputs.serving(first) and serving_replacement(inputs, left, outgoing)
+        if idle or may_leave(inputs, left, first, drain_budget(inputs)):
             left.remove(first)
+            outgoing.remove(first)
             gone.add(first.key)
     return gone
 
