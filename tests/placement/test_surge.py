@@ -95,7 +95,7 @@ DRAINS = [
         A_LEAVES,
     ),
     Case(
-        "of several that do not serve one leaves when its replacement serves: else they held the surge for ever",
+        "of several that do not serve one leaves when its replacement does: else they held the surge",
         [Seen("a", 0, ready=False), Seen("a", 1, ready=False), Seen("b", 0)],
         ["a-0", "b-0", "b-1"],
         A_LEAVES,

@@ -100,12 +100,16 @@ class Life:
         return {key: one for key, one in self.of.observed.items() if one["kind"] == "ModelReplica"}
 
     def serving(self) -> set[str]:
-        """Return the keys of the replicas that serve in truth, and are not on their way out."""
-        return {
-            key
-            for key, one in self.replicas().items()
-            if "deletionTimestamp" not in one["metadata"] and self.pods[one["metadata"]["uid"]].serve
-        }
+        """Return the keys of the replicas that serve in truth, and are not on their way out.
+
+        One that was given another template is: its old pods may serve until the platform looks at it.
+        """
+        return {key for key, one in self.replicas().items() if self._serves(one)}
+
+    def _serves(self, replica: Plain) -> bool:
+        pods = self.pods[replica["metadata"]["uid"]]
+        leaves = "deletionTimestamp" in replica["metadata"]
+        return pods.serve and pods.runs == image(replica) and not leaves
 
     # The platform
 
@@ -213,14 +217,12 @@ class Life:
     def _overcommitted(self) -> Iterator[str]:
         """Yield the pools that hold more than they have.
 
-        A replacement may stand on the nodes of what it replaces, which is being deleted; by surge alone it
-        never does.
+        A replacement may stand on the nodes of what it replaces, which is being deleted.
         """
-        by_surge = bool(self.surge) and self.replacement_budget == 0
         held = Counter(
             one["spec"]["clusterName"]
             for one in self.plane.replicas()
-            if by_surge or "deletionTimestamp" not in one["metadata"]
+            if "deletionTimestamp" not in one["metadata"]
         )
         for name, number in held.items():
             cluster = self.plane.clusters.get(name)
