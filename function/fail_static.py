@@ -65,7 +65,7 @@ class InternalError:
 def internal_error(
     request: Request, requirements: tuple[Requirement, ...], condition_types: tuple[str, ...]
 ) -> InternalError:
-    """Return the answer to an error of our own, which removes nothing."""
+    """Return the answer to an error of our own (Law 2: that is doubt too, and removes nothing)."""
     undelivered = not all(requirement.delivered(request) for requirement in requirements)
     conditions = tuple(
         Condition(kind, status=False, reason=INTERNAL_ERROR, message=INTERNAL_ERROR_TEXT)

@@ -1,7 +1,12 @@
-"""Memory beside the algorithm. Nothing here changes an answer; without it the same is found out again.
+"""Memory beside the algorithm.
 
-Each cache says how long it lives, why nobody can see it, and what it buys. What selectors said is kept in
-`matching.evaluations`, for one pass; parsed objects in the parse cache of `boundary`.
+Rules. Everything that the scheduler remembers must live here, or in `matching.evaluations` (what selectors
+said in one pass). Parsed objects are in the parse cache of `boundary`, composed ones in `compose.cache`.
+1. Nothing here changes an answer: without it the same is computed again.
+2. A key is a value, or a version that the owner of the state raises (the journal of the ledger); never the
+   identity of an object.
+3. What drew on the budget of a call ends with the call: it depends on what other searches had left.
+4. Each cache states its law, why nobody can see it, and what it buys.
 """
 
 from __future__ import annotations

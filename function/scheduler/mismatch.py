@@ -1,7 +1,17 @@
 """Mismatch: whether an existing replica still matches what is wanted of it, or whether that is unknown.
 
-Nothing is a mismatch but what is listed here (`Mismatch`). What cannot be told is doubt, and doubt keeps
-the replica: as it is, or updated in place where the edit is independent of what is unknown.
+Law 2, reason 3 lets a mismatched replica go, so everything that makes one mismatched must live here:
+
+M1. the engines changed shape: names, roles, numbers of members (`ShapeChanged`);
+M2. its cluster's `spec.nodePools`, present and not empty, no longer has its pinned pool (`PoolGone`);
+M3. the devices of that pool no longer satisfy the nodeSelector of its member (`DevicesChanged`);
+M4. the resolved requests of a member changed in name, count or device class (`RequestsChanged`);
+M5. its cost grew beyond what its pool has free: an edit overcommits nothing (`CostGrew`);
+M6. another ModelCache is referenced, whose footprint leaves its cluster out (`CacheMoved`).
+
+Everything else keeps it. An edit that leaves no mismatch updates it in place. What cannot be told, because a
+selector errs, costs too much, or reads what is not published, is doubt: then the replica stays as it is
+observed, or is updated where the edit does not depend on what is unknown.
 """
 
 from __future__ import annotations
@@ -80,7 +90,7 @@ def _on_pool(inputs: SchedulingInput, matcher: Matcher, pair: Pair, pool: Pool) 
     if barred is None and {request.name for request in stamped.requests} <= {
         request.name for request in member.requests
     }:
-        if pool.devices is None:
+        if pool.devices is None:  # Doubt: nothing says what the pool has.
             detail = f"pool {pool.name} does not publish its devices"
             return Finding(None, detail, f"pool {pool.name} publishes its devices")
         verdict = matcher.as_stamped(member, stamped, pool)
@@ -97,14 +107,14 @@ def _why(
     _, member, _ = pair
     free = matcher.member(member, pool)
     for rejection in (barred, free):
-        if isinstance(rejection, Rejection) and rejection.reason.doubt:
+        if isinstance(rejection, Rejection) and rejection.reason.doubt:  # Doubt: a selector gave no answer.
             return Finding(None, _described(pool, rejection), _answered(pool))
     if errs(inputs.evaluations, member, pool.devices or ()):
         detail = f"pool {pool.name}: {Reason.DeviceSelectorError.value}"
         return Finding(None, detail, _answered(pool))
     if isinstance(free, Rejection):
-        return Finding(Mismatch.DevicesChanged, _described(pool, free))
-    return Finding(Mismatch.RequestsChanged, f"pool {pool.name}")
+        return Finding(Mismatch.DevicesChanged, _described(pool, free))  # M3
+    return Finding(Mismatch.RequestsChanged, f"pool {pool.name}")  # M4: it matches, but claims otherwise.
 
 
 def _answered(pool: Pool) -> str:
@@ -123,10 +133,10 @@ def _pools(
     """Findings of every member against its pinned pool; lost pools first."""
     for _, _, stamped in pairs:
         if cluster.lost(stamped.pool):
-            yield Finding(Mismatch.PoolGone, f"pool {stamped.pool}")
+            yield Finding(Mismatch.PoolGone, f"pool {stamped.pool}")  # M2
     for pair in pairs:
         pool = cluster.by_name.get(pair[2].pool)
-        if pool is None:
+        if pool is None:  # Doubt: the pool is in the spec, or the spec says nothing, and is not published.
             name = pair[2].pool
             yield Finding(None, f"pool {name} is not published", f"pool {name} is published")
         elif (finding := _on_pool(inputs, matcher, pair, pool)) is not None:
@@ -188,7 +198,7 @@ def _moved_cache(
         return Finding(None, detail, f"ModelCache {wanted} {'exists' if absent else 'is known'}")
     if inputs.fleet.cache.spec.cluster_selector.matches(cluster.labels):
         return None
-    return Finding(Mismatch.CacheMoved, f"cache {wanted}")
+    return Finding(Mismatch.CacheMoved, f"cache {wanted}")  # M6
 
 
 def _consistent(pairs: list[Pair]) -> bool:
@@ -205,14 +215,14 @@ def _examine(
 ) -> Iterator[Finding]:
     shape = _shape(inputs, own_replica)
     if shape is None or not same_shape(shape.engines, own_replica.replica.engines):
-        yield Finding(Mismatch.ShapeChanged)
+        yield Finding(Mismatch.ShapeChanged)  # M1
         return
-    if cluster is None:
-        broken = inputs.fleet.unreadable.get(own_replica.cluster)
-        detail = f"cluster {own_replica.cluster} cannot be read: {broken.fault}" if broken else ""
+    if cluster is None:  # Doubt: the cluster is unreadable, or the list is empty.
+        unreadable = inputs.fleet.unreadable.get(own_replica.cluster)
+        detail = f"cluster {own_replica.cluster} cannot be read: {unreadable.fault}" if unreadable else ""
         detail = detail or f"cluster {own_replica.cluster} is not known"
         yield Finding(
-            None, detail, f"cluster {own_replica.cluster} {'can be read' if broken else 'is known'}"
+            None, detail, f"cluster {own_replica.cluster} {'can be read' if unreadable else 'is known'}"
         )
         return
     moved = _moved_cache(inputs, own_replica, cluster)
@@ -249,11 +259,11 @@ def examine(
     ):
         until = tuple(dict.fromkeys(finding.until for finding in findings if finding.until))
         return Kept(own_replica, doubt=doubt, withheld_until=until)
-    if growth and own_replica.cluster in inputs.fleet.uncharged:
+    if growth and own_replica.cluster in inputs.fleet.uncharged:  # Doubt: what is free is not known.
         return _in_doubt_of_charges(own_replica, doubt)
     short = _short(ledger, own_replica.cluster, growth)
     if short:
-        return Kept(own_replica, mismatch=Mismatch.CostGrew, detail=short)
+        return Kept(own_replica, mismatch=Mismatch.CostGrew, detail=short)  # M5
     ledger.charge(own_replica.cluster, growth)
     return Kept(own_replica, shape=shape, doubt=doubt, growth=growth)
 

@@ -152,7 +152,7 @@ def _give_up(placer: Placer, done: Replaced, victim: Kept) -> None:
     placer.ledger.release(victim.own.cluster, victim.growth)
     done.staying.remove(victim)
     detail = f"{why}: {victim.detail}" if victim.detail else why
-    evacuated = victim.mismatch is not None and victim.mismatch.evacuates
+    evacuated = victim.mismatch is not None and victim.mismatch.evacuates  # Law 2, reason 7; else 3.
     done.dropped.append(Dropped(victim.own, Cause.Evacuated if evacuated else Cause.Replaced, detail))
 
 

@@ -1,6 +1,20 @@
 """Retain: every existing replica keeps its cluster, index and pools unless Law 2 lists a reason not to.
 
-Doubt never removes a running replica. Everything that can make one leave in this step is in `_leaves`.
+Law 2. Crossplane deletes what is missing from the desired state, so doubt never removes a running replica.
+One leaves only for a reason of this list, and the reason is on record:
+
+1. its InferenceCluster no longer exists: the list was delivered, is not empty, and does not have it (here);
+2. its cluster has a NoExecute taint that the deployment does not tolerate (here);
+3. it is mismatched (`mismatch`), or superseded by a rollout with surge, which is opt-in (`policy.rollout`),
+   and its replacement has a place (`replace`);
+4. scale down (`scale_down`);
+5. it is being deleted already (here);
+6. it yields its place in an overcommitted pool, where that is asked for (here, from `capacity.overcommit`);
+7. it or its cluster has been degraded for longer than asked (opt-in, `policy.evacuation`), and its replacement
+   has a place (`replace`).
+
+A line that makes one leave cites its reason. Another way to leave is another line here, and a discussion
+before that. Who is dropped in this module is in `_leaves` and `_yields`, and nowhere else.
 """
 
 from __future__ import annotations
@@ -44,17 +58,18 @@ def _drained(inputs: SchedulingInput, own_replica: OwnReplica) -> str:
 
 def _leaves(inputs: SchedulingInput, own_replica: OwnReplica) -> Dropped | None:
     """The reason, of those that need no replacement, for which a replica leaves."""
-    if own_replica.terminating:
+    if own_replica.terminating:  # Law 2, reason 5.
         return Dropped(own_replica, Cause.Terminating)
+    # Doubt: whose it is, what there is, or where it runs cannot be read. Doubt keeps.
     if (
         own_replica.identity is None
         or not inputs.fleet.inputs_delivered
         or own_replica.holds != own_replica.cluster
     ):
         return None
-    if inputs.fleet.gone(own_replica.cluster):
+    if inputs.fleet.gone(own_replica.cluster):  # Law 2, reason 1.
         return Dropped(own_replica, Cause.ClusterGone, f"cluster {own_replica.cluster}")
-    taint = _drained(inputs, own_replica)
+    taint = _drained(inputs, own_replica)  # Law 2, reason 2.
     return Dropped(own_replica, Cause.Drained, taint) if taint else None
 
 
@@ -65,6 +80,7 @@ def _stays(
     evacuating: Evacuation,
     own_replica: OwnReplica,
 ) -> Kept:
+    """How a replica stays: in doubt as it is observed, else as `mismatch` finds it."""
     if own_replica.identity is None:
         return Kept(own_replica, doubt=f"the key {own_replica.key} cannot be read")
     if not inputs.fleet.inputs_delivered:
@@ -83,7 +99,7 @@ def _stays(
 
 
 def _yields(inputs: SchedulingInput, gives_way: Iterable[Yielding]) -> dict[str, Dropped]:
-    """Own replicas that give way in an overcommitted pool, by key."""
+    """Own replicas that give way in an overcommitted pool, by key (Law 2, reason 6)."""
     pools = {(yielding.replica.namespace, yielding.replica.name): yielding.pool for yielding in gives_way}
     return {
         own_replica.key: Dropped(

@@ -68,7 +68,7 @@ def _excess(inputs: SchedulingInput, staying: list[Kept]) -> list[Kept]:
     Surge: outgoing ones stay for their replacements, as far as surge allows, and then any may be too many.
     """
     wanted, allowed = inputs.deployment.wanted, surge(inputs)
-    lasting = [each for each in staying if not (allowed and each.outgoing)]
+    lasting = [replica for replica in staying if not (allowed and replica.outgoing)]
     if len(lasting) > wanted:
         return lasting
     return staying if len(staying) > wanted + min(allowed, len(staying) - len(lasting)) else []
@@ -85,5 +85,5 @@ def scale_down(
             break
         staying.remove(victim)
         ledger.release(victim.own.cluster, victim.growth)
-        dropped.append(Dropped(victim.own, Cause.ScaledDown))
+        dropped.append(Dropped(victim.own, Cause.ScaledDown))  # Law 2, reason 4.
     return tuple(staying), dropped

@@ -1,4 +1,14 @@
-"""One pass: retain, scale down, fill, replace, roll. The whole placement, every time."""
+"""One pass over a deployment: the whole placement, every time, in this order and in no other.
+
+1. Retain: every existing replica stays, unless Law 2 lists a reason for it to leave (`retain`).
+2. Scale down: if more are kept than wanted, some leave (`scale_down`).
+3. Fill: the shortfall is placed one by one, each on the best cluster (`fill`, `placer`); or, where less than
+   minReplicas would stand, nothing is.
+4. Replace: a mismatched replica leaves once its replacement has a place, else it is held (`replace`).
+5. Roll: a staged edit of the template reaches the replicas that stay, some at a time (`policy.rollout`).
+
+While anything that placing depends on is unknown or invalid, only 1, 2 and 5 run (`may_place`).
+"""
 
 from __future__ import annotations
 
@@ -49,7 +59,7 @@ def _known_to_leave(own_replica: OwnReplica) -> ModelReplica:
 
 
 def may_place(inputs: SchedulingInput) -> bool:
-    """Whether anything new may be placed: everything told, nothing absent, every selector valid."""
+    """Whether anything new may be placed: all inputs delivered, none absent, every selector valid."""
     fleet = inputs.fleet
     fleet_known = fleet.inputs_delivered and fleet.clusters_resolution is Resolution.DELIVERED
     cache_known = fleet.cache_resolution in (None, Resolution.DELIVERED)
@@ -60,7 +70,7 @@ def may_place(inputs: SchedulingInput) -> bool:
 def schedule(inputs: SchedulingInput, *, room: int | None = None, most: int | None = None) -> Decision:
     """Decide. `room` caps how many new replicas the answer can carry; None is no cap.
 
-    `most` bounds the steps of all searches together; None leaves it to the question's budget.
+    `most` bounds the steps of all searches together; None leaves it to the budget of the input.
     """
     ledger, budget = open_ledger(inputs), CallBudget.of(inputs, most=most)
     run = partial(run_pass, gives_way=_gives_way(inputs, ledger))
@@ -93,8 +103,8 @@ def run_pass(
     Without `survey` the clusters are looked at only if something is to be placed.
     """
     matcher = Matcher(inputs, budget)
-    retained = retain(inputs, matcher, ledger, gives_way)
-    kept, scaled = scale_down(inputs, ledger, supersede(inputs, retained.kept))
+    retained = retain(inputs, matcher, ledger, gives_way)  # 1
+    kept, scaled = scale_down(inputs, ledger, supersede(inputs, retained.kept))  # 2
     dropped = [*retained.dropped, *scaled]
     changing = any(stays.needs_replacement or (stays.outgoing and surge(inputs)) for stays in kept)
     idle = len(kept) >= inputs.deployment.wanted and not changing
@@ -104,11 +114,11 @@ def run_pass(
     placer = Placer(inputs, matcher, ledger, Indices(inputs.deployment, inputs.fleet))
     shortfall = max(0, inputs.deployment.wanted - len(kept))
     allowed = shortfall if room is None else min(shortfall, room)
-    placed = fill(placer, allowed, Queue(inputs, placer, gives_way))
+    placed = fill(placer, allowed, Queue(inputs, placer, gives_way))  # 3
     least = inputs.deployment.least
     enough = least is None or len(kept) + len(placed) >= least
     withheld, full = (0, {}) if enough else _withhold(placer, placed)
-    if enough:
+    if enough:  # 4
         left = None if room is None else room - len(placed)
         replaced = replace(inputs, placer, kept, len(placed), left)
         kept = replaced.kept
@@ -117,7 +127,7 @@ def run_pass(
     return Decision(
         inputs,
         ledger,
-        roll(inputs, kept),
+        roll(inputs, kept),  # 5
         tuple(placed),
         tuple(dropped),
         full=full,
