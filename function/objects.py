@@ -1,4 +1,4 @@
-"""Objects of provider-kubernetes: a manifest becomes one, and what an observed one tells is read here.
+"""Objects of provider-kubernetes: make one of a manifest, and read an observed one.
 
 An Object carries the manifest of one object of another cluster (`spec.forProvider.manifest`), applied with
 the credentials that its ProviderConfig names. What was found there comes back in

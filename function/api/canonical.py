@@ -1,4 +1,4 @@
-"""The canonical text of a cluster: what scheduling reads of it, in an order of its own.
+"""Write what scheduling reads of a cluster as one canonical text: equal texts decide alike.
 
 Equal texts decide alike. Resource versions, times and conditions other than Ready are not in it.
 """

@@ -1,4 +1,4 @@
-"""Where an endpoint's URL leads, as a Service and an EndpointSlice need it: an address, its family, a port.
+"""Read where the URL of an endpoint leads: an address, its family and a port.
 
 The rules are those of the API server for EndpointSlices, so that what it would refuse is said of the URL: an
 IP is none of loopback, link-local, multicast or unspecified; a name has at least two labels. Credentials in a

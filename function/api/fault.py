@@ -1,4 +1,4 @@
-"""What is wrong with an object: the field, what was found there, what was expected."""
+"""Describe what is wrong with an object: the field, the value that it has, and what was expected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading leniently: what can be read is read, and the first thing that cannot is noted.
+"""Read fields leniently: return what can be read, and note the first fault.
 
 For objects that must be charged whether or not every field of them can be read.
 """

@@ -1,4 +1,4 @@
-"""What every parsed object shares: frozen, camelCase on the outside, null means not set."""
+"""The base of every parsed object: frozen, camelCase on the outside, null means not set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Identities and object names of composed resources (the wire contract).
+"""Names and keys of composed resources, as Crossplane and Modelplane agreed on them.
 
 An identity is a cluster and an index. Its key in the desired state is `replica-<cluster>-<index>` (and
 `endpoint-<cluster>-<index>`); its object name is derived from the deployment, the cluster and the index.

@@ -1,4 +1,4 @@
-"""Why something does not fit, as data. Text is made at the edge (`explain`)."""
+"""The reasons for which something does not fit, as rows of data; texts are made in `explain`."""
 
 from __future__ import annotations
 

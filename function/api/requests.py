@@ -1,4 +1,4 @@
-"""The one walk over what a deployment asks for: every member, and every way to satisfy every device request.
+"""Walk over what a deployment asks for: every member, and every way to satisfy each of its device requests.
 
 Each comes with the path of its field, in the order in which it is written: the primary engines, then those of
 the alternatives.

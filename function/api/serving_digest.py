@@ -1,4 +1,4 @@
-"""The digest of what the pods of a replica run: equal digests serve alike."""
+"""Digest what the pods of a replica run: equal digests serve alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What crosses the doors: one request in, one response out, in plain values.
+"""The values that cross the doors: one request in, one response out, free of any encoding.
 
 The doors (`wire`, `cli`) turn protobuf or YAML into a `Request` and a `Response` back into protobuf or
 text. Nothing here, and nothing between the doors, knows either format. Imports nobody above.

@@ -1,4 +1,4 @@
-"""What can go wrong with a selector: a mistake in its text, an error while it runs, too much work."""
+"""The errors of a selector: a mistake in its text, an error while it runs, too much work."""
 
 from __future__ import annotations
 

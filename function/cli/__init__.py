@@ -1,4 +1,4 @@
-"""The command line: the same pipeline on plain YAML. Output is made for people first."""
+"""The command line: the same pipeline on plain YAML, with output for people first."""
 
 from __future__ import annotations
 

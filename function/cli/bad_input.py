@@ -1,4 +1,4 @@
-"""What every command refuses in one line; light enough for a command line that only completes."""
+"""The error that every command answers in one line; light enough for a command line that only completes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nearest names: what a name that does not exist was meant to be."""
+"""Find the nearest existing name for one that does not exist."""
 
 from __future__ import annotations
 

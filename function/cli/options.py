@@ -1,4 +1,4 @@
-"""What commands share: their arguments and options, how they end, and the names a shell completes."""
+"""Arguments and options that commands share, how commands end, and the names a shell completes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the replicas on a cluster hold of its pools, for deployments that do not read all replicas.
+"""Sum up what the replicas on a cluster hold of its pools, for deployments that do not read all replicas.
 
 The form of it is in `function.api.charge`. Who gives way in an overcommitted pool is told here too, by the
 scheduler's own rule: it takes every replica on the pool to tell, and a deployment has only its own.

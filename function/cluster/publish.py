@@ -1,4 +1,4 @@
-"""What a cluster publishes: its pools with their devices, how it is reached, what it can do.
+"""Publish a cluster: its pools with their devices, how it is reached, and what it can do.
 
 Law C 3: what another kind relies on keeps its last value until it is observed to be different. A pool whose
 class is undelivered, gone or unreadable is published as before; one that never was is left out.

@@ -1,4 +1,4 @@
-"""Drift as a condition: what the collections of an observed cluster hold, against what it publishes.
+"""Report drift as a condition: what an observed cluster holds, against what it publishes.
 
 Opt-in by `spec.drift.mode: Observe`. Two collections are composed, of every ResourceSlice and of the nodes of
 the pools; their members are required by the name that Crossplane gave each collection.

@@ -1,4 +1,4 @@
-"""Forecast what a request would be answered, and ask about that answer: the command line's door.
+"""Forecast the answer to a request, and ask about it: the door of the command line to the core.
 
 Crossplane gets a response; people want to know why, what would help, and how much more would fit. Who asks
 for them uses a `Forecast`, and nothing of the rooms below.

@@ -1,1 +1,1 @@
-"""Steps of Crossplane Operations: what the function does that composes nothing."""
+"""Handle steps of Crossplane Operations, which compose nothing."""

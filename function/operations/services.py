@@ -1,4 +1,4 @@
-"""What an Operation reads of services: what each would route to, as a token.
+"""Read services for an Operation: what each would route to, as a token.
 
 A service follows its endpoints when its ttl runs out. Asked at once, it takes a failed replica out of its
 route within a second. The token is a digest of all endpoints that its selectors match: a change of what no

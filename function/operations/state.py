@@ -1,4 +1,4 @@
-"""What an Operation reads of the fleet: clusters as placements read them, who is where, and who is short.
+"""Read the fleet for an Operation: clusters as placement reads them, replicas by cluster, and shortfalls.
 
 An object that cannot be read counts as far as it can: asking a deployment once too often costs a call.
 """

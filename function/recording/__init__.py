@@ -1,1 +1,1 @@
-"""What of a call may be written down (`allowed`, `request`), and how it is (`file`)."""
+"""Record calls: which fields may be written down (`allowed`, `request`), and the file (`file`)."""

@@ -1,4 +1,4 @@
-"""Prefill and decode in engines of their own: what their serving pods have on top.
+"""Add what serving pods need when prefill and decode run in engines of their own.
 
 Both exchange KV blocks over NIXL. Requests reach a decode pod at its sidecar, which has prefill done
 elsewhere and passes on to the engine beside it.

@@ -1,4 +1,4 @@
-"""What a platform asks for on top: the namespace, disruption budgets, mirrored Secrets."""
+"""Compose what a platform asks for on top: the namespace, disruption budgets, mirrored Secrets."""
 
 from __future__ import annotations
 

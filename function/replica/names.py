@@ -1,4 +1,4 @@
-"""Names on the workload cluster and keys in the composition: each rule of naming is written here, once.
+"""Names on the workload cluster and keys in the composition, each rule of naming once.
 
 R is the replica, E an engine. A name is what Modelplane v0.3 gave it wherever Kubernetes accepts that one, so
 that a cluster full of running workloads keeps them; a name that Kubernetes refuses is mended:

@@ -1,4 +1,4 @@
-"""The endpoint picker: which serving pod takes a request, by cached prefixes and queues.
+"""Compose the endpoint picker, which chooses the serving pod of a request by cached prefixes and queues.
 
 Mostly data: its objects, its permissions, and the two configurations, for engines that do everything and for
 prefill and decode apart.

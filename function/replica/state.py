@@ -1,4 +1,4 @@
-"""How far the workloads are: what their Objects tell, engine by engine.
+"""Read how far the workloads are from their Objects, engine by engine.
 
 The last status that was seen counts, also while a cluster cannot be reached: nothing flaps because a network
 does.

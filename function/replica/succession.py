@@ -1,4 +1,4 @@
-"""Which observed objects stay although nothing wants them any more: Law C 1.
+"""Decide which observed objects stay although nothing wants them any more: Law C 1.
 
 - A workload whose engine the spec no longer has leaves. One that was superseded (another kind or another
   name) stays until its successor takes requests.

@@ -1,4 +1,4 @@
-"""Composed resources of the control plane's own kinds, as observed: what doubt desires again."""
+"""Desire composed resources of the control plane's own kinds again as they are observed, in doubt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdict: why a cluster that passed every gate still cannot host one more replica.
+"""Diagnose why a cluster that passed every gate still cannot host one more replica.
 
 An engine's headline is the deepest of its pools' reasons, the one nearest to fitting. A cluster's is that of
 the engine that stands in the way: the one with the shallowest headline, since every engine must fit.

@@ -1,4 +1,4 @@
-"""What one pass knows: the clusters, the replicas, and what was not delivered.
+"""The fleet of one pass: the clusters, the replicas, and what was not delivered.
 
 Unresolved (not delivered yet), absent (delivered: there is none) and empty are three different things, and so
 is a cluster that is there but cannot be read.

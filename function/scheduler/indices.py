@@ -1,4 +1,4 @@
-"""Indices: the lowest one that nobody has, and whose object name nobody has."""
+"""Hand out indices: the lowest free one on the cluster whose object name is free too."""
 
 from __future__ import annotations
 

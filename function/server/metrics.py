@@ -1,4 +1,4 @@
-"""What Prometheus may ask: how often, how long, how large, and what came of it. No names, no contents."""
+"""Metrics for Prometheus: how often, how long, how large, and with which outcome. No names, no contents."""
 
 from __future__ import annotations
 

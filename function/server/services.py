@@ -1,4 +1,4 @@
-"""What the port answers: RunFunction (v1 and v1beta1), health and reflection."""
+"""The gRPC services of the port: RunFunction (v1 and v1beta1), health and reflection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How to serve, as the flags say."""
+"""The settings of the server, as its flags say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pools accounted by devices: whether the worst packing could strand a pod, by trying packings.
+"""Check pools accounted by devices: whether the worst packing could strand a pod, by trying packings.
 
 The scheduler bounds the worst packing with a formula. Here the promise itself is tried: however the other
 pods stand on the nodes, a gang of k pods must find k nodes with enough devices left.

@@ -1,4 +1,4 @@
-"""Where a new replica's engines and members were put, and what they claim there."""
+"""Check where the engines and members of a new replica were put, and what they claim there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of a fleet, and what is wrong with it before anybody decides anything."""
+"""The state of a fleet, and its faults before anybody decides anything."""
 
 from __future__ import annotations
 

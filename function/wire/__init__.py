@@ -1,4 +1,4 @@
-"""Protobuf on one side, `Request` and `Response` on the other.
+"""Translate between protobuf and the boundary's `Request` and `Response`.
 
 A request can weigh a hundred megabytes and a decision needs a few fields of each object in it. So the
 request is sliced, not decoded: our own message types (`messages`) read the same wire format but declare

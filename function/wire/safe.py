@@ -1,4 +1,4 @@
-"""The answer when there is no answer: an error of our own must not remove anything.
+"""Answer a call that cannot be answered: an error of our own must not remove anything.
 
 Crossplane stops fetching required resources at a fatal result. So an error before they were delivered is
 answered with the requirements and with everything observed as it is; only an error after that is fatal.

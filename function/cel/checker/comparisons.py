@@ -1,4 +1,4 @@
-"""Terms that compare something the subject publishes with a literal: what a hint can propose to relax.
+"""Find the terms that compare something published with a literal: a hint can propose to relax those.
 
 `device.capacity["d"].memory.compareTo(quantity("80Gi")) >= 0` compares the capacity d/memory, by >=, with
 80Gi.

@@ -1,4 +1,4 @@
-"""What a selector can see: one variable with fixed fields. Device, cluster and node differ in no more."""
+"""The environment of a selector: its one variable with fixed fields, for devices, clusters and nodes."""
 
 from __future__ import annotations
 

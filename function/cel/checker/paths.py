@@ -1,4 +1,4 @@
-"""The keys by which an expression reads its variable: `device.attributes["d"].x` is attributes, d, x."""
+"""Find the keys by which an expression reads its variable: `device.attributes["d"].x` is attributes, d, x."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a selector reads of its subject: for lint, for messages, for telling two subjects alike."""
+"""List what a selector reads of its subject: for lint, for messages, and to tell two subjects apart."""
 
 from __future__ import annotations
 

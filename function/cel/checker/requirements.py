@@ -1,4 +1,4 @@
-"""Since which Kubernetes release a selector's words exist: it can be too new for the oldest cluster."""
+"""Find the Kubernetes release that a selector needs: it can be too new for the oldest cluster."""
 
 from __future__ import annotations
 

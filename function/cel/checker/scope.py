@@ -1,4 +1,4 @@
-"""Names in scope, and what the check walks over: a node with the names that it sees."""
+"""Scopes: a node together with the names that it sees, which is what the check walks over."""
 
 from __future__ import annotations
 

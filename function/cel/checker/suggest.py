@@ -1,4 +1,4 @@
-"""The nearest name: for an attribute that nobody publishes, the one that was probably meant."""
+"""Suggest the nearest published name for an attribute that nobody publishes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How types unify, as in cel-go's checker: what a type variable stands for, and what may stand where."""
+"""Unify types as cel-go's checker does: bind type variables, and say which type may stand for which."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What work costs in the units of Kubernetes: charged as a selector runs, estimated before it is stored."""
+"""Costs in the units of Kubernetes: charged while a selector runs, estimated before it is stored."""

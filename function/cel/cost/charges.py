@@ -1,4 +1,4 @@
-"""What work costs, in the units of Kubernetes: about one for each step, a tenth of the length for each text.
+"""Charge work in the units of Kubernetes: about one for each step, a tenth of the length for each text.
 
 We charge what Kubernetes charges, or less, so that all it admits passes here, and we charge before the work
 is done. The exception is work that it does lazily or does not count: comparing, joining and searching what

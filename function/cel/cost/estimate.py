@@ -1,4 +1,4 @@
-"""What Kubernetes estimates that a selector may cost at most, before it has seen a device.
+"""Estimate the most that a selector may cost, as Kubernetes does before it has seen a device.
 
 The API server refuses a selector above the limit when a claim or class is written. The estimate follows
 cel-go's rules as far as they are known; it is advice for a lint and never refuses a selector by itself.

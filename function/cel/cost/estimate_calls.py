@@ -1,4 +1,4 @@
-"""What Kubernetes estimates for a call: its cost and the size of its result, from the sizes that go in."""
+"""Estimate the cost of a call and the size of its result from the sizes of its arguments."""
 
 from __future__ import annotations
 

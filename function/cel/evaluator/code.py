@@ -1,4 +1,4 @@
-"""What a node compiles to, and how it is charged."""
+"""The closure that a node compiles to, and how it is charged."""
 
 from __future__ import annotations
 

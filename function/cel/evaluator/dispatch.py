@@ -1,4 +1,4 @@
-"""Which overload runs: known when the types are, found out from the values when they were dyn."""
+"""Choose the overload that runs: at compile time from the types, at run time from the values of dyn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The evaluations of one request: each (selector, what it reads of the subject) is evaluated once."""
+"""Evaluate each selector once for all subjects that it reads alike, within one request."""
 
 from __future__ import annotations
 

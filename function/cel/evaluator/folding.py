@@ -1,4 +1,4 @@
-"""What is known before any evaluation: conversions of constants, literal quantities, sets of literals."""
+"""Fold constants at compile time: conversions, literal quantities, sets of literals."""
 
 from __future__ import annotations
 

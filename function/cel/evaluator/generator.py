@@ -1,4 +1,4 @@
-"""From a checked tree to closures: one Python function for each node, built once, run on a frame.
+"""Generate closures from a checked tree: one Python function for each node, built once, run on a frame.
 
 A closure takes the frame of one evaluation and returns a value or raises. It keeps nothing between calls,
 so any number of threads may run a program at once. What a node costs is known before it runs, except for

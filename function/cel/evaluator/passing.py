@@ -1,4 +1,4 @@
-"""What an optional loses on its way through a name or a branch of `? :`, in Kubernetes and so here.
+"""Drop what Kubernetes drops of an optional when it passes a name or a branch of `? :`.
 
 cel-go takes the optional apart there, down to a value of Go, and puts it together again. On the way
 optionals in optionals become one, a type becomes its name, and a value of Kubernetes' own types cannot be

@@ -1,4 +1,4 @@
-"""Reading the variable: `device.attributes["gpu.nvidia.com"].architecture` is one look-up, not four."""
+"""Read the variable in one look-up: `device.attributes["gpu.nvidia.com"].architecture` is one, not four."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a selector is about: a device, a cluster or a node pool, its values converted once."""
+"""Subjects of selectors: a device, a cluster or a node pool, with its values converted once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs between the Kubernetes releases whose selectors we read: one table.
+"""Differences between the Kubernetes releases whose selectors are read, as one table.
 
 A selector means what the API server of the workload cluster takes it for, and its allocator. 1.36 and 1.37
 agree on every selector that was found in public; the rows are what was found between them by comparing with

@@ -1,4 +1,4 @@
-"""Walking down a tree without recursion: however deep a selector nests, Python's stack does not grow.
+"""Walk down a tree without recursion: however deep a selector nests, Python's stack does not grow.
 
 A rule is a generator: it yields what it wants to know about (a child), is sent the answer, and returns its
 own.

@@ -1,4 +1,4 @@
-"""From a text to tokens, in time linear in its length, by the lexical rules of cel-go.
+"""Split a text into tokens, in time linear in its length, by the lexical rules of cel-go.
 
 Every scan is a repetition of one class of characters, which nothing can make go back (`++` and `*+` are
 possessive), or reads a fixed number of them. A string is scanned piece by piece from its opening quote, and

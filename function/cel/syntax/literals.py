@@ -1,4 +1,4 @@
-"""From the text of a literal to its value, with cel-go's lexical rules."""
+"""Read the value of a literal from its text, with cel-go's lexical rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From tokens to nodes: the table of `grammar` is run once over the text, and each rule builds its node.
+"""Build nodes from tokens: the table of `grammar` runs once over the text, and each rule builds its node.
 
 Nothing recurses, so no nesting is too deep for it; what is too deep for cel-go is refused at the end. A rule
 that only passes on the one rule it consists of builds nothing, and a chain of such rules, of which the

@@ -1,4 +1,4 @@
-"""`completion`: what makes a shell complete commands, options, clusters and deployments."""
+"""`completion`: print the script by which a shell completes commands, options, clusters and deployments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`map`: the fleet as people picture it."""
+"""`map`: draw the fleet as an HTML page or an SVG picture."""
 
 from __future__ import annotations
 

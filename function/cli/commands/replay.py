@@ -1,4 +1,4 @@
-"""`replay`: a recorded call again, in this version: the same bytes, or what differs."""
+"""`replay`: answer a recorded call again in this version, and compare the bytes."""
 
 from __future__ import annotations
 

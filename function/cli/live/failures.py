@@ -1,4 +1,4 @@
-"""What a failed request means, and what to do about it.
+"""Explain a failed request to the control plane, and say what to do about it.
 
 The client raises its own error for an answer that is no success, and urllib3's for no answer. Both are told
 apart by what they carry, so that this module imports neither.

@@ -1,4 +1,4 @@
-"""What is read of a control plane: the kinds that decide, and those that only some commands show."""
+"""The kinds that are read of a control plane: those that decide, and those that only some commands show."""
 
 from __future__ import annotations
 

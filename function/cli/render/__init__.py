@@ -1,1 +1,1 @@
-"""What people see: tables, trees and the map of the fleet. Nothing here decides anything."""
+"""Render answers for people: tables, trees and the map of the fleet. Nothing here decides anything."""

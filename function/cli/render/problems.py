@@ -1,4 +1,4 @@
-"""What `lint` found, as its readers take it: people, code scanning (SARIF), GitHub's annotations."""
+"""Print what `lint` found: for people, for code scanning (SARIF), as GitHub's annotations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leads requests to replicas: the route of each service, as it would be on the control plane."""
+"""Print the route of each service, as it would be on the control plane."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands to run, printed as they are typed: whole lines, which a terminal wraps and a copy does not."""
+"""Print commands to run as they are typed: whole lines, which a terminal wraps and a copy does not."""
 
 from __future__ import annotations
 

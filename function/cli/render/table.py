@@ -1,4 +1,4 @@
-"""The table `plan` prints: a line per replica, then a line per cluster that could not take another."""
+"""Print the table of `plan`: a line per replica, then a line per cluster that could not take another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tree `why` prints: the line that matters, what would help, replicas, clusters down to the selector."""
+"""Print the tree of `why`: the summary, what would help, replicas, clusters down to the selector."""
 
 from __future__ import annotations
 

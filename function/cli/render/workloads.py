@@ -1,4 +1,4 @@
-"""What runs below the cluster: manifests as they would be applied, and why a replica does not serve."""
+"""Print the manifests of workload clusters as they would be applied, and why a replica does not serve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pools of a fleet a sized model fits: the scheduler is asked, with a deployment made for it."""
+"""Find the pools of a fleet that a sized model fits, by scheduling a deployment made for it."""
 
 from __future__ import annotations
 

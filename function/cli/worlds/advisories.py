@@ -1,4 +1,4 @@
-"""Rules of the documentation that an object can be held against: what is allowed, and will not work.
+"""Advise on objects that are allowed and will not work, by rules of the documentation.
 
 An object that refers to another is only doubted where the files hold any of that kind: who keeps deployments
 in one repository and the fleet in another hears nothing.

@@ -1,4 +1,4 @@
-"""The kubectl commands that make a change, and those that take it back. None of them is ever run here.
+"""Write the kubectl commands that make a change, and those that take it back. None is ever run here.
 
 Lists are changed with JSON patches, whose `test` fails where the list is no longer the one that was read. A
 line that begins with `#` is for the reader; the others can be piped to a shell.

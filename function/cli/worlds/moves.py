@@ -1,4 +1,4 @@
-"""Which replicas to move so that another fits: tried on a copy of the fleet, the fewest moves first."""
+"""Find the fewest replicas to move so that another fits, by trying on a copy of the fleet."""
 
 from __future__ import annotations
 

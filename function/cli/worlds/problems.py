@@ -1,4 +1,4 @@
-"""Everything that can be said about files without asking where replicas go: what `lint` answers."""
+"""Collect everything that can be said about files without placing replicas, for `lint`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said about the files before anything is answered: errors, warnings and notes, alike ones folded.
+"""Review the files before anything is answered: errors, warnings and notes, equal ones folded.
 
 As for `kubectl apply`, a field that no schema declares is an error, since the API server would drop it. An
 object with a uid is held by a control plane, which admitted it by a schema of its own: about that one, all

@@ -1,4 +1,4 @@
-"""Services as the gateway of the control plane would see them: one request for each ModelService.
+"""Compose services as the control plane would see them: one request for each ModelService.
 
 Its endpoints are those that the plan desires and those that the files hold. One without a Service gets a
 placeholder for it, so that the route can be looked at before anything is installed.

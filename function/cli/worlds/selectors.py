@@ -1,4 +1,4 @@
-"""The CEL selectors in the files: one that does not compile is shown with a caret under the place."""
+"""Check the CEL selectors in the files; one that does not compile is shown with a caret at the fault."""
 
 from __future__ import annotations
 

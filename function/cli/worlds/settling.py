@@ -1,4 +1,4 @@
-"""How a deployment settles: what stands of it in a control plane, and what changed between two looks."""
+"""Follow how a deployment settles: its state in a control plane, and what changed between two looks."""
 
 from __future__ import annotations
 

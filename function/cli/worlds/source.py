@@ -1,4 +1,4 @@
-"""Where a command reads its objects: files, a control plane, or a control plane with files put over it."""
+"""Read the objects of a command: from files, from a control plane, or from files put over a control plane."""
 
 from __future__ import annotations
 

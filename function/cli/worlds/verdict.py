@@ -1,4 +1,4 @@
-"""How a plan ended: the exit code of `plan` and `why`, and what both say first as data."""
+"""Say how a plan ended: the exit code of `plan` and `why`, and the first fields of their data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replicas as their clusters would see them: one request per replica, with what the files hold of it.
+"""Compose replicas as their clusters would see them: one request per replica, with what the files hold of it.
 
 The composed resources of a replica are the Objects in the files that Crossplane labelled as its own. A
 cluster without a ProviderConfig gets a placeholder, so that what would be applied can be looked at before

@@ -1,4 +1,4 @@
-"""Degraded clusters: those whose replicas may be running and cannot be relied on, and what is wrong there.
+"""Find degraded clusters, whose replicas may run and cannot be relied on, and say what is wrong there.
 
 A degraded cluster keeps its replicas (Law 2). That nothing is wrong with the replica itself is worth saying:
 who looks for the fault has to look at the cluster.

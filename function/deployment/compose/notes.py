@@ -1,4 +1,4 @@
-"""What every message of ReplicasScheduled adds where it holds, whatever the reason is."""
+"""Add to the message of ReplicasScheduled what holds whatever its reason is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What desired objects share: apiVersion, kind, name, namespace, labels."""
+"""Build desired objects: apiVersion, kind, name, namespace and labels, which all kinds share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole answer: desired resources, status, conditions, readiness, events."""
+"""Compose the whole answer: desired resources, status, conditions, readiness, events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many new replicas an answer can carry: Crossplane receives at most 4 MiB."""
+"""Bound the new replicas of an answer: Crossplane receives at most 4 MiB."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Explanation: renders what the scheduler recorded. It decides nothing and records nothing of its own."""
+"""Explain a decision: render what the scheduler recorded. Nothing is decided here."""

@@ -1,4 +1,4 @@
-"""Lint: what a deployment asks that nobody in the fleet could ever give, however idle the fleet were.
+"""Lint: find what a deployment asks for that nobody in the fleet could give, however idle the fleet were.
 
 It never changes a decision. Every finding holds for the fleet as it is published now.
 """

@@ -1,4 +1,4 @@
-"""One line for one recorded fact: why a cluster takes no other replica, why a replica went where it did."""
+"""Phrase one recorded fact in one line: why a cluster takes no replica, why a replica went where it did."""
 
 from __future__ import annotations
 

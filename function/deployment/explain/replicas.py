@@ -1,4 +1,4 @@
-"""What became of every replica of a deployment, each as one row: for reports, tables and forecasts."""
+"""List every replica of a deployment as one row: for reports, tables and forecasts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spelling: what a selector that does not compile, or reads what nobody publishes, was meant to say.
+"""Suggest the spelling of a selector that does not compile, or reads what nobody publishes.
 
 Nothing is proposed that was not compiled: advice that does not compile itself is worse than none.
 """

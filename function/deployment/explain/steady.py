@@ -1,4 +1,4 @@
-"""A report that changes only when something changed that a person would notice.
+"""Keep the observed report unless something changed that a person would notice.
 
 Every write of a composite's status is an event on it: it costs two tokens of the composite's circuit breaker,
 and another reconcile. The report tells of the whole fleet, so it would change whenever any other deployment

@@ -1,4 +1,4 @@
-"""Which endpoints take the requests of a service, and in which proportion.
+"""Decide which endpoints take the requests of a service, and in which proportion.
 
 1. Ready is an endpoint with a backend that is not being deleted.
 2. The lowest priority that has a ready endpoint in a group of some weight takes all requests: failover needs

@@ -1,4 +1,4 @@
-"""What a pool has left: nodes, or (with Device accounting) the devices that its pods leave free.
+"""The capacity that a pool has left: nodes, or (with Device accounting) the devices its pods leave free.
 
 Both kinds answer the same questions, so nobody asks which one it is. Values: taking makes another one.
 """

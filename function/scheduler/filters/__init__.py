@@ -1,4 +1,4 @@
-"""Filters: what keeps a new replica off a cluster.
+"""Filters: the gates that keep a new replica off a cluster, in their order.
 
 One idea per file; what a cluster's own state decides is a table (`cluster_state`).
 

@@ -1,4 +1,4 @@
-"""Device equivalence: what tells two device lists apart for one deployment.
+"""Device equivalence classes: device lists that one deployment cannot tell apart.
 
 A match depends on what the deployment's selectors and constraints read of a device, and on what every claim
 takes (its name, driver, class, count). Nodes that differ in a driver version nobody asks for match alike.

@@ -1,4 +1,4 @@
-"""What selectors say of devices, pools and clusters, each asked once in a pass."""
+"""Evaluate selectors on devices, pools and clusters, each pair once in a pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a deployment holds of what was found out about it, to be charged while it is remembered."""
+"""Charge the parse cache for what a deployment holds in caches of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a subject publishes where a selector's first failing term reads, and what that term asks for.
+"""Explain a failing selector: what a subject publishes where its first failing term reads.
 
 `memory 40Gi`, and `at least 80Gi`. A term that reads no name of its own (`"x" in device.attributes`) has
 nothing to show: it is what is asked for, as it stands.

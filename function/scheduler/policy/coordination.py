@@ -1,4 +1,4 @@
-"""Places for others first: who of several deployments that look for a place at once gets which.
+"""Reserve places for deployments that come before ours in the common order.
 
 `coordination: GlobalOrder`. Every instance places for all deployments in one order, on one ledger. Those
 whose turn comes before ours are taken through a pass of their own first; what they would place is charged,

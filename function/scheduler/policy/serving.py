@@ -1,4 +1,4 @@
-"""Which replicas are in service: what every budget counts.
+"""Say which replicas are in service: what every disruption and rollout budget counts.
 
 A replica is in service when it is Ready. That is not enough after an edit of the template: a replica is still
 Ready while its old pods serve, or until its controller has looked at it. So where a rollout is staged

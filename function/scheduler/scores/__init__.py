@@ -1,4 +1,4 @@
-"""Scores: which of the feasible clusters a new replica takes. One idea per file.
+"""Scores: the order of the feasible clusters for a new replica, the weightiest first.
 
 A score gives each candidate a value; smaller is better, and an earlier score outweighs every later one, so
 the order of the list is the policy. Adding a score is adding a file and a line in the list.

@@ -1,4 +1,4 @@
-"""placement.cache Prefer: where the weights are nearest to being there."""
+"""placement.cache Prefer: clusters on which the weights are nearest to being staged come first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last word: the cluster's name. With it no two candidates are equal."""
+"""The last score: the name of the cluster. With it no two candidates are equal."""
 
 from __future__ import annotations
 

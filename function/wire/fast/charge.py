@@ -1,4 +1,4 @@
-"""What a ModelReplica is charged for, straight from its bytes, where it is written as everybody writes it.
+"""Read what a ModelReplica is charged for straight from its bytes, where it is written in the usual order.
 
 A fleet has tens of thousands of replicas and most are somebody else's: this is most of the work on a large
 request that was never seen before. Whatever is not written in the usual way (a field of another type, a

@@ -1,4 +1,4 @@
-"""What the map shows: regions of clusters, clusters of pools, pools of nodes and who holds them."""
+"""Collect what the map shows: regions of clusters, clusters of pools, pools of nodes and who holds them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the proposers of remedies look at: a decision and its rejections, the nearest miss first."""
+"""The context of remedies: a decision and its rejections, the nearest miss first."""
 
 from __future__ import annotations
 
