@@ -55,16 +55,25 @@ class Model(BaseModel):
 
 
 class Keyed(Model):
-    """A value that serves as a key, so that its hash is computed once."""
+    """A value that serves as a key: its hash is computed once, and its fields are compared as one tuple."""
+
+    @cached_property
+    def values(self) -> tuple[object, ...]:
+        """Its type and its fields."""
+        return (type(self), *(getattr(self, name) for name in type(self).model_fields))
 
     @cached_property
     def digest(self) -> int:
         """The hash of its fields."""
-        return hash((type(self), *(getattr(self, name) for name in type(self).model_fields)))
+        return hash(self.values)
 
     def __hash__(self) -> int:
         """Equal values have equal hashes."""
         return self.digest
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are of one type and have equal fields."""
+        return isinstance(other, Keyed) and self.values == other.values
 
 
 def whole(value: object) -> int:

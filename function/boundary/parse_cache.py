@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from function.boundary.reuse import Cost
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Callable, Collection, Hashable, Iterable
 
     from function.boundary import Costs, Document, Part
 
@@ -66,7 +66,7 @@ class Memory:
         """What they are charged, in bytes: never more than the limit."""
         return self._bytes
 
-    def put(self, key: Hashable, size: int, value: Any, parts: Iterable[Part] = ()) -> None:
+    def put(self, key: Hashable, size: int, value: Any, parts: Collection[Part] = ()) -> None:
         """Remember a value; forget what was not used lately beyond the limit."""
         charge = size + OVERHEAD
         if charge > self._limit:
@@ -75,10 +75,12 @@ class Memory:
             replaced = self._entries.pop(key, None)
             entry = self._entries[key] = Entry(charge, value)
             self._bytes += charge
-            self._share(entry, frozenset(parts))
+            if parts:
+                self._share(entry, frozenset(parts))
             if replaced is not None:
                 self._forget(replaced)
-            self._shrink()
+            if self._bytes > self._limit:
+                self._shrink()
 
     def share(self, key: Hashable, parts: Iterable[Part]) -> None:
         """Say which parts the value of a key has by now."""
@@ -159,7 +161,7 @@ class Session:
 
     def _put(self, memory: Memory, key: tuple[object, Hashable], size: int, value: Any) -> None:
         cost = self._costs.get(key[0], USUAL)
-        parts = cost.parts(value) if cost.parts else ()
+        parts = tuple(cost.parts(value)) if cost.parts else ()
         memory.put(key, round(size * cost.factor) + cost.fixed, value, parts)
         if cost.grows:
             self._growing.append((key, value, cost))
