@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
+from function.objects import mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -95,8 +96,8 @@ class Standing:
 
 def standing(deployment: Plain, replicas: Iterable[Plain]) -> Standing:
     """Read what stands; of a deployment that cannot be read, what can."""
-    metadata, status = _map(deployment, "metadata"), _map(deployment, "status")
-    wanted = _map(deployment, "spec").get("replicas", 1)
+    metadata, status = mapping(deployment.get("metadata")), mapping(deployment.get("status"))
+    wanted = mapping(deployment.get("spec")).get("replicas", 1)
     listed = status.get("conditions")
     listed = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     conditions = {
@@ -110,11 +111,6 @@ def standing(deployment: Plain, replicas: Iterable[Plain]) -> Standing:
     current = synced.get("status") == "True" and (seen is None or generation is None or seen >= generation)
     standing_replicas = dict(_replica(plain) for plain in replicas)
     return Standing(wanted if isinstance(wanted, int) else 0, current, conditions, standing_replicas)
-
-
-def _map(plain: Plain, key: str) -> Plain:
-    value = plain.get(key)
-    return value if isinstance(value, dict) else {}
 
 
 def _replica(plain: Plain) -> tuple[str, Replica]:
