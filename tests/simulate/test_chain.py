@@ -321,3 +321,30 @@ def pods_rest(made: Plane) -> None:
         if before == worker(made).standing():
             return
     raise AssertionError("the pods never stand still")
+
+
+def test_a_staged_rollout_waits_for_the_pods_of_each_replica() -> None:
+    """From the edit to the pods: what replicas publish of their pods is what the next one waits for."""
+    deployment = single(replicas=3)
+    deployment["spec"]["placement"] = {"rollout": {"maxUnavailable": 1}}
+    made = plane(deployment, nodes=3, status="Engines")
+    made.settle()
+    assert serving(made) == 3
+    edit(made, "vllm/vllm-openai:v9")
+    seen = []
+    for _ in range(60):
+        changed = made.round()
+        stamped = [image_of(replica) == "vllm/vllm-openai:v9" for replica in kinds(made, "ModelReplica")]
+        seen.append((sum(stamped), serving(made)))
+        if not changed:
+            break
+    assert [least for _, least in seen if least < 2] == [], seen
+    assert sorted({stamped for stamped, _ in seen}) == [1, 2, 3], "one after the other"
+    assert seen[-1] == (3, 3)
+    (chat,) = kinds(made, "ModelDeployment")
+    assert condition(chat, "ReplicasUpdated") == "True"
+
+
+def image_of(replica: Plain) -> str:
+    member = replica["spec"]["engines"][0]["members"][0]
+    return str(member["template"]["spec"]["containers"][0]["image"])
