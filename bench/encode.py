@@ -90,11 +90,17 @@ class Requests:
             for key, document in self.draw.sample(list(fleet.observed.items()), len(fleet.observed))
         ]
         state = field(_number(pb.State, "composite"), self.one(fleet.deployment)) + b"".join(observed)
-        required = [("clusters", fleet.clusters), ("all-replicas", fleet.replicas)]
+        required = [("clusters", fleet.clusters), (fleet.listed, fleet.replicas)]
+        settings = [
+            field(_number(pb.RunFunctionRequest, "input"), struct_of(self.draw, plain))
+            for plain in (fleet.input,)
+            if plain is not None
+        ]
         return b"".join(
             (
                 field(_number(pb.RunFunctionRequest, "meta"), field(1, b"bench")),
                 field(_number(pb.RunFunctionRequest, "observed"), state),
+                *settings,
                 *(self._required(name, items) for name, items in required),
             )
         )

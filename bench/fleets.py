@@ -9,10 +9,18 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+from collections import defaultdict
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from bench import stored
 from bench.stored import API, Plain
+from function.api import replica as replica_api
+from function.boundary import PlainDocument
+from function.cluster.charges import charge
+
+if TYPE_CHECKING:
+    from function.api import ModelReplica
 
 NVIDIA, AMD = "gpu.nvidia.com", "gpu.amd.com"
 
@@ -56,6 +64,9 @@ class Fleet:
     clusters: list[Plain]
     replicas: list[Plain]
     observed: dict[str, Plain]
+    input: Plain | None = None
+    listed: str = "all-replicas"
+    """The requirement that the replicas are delivered for."""
 
 
 def fleet(size: Size, seed: int = 1) -> Fleet:
@@ -74,6 +85,26 @@ def misspelt(source: Fleet) -> Fleet:
     """Return the fleet with a mistake in the deployment: a selector reads what no device publishes."""
     written = json.dumps(source.deployment)
     return replace(source, deployment=json.loads(written.replace("].architecture ", "].architecure ")))
+
+
+def by_charges(found: Fleet) -> Fleet:
+    """Return the fleet as it is delivered with `capacity: Published`, its clusters with their charges."""
+    held: dict[str, list[ModelReplica]] = defaultdict(list)
+    for manifest in found.replicas:
+        replica = replica_api.parse(PlainDocument(manifest))
+        held[replica.cluster].append(replica)
+    clusters = [_with_charges(manifest, held[manifest["metadata"]["name"]]) for manifest in found.clusters]
+    own = list(found.observed.values())
+    return replace(
+        found, clusters=clusters, replicas=own, input={"capacity": "Published"}, listed="own-replicas"
+    )
+
+
+def _with_charges(manifest: Plain, replicas: list[ModelReplica]) -> Plain:
+    status = manifest["status"]
+    pools = charge(manifest["metadata"]["name"], status["gpuPools"], replicas)
+    charged = {**manifest, "metadata": dict(manifest["metadata"]), "status": {**status, "gpuPools": pools}}
+    return stored.managed(charged, "spec", "status")
 
 
 def churn(draw: random.Random, source: Fleet, objects: int) -> list[Plain]:
