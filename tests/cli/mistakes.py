@@ -145,7 +145,7 @@ MISTAKES = (
         "a class that is not there",
         "className: h100x8",
         "className: h100x4",
-        "the pool counts as one without devices; did you mean h100x8?",
+        "so nothing new goes to the pool; did you mean h100x8?",
         "c01.yaml",
     ),
     Mistake("a tab", "  replicas: 3", "\treplicas: 3", "line 7: a tab indents it, YAML takes spaces only"),

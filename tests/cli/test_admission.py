@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from function.cli.admission import kinds, structural
+from function.cli.admission import kinds, rules, structural
+from function.cli.worlds.manifests import load
+from tests.cli.command import write
 from tests.cli.test_odd import ODD, _places
 from tests.schema.admission import refusals, unknown
 from tests.schema.bad import BAD, GOOD, Case
 from tests.schema.crds import DEFINITIONS, INPUTS, ROOT, objects, schema_of
+from tests.support import build
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 Plain = dict[str, Any]
 
@@ -135,3 +139,15 @@ def test_an_unknown_field_says_what_was_meant(key: str, value: Any, expected: st
     (said,) = _findings(plain)
     assert said.startswith(f"spec.{key}: unknown field; "), reason
     assert expected in said, reason
+
+
+def test_a_schema_and_its_rules_are_compiled_once_however_many_objects(tmp_path: Path) -> None:
+    deployments = [build.deployment(f"model-{number}", 2) for number in range(50)]
+    for cache in (kinds.schema_of, rules._program):
+        cache.cache_clear()
+    load([str(write(tmp_path / "f.yaml", deployments))])
+    first = rules._program.cache_info().misses
+    assert kinds.schema_of.cache_info().misses == 1
+    load([str(write(tmp_path / "f.yaml", [*deployments, build.deployment("one-more", 1)]))])
+    assert kinds.schema_of.cache_info().misses == 1
+    assert rules._program.cache_info().misses == first

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from hack.mistakes_table import PAGE, refreshed
-from tests.cli.command import run
+from tests.cli.command import run, write
 from tests.cli.mistakes import MISTAKES, Mistake, folder
+from tests.support import build
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,3 +67,15 @@ def test_a_missing_class_costs_its_pools_and_nothing_else(tmp_path: Path) -> Non
 def test_the_table_in_the_docs_is_what_the_command_says() -> None:
     text = PAGE.read_text()
     assert refreshed(text) == text, "run `python -m hack.mistakes_table`"
+
+
+def test_what_runs_on_a_pool_without_its_class_stays(tmp_path: Path) -> None:
+    mistake = next(each for each in MISTAKES if "class that is not there" in each.reason)
+    folder(tmp_path, mistake)
+    parent = yaml.safe_load((tmp_path / "chat.yaml").read_text())
+    parent["metadata"]["uid"] = "1b7c"
+    write(tmp_path / "chat.yaml", [parent, build.replica(parent, "c01", 0, pools="h100", ready=True)])
+    (deployment,) = run("plan", tmp_path, "-o", "json").data["deployments"]
+    actions = {row["cluster"]: row["action"] for row in deployment["placement"]["replicas"]}
+    assert actions["c01"] == "Retained"
+    assert deployment["placement"]["dropped"] == []

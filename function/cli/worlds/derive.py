@@ -54,7 +54,7 @@ class Completed:
     clusters: list[dict[str, Any]] = field(default_factory=list)
     assumptions: list[Assumption] = field(default_factory=list)
     faults: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Pools whose class is not in the files, by manifest and field: they have nodes, and no devices."""
+    """Pools whose class is not in the files, by object and field: they do not tell their devices."""
 
 
 def folded(assumptions: Iterable[Assumption]) -> Iterator[str]:
@@ -76,18 +76,18 @@ def _nodes(pool: Mapping[str, Any]) -> int:
 
 
 def _class_devices(manifest: Manifest, at: int, name: object, into: Completed, classes: Classes) -> Any:
-    """The devices of a class. Of one that is not in the files nothing is known, which costs only this pool.
+    """The devices of a class; None where it is not in the files, which costs only this pool.
 
-    The pool keeps its nodes: what runs there is charged and stays.
+    A pool that does not tell its devices takes nothing new, and what runs there stays and is charged.
     """
     if name is None:  # That it is missing, its schema says.
-        return []
+        return None
     if name not in classes:
         field = f"spec.nodePools[{at}].className"
         suggestion = closest(str(name), classes) if classes else "none is given"
-        missing = f'no InferenceClass "{name}" in the files, so the pool counts as one without devices'
+        missing = f'no InferenceClass "{name}" in the files, so nothing new goes to the pool'
         into.faults[manifest.short_title, field] = f"{manifest.title}: {field}: {missing}; {suggestion}"
-        return []
+        return None
     content = classes[str(name)].content
     stated = mapping(content.get("spec"))
     if stated.get("from") is None:
@@ -95,9 +95,9 @@ def _class_devices(manifest: Manifest, at: int, name: object, into: Completed, c
     try:
         return list(devices_of(content))
     except ValueError as error:
-        text = f"{classes[str(name)].title}: {error}; its pools count as ones without devices"
+        text = f"{classes[str(name)].title}: {error}; nothing new goes to its pools"
         into.faults[classes[str(name)].short_title, "spec.from"] = text
-        return []
+        return None
 
 
 def _pool(manifest: Manifest, at: int, pool: object, into: Completed, classes: Classes) -> dict[str, Any]:
@@ -109,7 +109,8 @@ def _pool(manifest: Manifest, at: int, pool: object, into: Completed, classes: C
         raise BadInput(f"{manifest.title}: spec.nodePools[{at}].nodeCount: {error}") from None
     mirrored = {key: pool[key] for key in ("attributes", "accounting", "fabric") if key in pool}
     devices = _class_devices(manifest, at, pool.get("className"), into, classes)
-    return {"name": pool.get("name"), "nodes": nodes, "devices": devices, **mirrored}
+    told = {} if devices is None else {"devices": devices}
+    return {"name": pool.get("name"), "nodes": nodes, **told, **mirrored}
 
 
 def _complete(manifest: Manifest, into: Completed, classes: Classes) -> None:
