@@ -126,7 +126,7 @@ def installable(crd: Schema) -> Schema:
 def without_prose(schema: Any) -> Any:
     """Return a schema without its descriptions. A property of that name is a map, not a text."""
     if isinstance(schema, list):
-        return [without_prose(each) for each in schema]
+        return [without_prose(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     return {

@@ -224,8 +224,12 @@ class InferenceCluster(Model):
         """Since when it is not Ready, and at most as long as it exists; None where that is not known."""
         if self.ready is not False or self.status is None:
             return None
-        told = [each.last_transition_time for each in self.status.conditions if each.type == "Ready"]
-        return latest([*told, *filter(None, [self.metadata.creation_timestamp])])
+        shares = [
+            condition_row.last_transition_time
+            for condition_row in self.status.conditions
+            if condition_row.type == "Ready"
+        ]
+        return latest([*shares, *filter(None, [self.metadata.creation_timestamp])])
 
     @property
     def gateway(self) -> str:

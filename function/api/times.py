@@ -37,6 +37,6 @@ def text_of(seconds: int) -> str:
 
 def latest(stated: Iterable[object]) -> int | None:
     """Return the latest of times; None where there is none, or one of them is no time."""
-    times = [seconds_of(each) for each in stated]
-    known = [each for each in times if each is not None]
-    return max(known) if known and len(known) == len(times) else None
+    times = [seconds_of(item) for item in stated]
+    instants = [time for time in times if time is not None]
+    return max(instants) if instants and len(instants) == len(times) else None

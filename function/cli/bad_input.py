@@ -17,9 +17,9 @@ class BadInput(Exception):
     """Something in the files that cannot be read: the message names file, object, field and value."""
 
 
-def closest(name: str, known: Iterable[str]) -> str:
+def closest(name: str, existing: Iterable[str]) -> str:
     """Name what there is, for a message about what there is not."""
-    names = sorted(known)
+    names = sorted(existing)
     near = nearest(name, names)
     if near:
         return f"did you mean {' or '.join(near)}?"

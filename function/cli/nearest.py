@@ -12,11 +12,11 @@ CUTOFF = 0.6
 _SEPARATORS = str.maketrans("", "", "-_. ")
 
 
-def nearest(name: str, known: Iterable[str], *, most: int = 3, cutoff: float = CUTOFF) -> list[str]:
+def nearest(name: str, existing: Iterable[str], *, most: int = 3, cutoff: float = CUTOFF) -> list[str]:
     """Return the names that are meant, the likeliest first; case and separators count for nothing."""
     from difflib import get_close_matches  # noqa: PLC0415 - only for an error
 
-    names = sorted(known)
+    names = sorted(existing)
     folded = _folded(name)
     same = [candidate for candidate in names if _folded(candidate) == folded]
     return same[:most] or get_close_matches(name, names, n=most, cutoff=cutoff)

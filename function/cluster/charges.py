@@ -24,7 +24,7 @@ NAMED = 8
 """Holders of a pool that are named; explanations show five besides the deployment's own."""
 NAMED_SHARES = 32
 """Shares that are named at most: a holder whose replicas all differ has as many as replicas."""
-TOLD = 100
+YIELDING = 100
 """Replicas of a pool that are told to give way at a time, the last created."""
 
 Plain = dict[str, Any]
@@ -100,11 +100,11 @@ def _holding(number: int, held: Held) -> Plain:
 
 
 def _engine(copies: int, members: Iterable[Member]) -> Plain:
-    told = [
+    entries = [
         {"pods": pods, "requests": [{"deviceClassName": name, "count": count} for name, count in requests]}
         for pods, requests in members
     ]
-    return {"copies": copies, "members": told}
+    return {"copies": copies, "members": entries}
 
 
 def _claims(replica: ModelReplica, pool: str) -> Claims:
@@ -123,10 +123,10 @@ def _claims(replica: ModelReplica, pool: str) -> Claims:
 
 def _others(shares: Iterable[tuple[Share, int]]) -> Iterator[Plain]:
     """The shares of holders that are not named, equal ones together."""
-    alike: dict[tuple[int, Held], list[str]] = defaultdict(list)
+    groups: dict[tuple[int, Held], list[str]] = defaultdict(list)
     for share, number in shares:
-        alike[number, share.held].append(digest(share.holder))
-    for (number, held), digests in sorted(alike.items(), reverse=True):
+        groups[number, share.held].append(digest(share.holder))
+    for (number, held), digests in sorted(groups.items(), reverse=True):
         yield {**_holding(number, held), "digests": " ".join(sorted(digests))}
 
 
@@ -143,16 +143,16 @@ def _giving_way(
     ledger = Ledger([published])
     for replica in replicas:
         ledger.open(replica, cluster)
-    told: dict[str, list[Plain]] = defaultdict(list)
-    for found in yielding(ledger):
-        told[found.pool].append(_gives_way(found))
-    return {pool: leaving[-TOLD:] for pool, leaving in told.items()}
+    entries: dict[str, list[Plain]] = defaultdict(list)
+    for yielding_replica in yielding(ledger):
+        entries[yielding_replica.pool].append(_gives_way(yielding_replica))
+    return {pool: leaving[-YIELDING:] for pool, leaving in entries.items()}
 
 
-def _gives_way(found: Yielding) -> Plain:
-    replica = found.replica
-    told = {"deployment": replica.deployment, "uid": replica.uid, "created": replica.created}
+def _gives_way(yielding_replica: Yielding) -> Plain:
+    replica = yielding_replica.replica
+    entries = {"deployment": replica.deployment, "uid": replica.uid, "created": replica.created}
     return {
         "replica": f"{replica.namespace}/{replica.name}",
-        **{key: value for key, value in told.items() if value},
+        **{key: value for key, value in entries.items() if value},
     }

@@ -95,19 +95,19 @@ def _requests(kind: str, tokens: Mapping[Deployment, str] | Mapping[Service, str
     The uid keeps an apply from creating an object anew when it was deleted a moment ago.
     """
     return {
-        f"{asked.namespace}/{asked.name}": Desired(
+        f"{objects.namespace}/{objects.name}": Desired(
             {
                 "apiVersion": API_VERSION,
                 "kind": kind,
                 "metadata": {
-                    "name": asked.name,
-                    "namespace": asked.namespace,
-                    "uid": asked.uid,
+                    "name": objects.name,
+                    "namespace": objects.namespace,
+                    "uid": objects.uid,
                     "annotations": {ANNOTATION: token},
                 },
             }
         )
-        for asked, token in tokens.items()
+        for objects, token in tokens.items()
     }
 
 
@@ -123,9 +123,9 @@ def _token(deployment: Deployment, state: State) -> str:
     ]
 
 
-def _results(kind: str, asked: Collection[Deployment] | Collection[Service]) -> tuple[Result, ...]:
-    if not asked:
+def _results(kind: str, objects: Collection[Deployment] | Collection[Service]) -> tuple[Result, ...]:
+    if not objects:
         return ()
-    names = ", ".join(f"{one.namespace}/{one.name}" for one in asked)
-    text = one_line(f"Asked {len(asked)} {kind}s to reconcile: {names}")
+    names = ", ".join(f"{one.namespace}/{one.name}" for one in objects)
+    text = one_line(f"Asked {len(objects)} {kind}s to reconcile: {names}")
     return (Result("NORMAL", "ReconcileRequested", text),)

@@ -43,12 +43,12 @@ class Service:
 def service_tokens(request: Request, reuse: Reuse) -> dict[Service, str]:
     """Return the token of every service that is not being deleted, by namespace and name."""
     facts = [(_labels(document), _fact(document, reuse)) for document in request.required[ENDPOINTS]]
-    found = {}
+    tokens = {}
     for document in request.required[SERVICES]:
         namespace, name, uid = (text_at(document, "metadata", key) for key in ("namespace", "name", "uid"))
         requested = text_at(document, "metadata", "annotations", ANNOTATION)
         if uid and not text_at(document, "metadata", "deletionTimestamp"):
-            found[Service(namespace, name, uid, requested)] = digest(
+            tokens[Service(namespace, name, uid, requested)] = digest(
                 sorted(
                     f"{number} {fact}"
                     for number, selector in enumerate(_selectors(document))
@@ -56,7 +56,7 @@ def service_tokens(request: Request, reuse: Reuse) -> dict[Service, str]:
                     if selector and selector.items() <= labels.items()
                 )
             )
-    return {service: found[service] for service in sorted(found, key=lambda one: (one.namespace, one.name))}
+    return {service: tokens[service] for service in sorted(tokens, key=lambda one: (one.namespace, one.name))}
 
 
 def _fact(document: Document, reuse: Reuse) -> str:

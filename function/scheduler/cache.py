@@ -233,11 +233,11 @@ class MatchCache:
             return None
         return self._hard.get(HardSearch(what, of, tuple(pool.canonical for pool in pools)))
 
-    def note_hard(self, what: str, of: tuple[Hashable, ...], pools: Sequence[Pool], found: object) -> None:
+    def note_hard(self, what: str, of: tuple[Hashable, ...], pools: Sequence[Pool], outcome: object) -> None:
         """Note what a hard search found; from now on nothing outlives the pass."""
         if not self._hard:
             self.fits = self.fits.copy()
-        self._hard[HardSearch(what, of, tuple(pool.canonical for pool in pools))] = found
+        self._hard[HardSearch(what, of, tuple(pool.canonical for pool in pools))] = outcome
 
 
 class FitCaches:

@@ -16,8 +16,8 @@ def deadline(state: State, deployment: ModelDeployment) -> int | None:
     policy = deployment.spec.placement
     if policy is None or policy.evacuate is None:
         return None
-    alive = [each for each in state.clusters.values() if not each.deleting]
-    beats = [beat for each in alive if (beat := _beat(each)) is not None]
+    alive = [cluster for cluster in state.clusters.values() if not cluster.deleting]
+    beats = [beat for item in alive if (beat := _beat(item)) is not None]
     after = policy.evacuate.after_seconds
     cut_off = 2 * sum(beat >= max(beats) - after for beat in beats) < len(beats)
     if len(beats) <= 1 or cut_off:
@@ -32,13 +32,13 @@ def _beat(cluster: InferenceCluster) -> int | None:
 
 def lost(cluster: InferenceCluster, before: int) -> bool:
     """Whether nothing was heard of a cluster since, and nobody says that it is reached."""
-    told = (
-        [each.status for each in cluster.status.conditions if each.type == "ClusterReachable"]
+    readings = (
+        [condition.status for condition in cluster.status.conditions if condition.type == "ClusterReachable"]
         if (cluster.status)
         else []
     )
     beat = _beat(cluster)
-    return beat is not None and beat < before and set(told) != {"True"}
+    return beat is not None and beat < before and set(readings) != {"True"}
 
 
 def evacuable(cluster: InferenceCluster, replica: ModelReplica, before: int) -> bool:
@@ -46,8 +46,10 @@ def evacuable(cluster: InferenceCluster, replica: ModelReplica, before: int) -> 
     if lost(cluster, before):
         return True
     conditions = cluster.status.conditions if cluster.status else ()
-    since = [seconds_of(each.last_transition_time) for each in conditions if each.type == "Ready"]
-    if cluster.ready is False and all(each is not None and each < before for each in since):
+    since = [
+        seconds_of(condition.last_transition_time) for condition in conditions if condition.type == "Ready"
+    ]
+    if cluster.ready is False and all(item is not None and item < before for item in since):
         return True
     created = seconds_of(replica.created)
     return replica.ready is False and (not replica.created or (created is not None and created < before))

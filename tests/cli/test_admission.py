@@ -43,12 +43,12 @@ def _whole(case: Case) -> Plain:
 
 def test_every_shipped_kind_is_known_by_its_head() -> None:
     expected = {
-        each["spec"]["names"]["kind"]: (
-            each["spec"]["group"],
-            tuple(version["name"] for version in each["spec"]["versions"]),
-            each["spec"]["scope"] == "Namespaced",
+        manifest["spec"]["names"]["kind"]: (
+            manifest["spec"]["group"],
+            tuple(version["name"] for version in manifest["spec"]["versions"]),
+            manifest["spec"]["scope"] == "Namespaced",
         )
-        for each in DECLARED
+        for manifest in DECLARED
     }
     found = kinds.shipped()
     assert {name: (kind.group, kind.versions, kind.namespaced) for name, kind in found.items()} == expected
@@ -64,7 +64,7 @@ def _keywords(schema: Plain) -> Iterator[str]:
 
 
 def test_every_keyword_of_a_shipped_schema_is_understood() -> None:
-    versions = (version for each in DECLARED for version in each["spec"]["versions"])
+    versions = (version for manifest in DECLARED for version in manifest["spec"]["versions"])
     used = {word for version in versions for word in _keywords(version["schema"]["openAPIV3Schema"])}
     assert used <= structural.KEYWORDS
 
@@ -80,15 +80,15 @@ def test_what_the_api_server_takes_is_not_complained_about(case: Case) -> None:
 
 
 EXAMPLES = [
-    each
+    document
     for path in sorted(ROOT.glob("example/**/*.yaml"))
-    for each in yaml.safe_load_all(path.read_text())
-    if each and str(each.get("apiVersion", "")).startswith("modelplane.ai/")
+    for document in yaml.safe_load_all(path.read_text())
+    if document and str(document.get("apiVersion", "")).startswith("modelplane.ai/")
 ]
 
 
 def test_the_examples_are_right() -> None:
-    assert [_findings(each) for each in EXAMPLES] == [[]] * len(EXAMPLES)
+    assert [_findings(example) for example in EXAMPLES] == [[]] * len(EXAMPLES)
 
 
 def _mutated(draw: random.Random, plain: Plain) -> Plain:
@@ -134,7 +134,7 @@ def test_a_mutated_object_is_refused_by_both_readers_or_by_none(seed: int) -> No
     ],
 )
 def test_an_unknown_field_says_what_was_meant(key: str, value: Any, expected: str, reason: str) -> None:
-    plain = copy.deepcopy(next(each for each in EXAMPLES if each["kind"] == "ModelDeployment"))
+    plain = copy.deepcopy(next(example for example in EXAMPLES if example["kind"] == "ModelDeployment"))
     plain["spec"][key] = value
     (said,) = _findings(plain)
     assert said.startswith(f"spec.{key}: unknown field; "), reason

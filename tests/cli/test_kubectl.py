@@ -60,7 +60,9 @@ def _ran(objects: list[Plain], command: str) -> list[Plain]:
     assert kubectl == "kubectl"
     kind = {"inferenceclusters": "InferenceCluster", "modeldeployments": "ModelDeployment"}
     wanted = kind[resource.removesuffix(".modelplane.ai")], name
-    (before,) = (each for each in objects if (each["kind"], each["metadata"]["name"]) == wanted)
+    (before,) = (
+        manifest for manifest in objects if (manifest["kind"], manifest["metadata"]["name"]) == wanted
+    )
     if verb == "patch":
         after = _patched(before, json.loads(rest[rest.index("-p") + 1]))
     else:
@@ -68,7 +70,7 @@ def _ran(objects: list[Plain], command: str) -> list[Plain]:
         assert rest[rest.index("-n") + 1] == before["metadata"]["namespace"]
         after = copy.deepcopy(before)
         after["spec"]["replicas"] = int(rest[-1].removeprefix("--replicas="))
-    return [after if each is before else each for each in objects]
+    return [after if manifest is before else manifest for manifest in objects]
 
 
 OTHER, MINE = build.taint("other"), build.taint("maintenance", "NoSchedule", "yes")
@@ -95,11 +97,13 @@ def test_the_commands_make_the_change_and_take_it_back(
     commands = change.commands(manifests)
     (there,), (back,) = commands.apply, commands.revert
     made, changed = _ran(objects, there), change.apply(manifests)
-    forecast = [each.content for kind in ("InferenceCluster", "ModelDeployment") for each in changed[kind]]
-    specs = ([_ordered(each["spec"]) for each in those] for those in (made, forecast))
+    forecast = [item.content for kind in ("InferenceCluster", "ModelDeployment") for item in changed[kind]]
+    specs = ([_ordered(manifest["spec"]) for manifest in those] for those in (made, forecast))
     assert next(specs) == next(specs), reason
-    without = [each if each["spec"].get("taints") else _untainted(each) for each in _ran(made, back)]
-    assert without == [_untainted(each) if not taints else each for each in objects], reason
+    without = [
+        manifest if manifest["spec"].get("taints") else _untainted(manifest) for manifest in _ran(made, back)
+    ]
+    assert without == [_untainted(manifest) if not taints else manifest for manifest in objects], reason
 
 
 def _ordered(spec: Plain) -> Plain:
@@ -127,7 +131,7 @@ def test_several_changes_are_taken_back_from_the_last_to_the_first(tmp_path: Pat
     made = _objects([])
     for command in (*commands["apply"], *commands["revert"]):
         made = _ran(made, command)
-    assert [_untainted(each) for each in made] == [_untainted(each) for each in _objects([])]
+    assert [_untainted(manifest) for manifest in made] == [_untainted(manifest) for manifest in _objects([])]
     assert "To take it back:" in run("whatif", path, *changes).out
 
 

@@ -36,7 +36,9 @@ def test_text_has_file_line_column_level_and_code(tmp_path: Path) -> None:
 
 
 def test_a_selector_has_a_caret_under_its_mistake(tmp_path: Path) -> None:
-    mistake = next(each for each in MISTAKES if each.reason == "a selector that does not compile")
+    mistake = next(
+        rejection for rejection in MISTAKES if rejection.reason == "a selector that does not compile"
+    )
     _, source, caret = run("lint", folder(tmp_path, mistake)).out.splitlines()
     assert source[caret.index("^") :].startswith(".attribute[")
 

@@ -57,7 +57,7 @@ def test_what_a_control_plane_admitted_is_only_warned_about(tmp_path: Path) -> N
 
 
 def test_a_missing_class_costs_its_pools_and_nothing_else(tmp_path: Path) -> None:
-    mistake = next(each for each in MISTAKES if "class that is not there" in each.reason)
+    mistake = next(rejection for rejection in MISTAKES if "class that is not there" in rejection.reason)
     ran = run("plan", folder(tmp_path, mistake), "-o", "json")
     (deployment,) = ran.data["deployments"]
     placed = {replica["cluster"] for replica in deployment["placement"]["replicas"]}

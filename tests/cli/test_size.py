@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def _model(name: str) -> Any:
-    return models.known(name).architecture
+    return models.known_model(name).architecture
 
 
 def _config(name: str) -> dict[str, Any]:
@@ -41,12 +41,12 @@ BOUNDS = {
 @pytest.mark.parametrize("name", models.names())
 def test_parameters_are_those_published(name: str) -> None:
     bound, reason = BOUNDS.get(name, (0.003, "published to three digits"))
-    assert abs(models.known(name).error) <= bound, reason
+    assert abs(models.known_model(name).error) <= bound, reason
 
 
 def test_twenty_models_are_known_and_described() -> None:
     assert len(models.names()) == 20
-    assert all(models.known(name).architecture.is_supported for name in models.names())
+    assert all(models.known_model(name).architecture.is_supported for name in models.names())
 
 
 @pytest.mark.parametrize(

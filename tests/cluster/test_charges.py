@@ -12,7 +12,7 @@ from function.api import replica as replica_api
 from function.api.charge import Charged, digest
 from function.api.replica import StampedEngine, StampedMember, StampedRequest
 from function.boundary import PlainDocument
-from function.cluster.charges import NAMED, TOLD, charge
+from function.cluster.charges import NAMED, YIELDING, charge
 from function.deployment.handler import run
 from tests.schema.admission import refusals
 from tests.schema.crds import schema_of
@@ -120,9 +120,11 @@ def test_who_gives_way_is_the_last_created_that_never_was_ready() -> None:
 
 
 def test_many_that_give_way_are_told_in_turns_the_last_created_first() -> None:
-    replicas = [replica("many", name=f"many-{number:04}") for number in range(TOLD + 60)]
+    replicas = [replica("many", name=f"many-{number:04}") for number in range(YIELDING + 60)]
     told = published(replicas, nodes=10)["givesWay"]
-    assert [each["replica"] for each in told] == [f"ml/many-{number:04}" for number in range(60, TOLD + 60)]
+    assert [item["replica"] for item in told] == [
+        f"ml/many-{number:04}" for number in range(60, YIELDING + 60)
+    ]
 
 
 def test_it_is_what_the_xrd_declares() -> None:
@@ -154,16 +156,23 @@ def by_charges(made: World) -> World:
     """Return a world as it is told where clusters publish their charges, from all that there is."""
     listed = [] if made.replicas is None else list(made.replicas)
     name = made.deployment["metadata"]["name"]
-    own = [each for each in listed if (each["metadata"].get("labels") or {}).get(OF) == name]
-    newest = {(each["metadata"]["namespace"], each["metadata"]["name"]): each for each in listed}
-    for each in made.observed.values():
-        key = (each["metadata"]["namespace"], each["metadata"]["name"])
-        if each["kind"] == "ModelReplica" and "deletionTimestamp" not in newest.get(key, each)["metadata"]:
-            newest[key] = each
+    own = [manifest for manifest in listed if (manifest["metadata"].get("labels") or {}).get(OF) == name]
+    newest = {
+        (manifest["metadata"]["namespace"], manifest["metadata"]["name"]): manifest for manifest in listed
+    }
+    for manifest in made.observed.values():
+        key = (manifest["metadata"]["namespace"], manifest["metadata"]["name"])
+        if (
+            manifest["kind"] == "ModelReplica"
+            and "deletionTimestamp" not in newest.get(key, manifest)["metadata"]
+        ):
+            newest[key] = manifest
     everything = list(newest.values())
     return replace(
         made,
-        clusters=None if made.clusters is None else [_charged(each, everything) for each in made.clusters],
+        clusters=None
+        if made.clusters is None
+        else [_charged(cluster, everything) for cluster in made.clusters],
         replicas=None,
         input={**(made.input or {}), "capacity": "Published"},
         more={} if made.replicas is None else {"own-replicas": own},
@@ -175,13 +184,13 @@ OF, ON = "modelplane.ai/deployment", "modelplane.ai/cluster"
 
 def _charged(cluster: Plain, listed: list[Plain]) -> Plain:
     name, status = cluster["metadata"]["name"], cluster.get("status") or {}
-    here = [each for each in listed if (each["metadata"].get("labels") or {}).get(ON) == name]
-    declared = {each["name"]: each for each in cluster["spec"].get("nodePools") or ()}
+    here = [manifest for manifest in listed if (manifest["metadata"].get("labels") or {}).get(ON) == name]
+    declared = {pool["name"]: pool for pool in cluster["spec"].get("nodePools") or ()}
     pools = [
-        {"accounting": declared.get(each["name"], {}).get("accounting"), **each}
-        for each in status.get("gpuPools") or ()
+        {"accounting": declared.get(pool["name"], {}).get("accounting"), **pool}
+        for pool in status.get("gpuPools") or ()
     ]
-    made = charge(name, pools, [replica_api.parse(PlainDocument(each)) for each in here])
+    made = charge(name, pools, [replica_api.parse(PlainDocument(item)) for item in here])
     return {**cluster, "status": {**status, "gpuPools": made}} if pools else cluster
 
 
@@ -193,9 +202,14 @@ def told(answer: Response) -> Plain:
     if "summary" in placement:
         placement["summary"] = placement["summary"].replace("own-replicas", "all-replicas")
     said = [
-        (each.type, each.status, each.reason, each.message.replace("own-replicas", "all-replicas"))
-        for each in answer.conditions
-        if each.type != "CapacityRespected"
+        (
+            condition.type,
+            condition.status,
+            condition.reason,
+            condition.message.replace("own-replicas", "all-replicas"),
+        )
+        for condition in answer.conditions
+        if condition.type != "CapacityRespected"
     ]
     return {"desired": answer.desired, "status": status, "placement": placement, "said": said}
 

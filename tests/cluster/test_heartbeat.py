@@ -59,7 +59,7 @@ STEPS = [
 ]
 
 
-@pytest.mark.parametrize(("time", "expected", "why"), STEPS, ids=[each[2] for each in STEPS])
+@pytest.mark.parametrize(("time", "expected", "why"), STEPS, ids=[step[2] for step in STEPS])
 def test_it_moves_in_steps_of_five_minutes(time: str, expected: str, why: str) -> None:
     assert published(Case(input=INPUT, observed=renewed(time))) == expected, why
 

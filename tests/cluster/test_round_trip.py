@@ -103,7 +103,7 @@ def test_the_fleet_decides_as_the_plan_says(number: int, capacity: str) -> None:
         required = {"all-replicas": replicas}
         if capacity == "Published":
             name = made.deployment["metadata"]["name"]
-            required = {"own-replicas": [each for each in replicas if labels(each).get(OF) == name]}
+            required = {"own-replicas": [replica for replica in replicas if labels(replica).get(OF) == name]}
             plan = with_charges(plan, replicas)
         asked = {**(made.input or {}), "capacity": capacity, "explain": "Status"}
         answers = [

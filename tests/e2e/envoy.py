@@ -141,7 +141,9 @@ def bootstrap(route: Plain, leads_to: Mapping[str, Target], port: int) -> Plain:
     (match,) = rule["matches"]
     prefix, timeout = match["path"]["value"], rule.get("timeouts", {}).get("request", "15s")
     hops = {reference["name"]: free_port() for reference in rule["backendRefs"]}
-    shares = [{"name": f"hop-{each['name']}", "weight": each["weight"]} for each in rule["backendRefs"]]
+    shares = [
+        {"name": f"hop-{backend['name']}", "weight": backend["weight"]} for backend in rule["backendRefs"]
+    ]
     weighted = {"clusters": shares, "header_name": DRAW}
     listeners = [_listener("gateway", port, prefix, {"weighted_clusters": weighted, "timeout": timeout})]
     clusters = []
@@ -157,7 +159,9 @@ def bootstrap(route: Plain, leads_to: Mapping[str, Target], port: int) -> Plain:
 
 
 def _rewrite(reference: Plain) -> Plain:
-    (rewrite,) = (each["urlRewrite"] for each in reference["filters"] if each["type"] == "URLRewrite")
+    (rewrite,) = (
+        condition["urlRewrite"] for condition in reference["filters"] if condition["type"] == "URLRewrite"
+    )
     host = {"host_rewrite_literal": rewrite["hostname"]} if "hostname" in rewrite else {}
     assert rewrite["path"]["type"] == "ReplacePrefixMatch"
     return {"prefix_rewrite": rewrite["path"]["replacePrefixMatch"], **host}

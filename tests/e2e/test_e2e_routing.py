@@ -80,8 +80,8 @@ def with_backend(cli: Cli, functions: Path, folder: Path, endpoint: Plain) -> Pl
 
 
 def test_the_example_becomes_one_route(cli: Cli, functions: Path, tmp_path: Path) -> None:
-    endpoints = [with_backend(cli, functions, tmp_path, each) for each in [*REPLICAS, ELSEWHERE]]
-    backends = [each["status"]["routing"]["backendName"] for each in endpoints]
+    endpoints = [with_backend(cli, functions, tmp_path, replica) for replica in [*REPLICAS, ELSEWHERE]]
+    backends = [endpoint["status"]["routing"]["backendName"] for endpoint in endpoints]
     assert len(set(backends)) == len(endpoints)
     gateway = {**GATEWAY, "status": {"addresses": [{"type": "IPAddress", "value": "198.51.100.9"}]}}
 
@@ -90,7 +90,7 @@ def test_the_example_becomes_one_route(cli: Cli, functions: Path, tmp_path: Path
         assert not list(schemas.findings({**made, "metadata": {"name": "given"}}))
         (rule,) = made["spec"]["rules"]
         assert rule["timeouts"] == {"request": "0s"}
-        return composite, {each["name"]: each["weight"] for each in rule["backendRefs"]}
+        return composite, {backend["name"]: backend["weight"] for backend in rule["backendRefs"]}
 
     composite, weights = route(*endpoints)
     assert composite["status"]["address"] == "http://198.51.100.9/ml-small/qwen3-8b"
@@ -98,6 +98,8 @@ def test_the_example_becomes_one_route(cli: Cli, functions: Path, tmp_path: Path
     composite, weights = route(endpoints[2])
     assert weights == {backends[2]: 1}, "no replica is ready: the model elsewhere takes all requests"
     (reason,) = (
-        each["reason"] for each in composite["status"]["conditions"] if each["type"] == "EndpointsResolved"
+        condition["reason"]
+        for condition in composite["status"]["conditions"]
+        if condition["type"] == "EndpointsResolved"
     )
     assert reason == "FailedOver"

@@ -49,8 +49,8 @@ def _mismatch(world: World) -> World:
 def _evacuate(world: World) -> World:
     world.deployment["spec"]["placement"] = {"evacuate": {"afterSeconds": 3600}}
     heartbeats = ("2026-03-01T09:00:00Z", "2026-03-01T12:00:00Z", "2026-03-01T12:00:00Z")
-    for each, heartbeat in zip(world.clusters, heartbeats, strict=True):
-        each["status"]["heartbeat"] = heartbeat
+    for cluster, heartbeat in zip(world.clusters, heartbeats, strict=True):
+        cluster["status"]["heartbeat"] = heartbeat
     return world
 
 

@@ -45,7 +45,9 @@ def tokens(response: Response) -> dict[str, str]:
     """Return the value of the annotation by name of the service."""
     found = [desired.resource for desired in response.desired.values()]
     assert {resource["kind"] for resource in found} <= {"ModelService"}
-    return {each["metadata"]["name"]: each["metadata"]["annotations"][ANNOTATION] for each in found}
+    return {
+        manifest["metadata"]["name"]: manifest["metadata"]["annotations"][ANNOTATION] for manifest in found
+    }
 
 
 def asked_before(*services: Plain) -> list[Plain]:

@@ -204,11 +204,15 @@ def instant(stated: Any) -> int | None:
 
 def _ill(plain: Plain) -> int | None:
     """Return since when an object is not Ready, and at most as long as it exists."""
-    said = [each for each in plain.get("status", {}).get("conditions", []) if each["type"] == "Ready"]
+    said = [
+        condition
+        for condition in plain.get("status", {}).get("conditions", [])
+        if condition["type"] == "Ready"
+    ]
     if not said or said[0]["status"] != "False":
         return None
     since, created = said[0].get("lastTransitionTime"), plain["metadata"].get("creationTimestamp")
-    times = [instant(each) for each in (since, created) if each is not None]
+    times = [instant(item) for item in (since, created) if item is not None]
     return None if since is None or None in times else max(times)
 
 

@@ -183,12 +183,16 @@ class Scheduler:
         Now is the latest time that a majority of the heartbeats has reached.
         """
         after = self.facts.placement.get("evacuate", {}).get("afterSeconds")
-        beats = [each.beat for each in self.clusters.values() if each.beat is not None and not each.deleting]
+        beats = [
+            cluster.beat
+            for cluster in self.clusters.values()
+            if cluster.beat is not None and not cluster.deleting
+        ]
         if after is None or len(beats) < 2:
             return None
-        if sum(max(beats) - each <= after for each in beats) < len(beats) / 2:
+        if sum(max(beats) - beat <= after for beat in beats) < len(beats) / 2:
             return None
-        return max(each for each in beats if sum(other >= each for other in beats) > len(beats) / 2) - after
+        return max(beat for beat in beats if sum(other >= beat for other in beats) > len(beats) / 2) - after
 
     def lost(self, cluster: Cluster) -> bool:
         """Say whether a cluster was not heard of for too long."""

@@ -24,19 +24,19 @@ HOUR = {"afterSeconds": 3600}
 def fleet(*, nodes: int = 2, **beats: Any) -> list[Plain]:
     """Return Ready clusters by name with their heartbeats; None publishes none."""
     made = clusters(**dict.fromkeys(beats, nodes))
-    for each, beat in zip(made, beats.values(), strict=True):
+    for manifest, beat in zip(made, beats.values(), strict=True):
         if beat is not None:
-            each["status"]["heartbeat"] = beat
+            manifest["status"]["heartbeat"] = beat
     return made
 
 
-def sick(each: Plain, since: Any = MORNING) -> Plain:
+def sick(manifest: Plain, since: Any = MORNING) -> Plain:
     """Return an object whose Ready is False since a time; None: it does not say."""
     told = build.condition("Ready", status=False)
     told.pop("lastTransitionTime") if since is None else told.update(lastTransitionTime=since)
-    others = [one for one in each.get("status", {}).get("conditions", ()) if one["type"] != "Ready"]
-    each.setdefault("status", {})["conditions"] = [*others, told]
-    return each
+    others = [one for one in manifest.get("status", {}).get("conditions", ()) if one["type"] != "Ready"]
+    manifest.setdefault("status", {})["conditions"] = [*others, told]
+    return manifest
 
 
 def asking(replicas: int = 1, evacuate: Plain | None = HOUR, **policy: Any) -> Plain:
@@ -59,7 +59,7 @@ def ask_for(deployment: Plain, made: list[Plain], running: list[Plain], **more: 
 
 def stay(answer: Answer) -> list[str]:
     """Return the clusters of the desired replicas, sorted."""
-    return sorted(each["spec"]["clusterName"] for each in answer.replicas.values())
+    return sorted(replica["spec"]["clusterName"] for replica in answer.replicas.values())
 
 
 LOST = {"a": MORNING, "b": NOON, "c": NOON}
@@ -112,7 +112,7 @@ KEPT = [
 ]
 
 
-@pytest.mark.parametrize(("since", "reason"), KEPT, ids=[each[1] for each in KEPT])
+@pytest.mark.parametrize(("since", "reason"), KEPT, ids=[pair[1] for pair in KEPT])
 def test_doubt_about_a_time_keeps(since: Any, reason: str) -> None:
     made = fleet(a=NOON, b=NOON)
     sick(made[0], since)
@@ -252,9 +252,9 @@ def test_hostile_times_of_a_minority_move_nothing_of_the_others(number: int) -> 
         }
         made = fleet(**beats)
         running = own(asking(size), *names)
-        for each in (*made, *running):
+        for replica in (*made, *running):
             if draw.random() < 0.3:
-                sick(each, f"2026-03-01T11:{draw.randrange(15, 60)}:00Z")
+                sick(replica, f"2026-03-01T11:{draw.randrange(15, 60)}:00Z")
         answer = ask_for(asking(size), made, running)
         moved = {f"replica-{name}-0" for name in names if name not in liars} - set(answer.replicas)
         assert not moved, f"seed {seed}: {beats}"

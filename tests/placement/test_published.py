@@ -40,13 +40,13 @@ def other(name: str, nodes: int = 1) -> Plain:
 
 def on(cluster: str, *of: Plain, ready: bool | None = None, index: int = 0) -> list[Plain]:
     """Return one replica of each deployment on a cluster."""
-    return [build.replica(each, cluster, index, pools="p", ready=ready) for each in of]
+    return [build.replica(item, cluster, index, pools="p", ready=ready) for item in of]
 
 
 def cluster(name: str, nodes: int, held: Sequence[Plain] = (), **pool: Any) -> Plain:
     """Return a cluster of one pool that publishes what these replicas hold of it."""
     made = build.cluster(name, [build.pool("p", nodes) | pool])
-    replicas = [replica_api.parse(PlainDocument(each)) for each in held]
+    replicas = [replica_api.parse(PlainDocument(manifest)) for manifest in held]
     made["status"]["gpuPools"] = charge(name, made["status"]["gpuPools"], replicas)
     return made
 
@@ -87,7 +87,7 @@ def said(answer: Answer, kind: str = "ReplicasScheduled") -> tuple[str, str]:
 
 def test_only_the_clusters_and_the_replicas_of_its_name_are_required() -> None:
     told = declared(world(chat(), [cluster("a", 1)]).request())
-    assert [(each.name, each.kind, each.match_labels, each.namespace) for each in told] == [
+    assert [(entry.name, entry.kind, entry.match_labels, entry.namespace) for entry in told] == [
         ("clusters", "InferenceCluster", (), None),
         ("own-replicas", "ModelReplica", (("modelplane.ai/deployment", "chat"),), None),
     ]
@@ -183,7 +183,7 @@ def test_it_cannot_be_combined_with_one_order_for_all() -> None:
     assert reason == "InvalidInput"
     assert "capacity: Published cannot be combined with coordination: GlobalOrder" in message
     assert placed(answer) == ["replica-a-0"], "what runs is kept, nothing new is placed"
-    assert [each["name"] for each in answer.requirements] == ["clusters", "own-replicas"]
+    assert [requirement["name"] for requirement in answer.requirements] == ["clusters", "own-replicas"]
 
 
 def test_explanations_name_the_holders() -> None:
@@ -198,8 +198,8 @@ def test_explanations_name_the_holders() -> None:
 def test_nobody_is_told_to_free_nodes_who_is_not_named() -> None:
     held = on("a", *(other(f"m-{number:02}") for number in range(30)))
     answer = asked(chat(), [cluster("a", 30, held)], settings=PUBLISHED | {"explain": "Status"})
-    freed = [each for each in answer.status["placement"]["hints"] if each["change"] == "FreeNodes"]
-    assert [each["heldBy"] for each in freed] == ["ml-team/m-00"]
+    freed = [hint for hint in answer.status["placement"]["hints"] if hint["change"] == "FreeNodes"]
+    assert [item["heldBy"] for item in freed] == ["ml-team/m-00"]
 
 
 def test_a_namesake_keeps_its_object_name() -> None:

@@ -36,8 +36,8 @@ def answered(
 ) -> Answer:
     """Ask about replicas that were stamped with `gpus` GPUs each: other than 8 are mismatched."""
     own = running(*seen)
-    for each in own:
-        each["spec"]["engines"][0]["members"][0]["deviceRequests"][0]["count"] = gpus
+    for manifest in own:
+        manifest["spec"]["engines"][0]["members"][0]["deviceRequests"][0]["count"] = gpus
     return run(World(made, clusters(**fleet), own, build.observed(*own), **more))
 
 
@@ -254,12 +254,12 @@ def test_who_stands_after_one_pass(case: Case) -> None:
 
 def test_a_replica_that_waits_keeps_its_endpoint_and_its_template() -> None:
     own = running(Seen("a", 0), Seen("b", 0))
-    seen = build.observed(*own, endpoints=[build.endpoint(each) for each in own])
+    seen = build.observed(*own, endpoints=[build.endpoint(replica) for replica in own])
     answer = run(World(deployment(2, NEW, BY_SURGE), clusters(a=9, b=9), own, seen))
     assert len(answer.endpoints) == 2
-    for each in own:
-        key = f"replica-{each['spec']['clusterName']}-0"
-        assert answer.replicas[key]["spec"] == each["spec"]
+    for manifest in own:
+        key = f"replica-{manifest['spec']['clusterName']}-0"
+        assert answer.replicas[key]["spec"] == manifest["spec"]
 
 
 def test_what_the_conditions_say() -> None:

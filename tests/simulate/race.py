@@ -65,7 +65,7 @@ class Race:
             )
             for name in ("a", "b", "c")[: draw.choice((2, 3))]
         ]
-        self.published = [with_charges(each, []) for each in self.clusters]
+        self.published = [with_charges(cluster, []) for cluster in self.clusters]
         self.deployments = [self._deployment(number) for number in range(draw.choice((3, 4, 5)))]
 
     def _deployment(self, number: int) -> Plain:
@@ -235,7 +235,7 @@ class Race:
 
 def with_charges(cluster: Plain, listed: Iterable[Plain]) -> Plain:
     """A cluster that publishes what listed replicas hold of it."""
-    replicas = [replica_api.parse(PlainDocument(each)) for each in listed]
+    replicas = [replica_api.parse(PlainDocument(item)) for item in listed]
     pools = charge(cluster["metadata"]["name"], cluster["status"]["gpuPools"], replicas)
     return cluster | {"status": cluster["status"] | {"gpuPools": pools}}
 

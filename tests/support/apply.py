@@ -73,9 +73,9 @@ def edited(made: Plain) -> Plain:
     """Return an object whose spec was changed just now: its conditions are about the one before."""
     generation = int(made["metadata"].get("generation", 1))
     made["metadata"]["generation"] = generation + 1
-    for each in made.get("status", {}).get("conditions", ()):
-        if isinstance(each, dict):
-            each.setdefault("observedGeneration", generation)
+    for condition in made.get("status", {}).get("conditions", ()):
+        if isinstance(condition, dict):
+            condition.setdefault("observedGeneration", generation)
     return made
 
 

@@ -33,8 +33,12 @@ def world(seed: int) -> World:
 
 def _struck(draw: Source, made: World) -> None:
     """Let something happen to a cluster that hosts replicas: nothing was heard of it, or it is not Ready."""
-    hosts = {each["spec"].get("clusterName") for each in made.observed.values()}
-    struck = [each for each in made.clusters or () if each["metadata"]["name"] in hosts and "status" in each]
+    hosts = {manifest["spec"].get("clusterName") for manifest in made.observed.values()}
+    struck = [
+        cluster
+        for cluster in made.clusters or ()
+        if cluster["metadata"]["name"] in hosts and "status" in cluster
+    ]
     if not struck or draw.odds(0.3):
         return
     status = draw.choice(struck)["status"]
@@ -42,7 +46,7 @@ def _struck(draw: Source, made: World) -> None:
         status["heartbeat"] = "2026-03-01T09:00:00Z"
     else:
         sick = build.condition("Ready", status=False)
-        others = [each for each in status.get("conditions", ()) if each["type"] != "Ready"]
+        others = [condition for condition in status.get("conditions", ()) if condition["type"] != "Ready"]
         status["conditions"] = [*others, sick]
 
 

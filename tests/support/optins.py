@@ -72,18 +72,18 @@ TURNS = ("2026-03-01T08:00:00Z", "2026-03-01T08:00:00Z", "2026-03-01T11:50:00Z",
 
 def aged(draw: Source, made: World) -> None:
     """Say when clusters were last heard of, and since when what is not Ready is not."""
-    for each in made.clusters or ():
+    for cluster in made.clusters or ():
         beat = draw.choice(BEATS[:3] if draw.odds(0.75) else BEATS)
-        if beat is not None and "status" in each:
-            each["status"]["heartbeat"] = beat
+        if beat is not None and "status" in cluster:
+            cluster["status"]["heartbeat"] = beat
             if draw.odds(0.2):
-                listed = each["status"].setdefault("conditions", [])
+                listed = cluster["status"].setdefault("conditions", [])
                 listed.append(build.condition("ClusterReachable", status=draw.odds(0.5)))
     objects = (*(made.clusters or ()), *(made.replicas or ()), *made.observed.values())
     seen: dict[str, str] = {}
-    for each in objects:
-        for told in each.get("status", {}).get("conditions", ()):
-            uid = each["metadata"].get("uid", each["metadata"]["name"])
+    for manifest in objects:
+        for told in manifest.get("status", {}).get("conditions", ()):
+            uid = manifest["metadata"].get("uid", manifest["metadata"]["name"])
             told["lastTransitionTime"] = seen.setdefault(uid, draw.choice(TURNS))
 
 

@@ -110,8 +110,8 @@ def not_ready() -> Case:
 def lost() -> Case:
     made = placing(wants(build.request()), evacuate={"afterSeconds": 3600})
     fleet = [here(), *(build.cluster(name, [build.pool("p", 0)]) for name in ("there", "elsewhere"))]
-    for each, beat in zip(fleet, ("09:00", "12:00", "12:00"), strict=True):
-        each["status"]["heartbeat"] = f"2026-03-01T{beat}:00Z"
+    for manifest, beat in zip(fleet, ("09:00", "12:00", "12:00"), strict=True):
+        manifest["status"]["heartbeat"] = f"2026-03-01T{beat}:00Z"
     return Case(one(made, *fleet), "1 cluster lost (no heartbeat for over 3600 s)")
 
 

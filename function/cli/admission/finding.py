@@ -48,9 +48,9 @@ class Finding:
 
     def __str__(self) -> str:
         """`spec.engines[1].copies: expected a whole number, found "two"; did you mean 2?`."""
-        found = f", found {self.value}" if self.value else ""
+        value_text = f", found {self.value}" if self.value else ""
         hint = f"; {self.hint}" if self.hint else ""
-        return f"{self.field or 'object'}: {self.message}{found}{hint}"
+        return f"{self.field or 'object'}: {self.message}{value_text}{hint}"
 
 
 def _written(path: Path) -> str:

@@ -84,7 +84,7 @@ def schema_of(name: str, version: str) -> Schema:
     kind = shipped()[name]
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     declared = yaml.load(kind.file.read_text(encoding="utf-8"), loader)  # noqa: S506 - a safe loader, our file
-    versions = {each["name"]: each for each in declared["spec"]["versions"]}
+    versions = {entry["name"]: entry for entry in declared["spec"]["versions"]}
     schema: Plain = versions[version]["schema"]["openAPIV3Schema"]
     properties = {**schema["properties"], "apiVersion": {"type": "string"}, "kind": {"type": "string"}}
     properties["metadata"] = MACHINERY
@@ -112,17 +112,17 @@ def head(content: Plain) -> tuple[Kind | None, Finding | None]:
         if kind.is_input and not _is_near(group or number, kind.group):
             return None, None
         return None, _slip("apiVersion", str(version), f"did you mean {kind.api_version}?")
-    ours = {each.group for each in shipped().values()}
-    if group in ours or any(_is_near(group or number, known) for known in ours):
-        candidates = [each.kind for each in shipped().values() if group == each.group or group not in ours]
+    ours = {item.group for item in shipped().values()}
+    if group in ours or any(_is_near(group or number, served) for served in ours):
+        candidates = [item.kind for item in shipped().values() if group == item.group or group not in ours]
         near = nearest(str(name), candidates, most=1, cutoff=NEAR_KIND)
         if near:
             return None, _slip("kind", str(name), closest(near[0], near))
     return None, None
 
 
-def _is_near(group: str, known: str) -> bool:
-    return bool(nearest(group, [known], most=1, cutoff=NEAR_GROUP))
+def _is_near(group: str, served: str) -> bool:
+    return bool(nearest(group, [served], most=1, cutoff=NEAR_GROUP))
 
 
 def _slip(field: str, value: str, hint: str) -> Finding:

@@ -132,8 +132,8 @@ class Check:
             return  # A snapshot's stand-in for what is not read: nothing is known of the original.
         if not _is_of(schema, value):
             message = INT_OR_STRING if schema.int_or_string else EXPECTED[schema.type]
-            found = shown_type(value) if schema.type in ("object", "array") else shown(value)
-            self.findings.append(Finding(path, message, found))
+            shown_value = shown_type(value) if schema.type in ("object", "array") else shown(value)
+            self.findings.append(Finding(path, message, shown_value))
             return
         before = len(self.findings)
         if isinstance(value, dict):
@@ -165,17 +165,17 @@ class Check:
             self._duplicates(schema.list_keys, value, path)
 
     def _duplicates(self, keys: tuple[str, ...], value: list[Any], path: Path) -> None:
-        seen = set()
+        keys_before = set()
         for index, item in enumerate(value):
             plain = item if isinstance(item, dict) else {}
-            told = [plain.get(key) for key in keys] if keys else [item]
-            identity = repr(told)
-            if identity in seen and told != [None]:
+            values = [plain.get(key) for key in keys] if keys else [item]
+            identity = repr(values)
+            if identity in keys_before and values != [None]:
                 said = " and ".join(
-                    f"{key} {shown(part)}" for key, part in zip(keys or ("item",), told, strict=True)
+                    f"{key} {shown(part)}" for key, part in zip(keys or ("item",), values, strict=True)
                 )
                 self.findings.append(Finding((*path, index), f"duplicate {said}"))
-            seen.add(identity)
+            keys_before.add(identity)
 
     def _scalar(self, schema: Schema, value: Any, path: Path) -> None:
         if schema.enum and value not in schema.enum:
@@ -185,8 +185,8 @@ class Check:
             self.findings.append(Finding(path, f"expected {expected}", shown(value), hint))
         for keyword, limit in schema.bounds:
             if (message := _bound(keyword, limit, value)) is not None:
-                found = shown(value) if isinstance(value, str | int | float) and value != "" else ""
-                self.findings.append(Finding(path, message, found))
+                shown_value = shown(value) if isinstance(value, str | int | float) and value != "" else ""
+                self.findings.append(Finding(path, message, shown_value))
         if schema.pattern is not None and isinstance(value, str) and not schema.pattern.search(value):
             self._pattern(schema.pattern, value, path)
 
@@ -221,9 +221,9 @@ class Check:
         maps = [name for name, child in schema.properties.items() if child.values is not None]
         if len(maps) == 1 and isinstance(value, str) and schema.properties[maps[0]].values is not None:
             return f"did you mean {maps[0]}: {{{key}: {value}}}?"
-        places = list(places_of(self._root, key))
-        if 0 < len(places) <= MOST_PLACES:
-            return f"it belongs to {_or(places)}"
+        locations = list(places_of(self._root, key))
+        if 0 < len(locations) <= MOST_PLACES:
+            return f"it belongs to {_or(locations)}"
         return closest(key, schema.properties)
 
 

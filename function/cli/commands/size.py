@@ -159,7 +159,7 @@ def _chosen(answer: Answer, memory: int, *, with_fleet: bool) -> Need:
 
 def _list() -> None:
     for name in models.names():
-        model = models.known(name)
+        model = models.known_model(name)
         click.echo(f"{name:16} {model.published:7g} B  {model.architecture.dtype:5}  {model.repository}")
 
 

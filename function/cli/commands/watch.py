@@ -55,7 +55,7 @@ def watch(deployment: str, source: Source, timeout: float | None, interval: floa
       fleet-scheduler watch ml-chat/chat --timeout 600 && echo serving
       kubectl fleet watch chat -o json | jq -r .text
     """
-    plane, namespace, name = connect(source, lambda known, origin: title_of(deployment, known, origin))
+    plane, namespace, name = connect(source, lambda titles, origin: title_of(deployment, titles, origin))
     until = None if timeout is None else monotonic() + timeout
     last = Standing()
     try:

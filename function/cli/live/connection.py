@@ -80,20 +80,20 @@ class ControlPlane:
                 if absent(error) and not resource.required:
                     return []
                 raise refusal(error, self._where, "list", resource, namespace) from None
-            found = (plain for page in pages for plain in page.get("items") or ())
-            return [{**plain, "apiVersion": version, "kind": resource.kind} for plain in found]
+            content = (plain for page in pages for plain in page.get("items") or ())
+            return [{**plain, "apiVersion": version, "kind": resource.kind} for plain in content]
         raise AssertionError("the last failure is raised")
 
     def get(self, resource: Resource, name: str, namespace: str) -> Plain | None:
         """One object, or None where there is none."""
         where = (resource.group, resource.version, namespace, resource.plural, name)
         try:
-            found: Plain = self._api.get_namespaced_custom_object(*where, _request_timeout=self._timeout)
+            content: Plain = self._api.get_namespaced_custom_object(*where, _request_timeout=self._timeout)
         except self._failures as error:
             if absent(error):
                 return None
             raise refusal(error, self._where, "get", resource, namespace) from None
-        return found
+        return content
 
     def deployment(self, namespace: str, name: str) -> tuple[Plain | None, list[Plain]]:
         """One deployment, None where there is none, and the replicas that say they are of it."""
@@ -176,7 +176,7 @@ def _context(config: Any, where: str, wanted: str) -> Plain:
     if not wanted:
         chosen: Plain = current
         return chosen
-    known: dict[str, Plain] = {str(context["name"]): context for context in contexts}
-    if wanted not in known:
-        raise BadInput(f'{where}: no context "{wanted}"; {closest(wanted, known)}')
-    return known[wanted]
+    by_name: dict[str, Plain] = {str(context["name"]): context for context in contexts}
+    if wanted not in by_name:
+        raise BadInput(f'{where}: no context "{wanted}"; {closest(wanted, by_name)}')
+    return by_name[wanted]

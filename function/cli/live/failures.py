@@ -40,11 +40,11 @@ def refusal(error: Exception, where: str, verb: str, resource: Resource, namespa
         return BadInput(f"{where}: {what}: the credentials are not accepted, or have expired")
     if status == FORBIDDEN:
         message = _message(error)
-        found = _USER.search(message)
-        who = f' for user "{found["user"]}"' if found else ""
+        match = _USER.search(message)
+        who = f' for user "{match["user"]}"' if match else ""
         return BadInput(
             f"{where}: {what}: forbidden{who}; {ROLE} has a ClusterRole that allows it"
-            f"{'' if found else f' ({message})'}"
+            f"{'' if match else f' ({message})'}"
         )
     if status == NOT_FOUND:
         return BadInput(

@@ -58,7 +58,7 @@ def names() -> list[str]:
     return sorted(_facts())
 
 
-def known(name: str) -> Model:
+def known_model(name: str) -> Model:
     """A model by its name. Raises KeyError."""
     facts = _facts()[name]
     published = facts["published"]
@@ -91,7 +91,7 @@ def model(given: str) -> Model:
         for name in (title, facts["repository"], *facts["aliases"])
     }
     if given.lower() in by_name:
-        return known(by_name[given.lower()])
+        return known_model(by_name[given.lower()])
     path = Path(given)
     if not path.exists() and path.suffix != ".json":
         raise BadInput(f'no model "{given}", and no such file; {closest(given, names())}')

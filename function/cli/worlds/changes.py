@@ -74,8 +74,8 @@ def _refuse_invalid(before: Manifest, content: Plain) -> None:
     kind, _ = head(content)
     if kind is None:
         return
-    known = set(map(str, check(before.content, kind)))
-    broken = [text for text in map(str, check(content, kind)) if text not in known]
+    existing = set(map(str, check(before.content, kind)))
+    broken = [text for text in map(str, check(content, kind)) if text not in existing]
     if broken:
         raise BadInput(f"{before.short_title}: {broken[0]}")
 
@@ -110,12 +110,12 @@ class Taint:
         """Patch spec.taints."""
         stated = _section(manifests, self.cluster, "taints")
         listed = stated or []
-        places = [index for index, taint in enumerate(listed) if self._is(taint)]
+        positions = [index for index, taint in enumerate(listed) if self._is(taint)]
         path = "/spec/taints"
         if self.remove:
-            there, back = remove_item(listed, path, places[0])
-        elif places:
-            there, back = replace_item(listed, path, places[0], self._taint)
+            there, back = remove_item(listed, path, positions[0])
+        elif positions:
+            there, back = replace_item(listed, path, positions[0], self._taint)
         else:
             there, back = add_item(stated, path, self._taint)
         return Commands((patch_cluster(self.cluster, there),), (patch_cluster(self.cluster, back),))
@@ -216,11 +216,13 @@ class AddNodes:
     def commands(self, manifests: Manifests) -> Commands:
         """Patch the declared count; what only the platform publishes, it has to change."""
         pools = enumerate(_section(manifests, self.cluster, "nodePools") or [])
-        found = [(at, pool) for at, pool in pools if isinstance(pool, dict) and pool.get("name") == self.pool]
-        if not found:
+        matching = [
+            (at, pool) for at, pool in pools if isinstance(pool, dict) and pool.get("name") == self.pool
+        ]
+        if not matching:
             text = f"# {self.cluster}/{self.pool} is not declared in spec.nodePools: the platform sizes it"
             return Commands((text,), (text,))
-        at, pool = found[0]
+        at, pool = matching[0]
         key = _count_field(pool)
         there, back = set_value(pool, f"/spec/nodePools/{at}", key, (pool.get(key) or 0) + self.nodes)
         return Commands((patch_cluster(self.cluster, there),), (patch_cluster(self.cluster, back),))
@@ -242,7 +244,7 @@ def _count_field(pool: Plain) -> str:
 
 def _section(manifests: Manifests, cluster: str, key: str) -> list[Any] | None:
     """A list of a cluster's spec; None where there is none."""
-    spec = next(each.content.get("spec") for each in manifests["InferenceCluster"] if each.name == cluster)
+    spec = next(entry.content.get("spec") for entry in manifests["InferenceCluster"] if entry.name == cluster)
     listed = spec.get(key) if isinstance(spec, dict) else None
     return listed if isinstance(listed, list) else None
 
@@ -274,7 +276,7 @@ class Replicas:
     def commands(self, manifests: Manifests) -> Commands:
         """Scale it."""
         where = (self.namespace, self.name)
-        before = next(each for each in manifests["ModelDeployment"] if each.identity == where)
+        before = next(placement for placement in manifests["ModelDeployment"] if placement.identity == where)
         spec = before.content.get("spec")
         wanted = spec.get("replicas") if isinstance(spec, dict) else None
         return Commands((scale(*where, self.replicas),), (scale(*where, wanted),))
@@ -311,18 +313,20 @@ class Apply:
     def commands(self, manifests: Manifests) -> Commands:
         """Apply the files; what they replace is kept before, and what they add is deleted again."""
         given = [
-            each for those in self.manifests.by_kind.values() for each in those if each.kind in RESOURCES
+            item for those in self.manifests.by_kind.values() for item in those if item.kind in RESOURCES
         ]
-        known = {_key(each) for those in manifests.by_kind.values() for each in those}
-        old = [each for each in given if _key(each) in known]
-        names = [f"before-{each.kind.lower()}-{each.namespace or 'cluster'}-{each.name}.yaml" for each in old]
+        existing = {_key(item) for those in manifests.by_kind.values() for item in those}
+        old = [item for item in given if _key(item) in existing]
+        names = [
+            f"before-{entry.kind.lower()}-{entry.namespace or 'cluster'}-{entry.name}.yaml" for entry in old
+        ]
         kept = [
-            f"kubectl get {_titled(each)} -o yaml > {quote(file)}"
-            for each, file in zip(old, names, strict=True)
+            f"kubectl get {_titled(item)} -o yaml > {quote(file)}"
+            for item, file in zip(old, names, strict=True)
         ]
         applied = [f"kubectl apply -f {quote(file)}" for file in self.files]
         replaced = [f"kubectl replace -f {quote(file)}" for file in names]
-        deleted = [f"kubectl delete {_titled(each)}" for each in given if _key(each) not in known]
+        deleted = [f"kubectl delete {_titled(item)}" for item in given if _key(item) not in existing]
         return Commands((*kept, *applied), (*deleted, *replaced))
 
 

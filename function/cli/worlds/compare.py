@@ -217,11 +217,13 @@ def _steps(simulation: Simulation) -> dict[str, tuple[Step, ...]]:
     steps: dict[str, list[Step]] = defaultdict(list)
     for planned in simulation.plans:
         forecast = planned.forecast
-        places = {row.name: f"{row.cluster}/{row.name}" for row in (*forecast.standing, *forecast.leaving)}
+        placements = {
+            row.name: f"{row.cluster}/{row.name}" for row in (*forecast.standing, *forecast.leaving)
+        }
         step = Step(
-            tuple(places[name] for name in forecast.updating),
-            tuple(places[row.name] for row in forecast.placed),
-            tuple(places[row.name] for row in forecast.leaving),
+            tuple(placements[name] for name in forecast.updating),
+            tuple(placements[row.name] for row in forecast.placed),
+            tuple(placements[row.name] for row in forecast.leaving),
             len(forecast.awaiting),
         )
         if step.updates or step.places or step.leaves:

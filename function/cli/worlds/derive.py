@@ -59,10 +59,10 @@ class Completed:
 
 def folded(assumptions: Iterable[Assumption]) -> Iterator[str]:
     """A line for each different assumption, whatever the number of clusters."""
-    alike: dict[tuple[tuple[str, str], str], list[str]] = defaultdict(list)
+    groups: dict[tuple[tuple[str, str], str], list[str]] = defaultdict(list)
     for assumption in assumptions:
-        alike[assumption.lacks, assumption.what].append(assumption.cluster)
-    for ((one, several), what), names in alike.items():
+        groups[assumption.lacks, assumption.what].append(assumption.cluster)
+    for ((one, several), what), names in groups.items():
         if len(names) == 1:
             yield f"cluster {names[0]} {one} {what}"
         else:

@@ -36,23 +36,23 @@ class Inputs:
 
         Without names: those of the namespace that was asked about, and none where none was.
         """
-        known = [f"{manifest.namespace}/{manifest.name}" for manifest in self.world.deployments]
+        all_titles = [f"{manifest.namespace}/{manifest.name}" for manifest in self.world.deployments]
         if not self.origin.only:
-            return [title_of(name, known, self.origin) for name in names]
-        inside = [title for title in known if title.startswith(f"{self.origin.only}/")]
+            return [title_of(name, all_titles, self.origin) for name in names]
+        inside = [title for title in all_titles if title.startswith(f"{self.origin.only}/")]
         if not inside:
-            namespaces = {title.partition("/")[0] for title in known}
+            namespaces = {title.partition("/")[0] for title in all_titles}
             where = f'no ModelDeployment in namespace "{self.origin.only}" of {self.origin.where}'
             raise BadInput(f"{where}; {closest(self.origin.only, namespaces)}")
         return [title_of(name, inside, self.origin) for name in names] or inside
 
 
-def title_of(name: str, known: list[str], origin: Origin) -> str:
+def title_of(name: str, titles: list[str], origin: Origin) -> str:
     """`namespace/name` of the deployment that a name means. Raises BadInput."""
-    matching = [title for title in known if name in (title, title.partition("/")[2])]
+    matching = [title for title in titles if name in (title, title.partition("/")[2])]
     if not matching:
-        full = name if "/" in name else f"{known[0].partition('/')[0]}/{name}"
-        raise BadInput(f'no ModelDeployment "{name}" in {origin.where}; {closest(full, known)}')
+        full = name if "/" in name else f"{titles[0].partition('/')[0]}/{name}"
+        raise BadInput(f'no ModelDeployment "{name}" in {origin.where}; {closest(full, titles)}')
     if len(matching) > 1 and f"{origin.namespace}/{name}" in matching:
         return f"{origin.namespace}/{name}"
     if len(matching) > 1:

@@ -229,7 +229,7 @@ def load(paths: Iterable[str], *, checked: bool = True) -> Manifests:
 def load_texts(files: Iterable[tuple[str, str]], *, checked: bool = True) -> Manifests:
     """Read files that are given by name and text, likewise. Raises BadInput."""
     manifests = Manifests()
-    seen: dict[tuple[str, str, str], Manifest] = {}
+    by_identity: dict[tuple[str, str, str], Manifest] = {}
     numbers: Counter[str] = Counter()
     for written in _objects(files):
         numbers[written.file] += 1
@@ -241,15 +241,15 @@ def load_texts(files: Iterable[tuple[str, str]], *, checked: bool = True) -> Man
             manifests.ignored[f"{written.kind}.{group}" if group else written.kind] += 1
             manifests.unread.append(written)
         else:
-            _add(manifests, seen, written)
+            _add(manifests, by_identity, written)
     if checked:
         manifests.issues += issues_of(manifests)
     return manifests
 
 
-def _add(manifests: Manifests, seen: dict[tuple[str, str, str], Manifest], written: Manifest) -> None:
+def _add(manifests: Manifests, by_identity: dict[tuple[str, str, str], Manifest], written: Manifest) -> None:
     manifest = _placed(written)
-    twin = seen.setdefault((manifest.kind, manifest.namespace, manifest.name), manifest)
+    twin = by_identity.setdefault((manifest.kind, manifest.namespace, manifest.name), manifest)
     if twin is manifest:
         manifests.by_kind[manifest.kind].append(manifest)
     elif twin.content not in (written.content, manifest.content):
@@ -265,7 +265,7 @@ def issues_of(manifests: Manifests) -> Iterator[Issue]:
         if kind is not None:
             findings = check(manifest.content, kind)
             yield from (
-                Issue(manifest, each) for each in findings if not (manifest.is_cut and each.by_absence)
+                Issue(manifest, item) for item in findings if not (manifest.is_cut and item.by_absence)
             )
         if manifest.kind == "ModelDeployment":
             yield from (Issue(manifest, finding) for finding in check_selectors(manifest.content, release))

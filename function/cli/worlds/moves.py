@@ -58,8 +58,8 @@ class Advice:
         script = Script([move(*_named(moved.deployment), moved.replica) for moved in self.moves])
         waiting = script.commands
         resume = dict.fromkeys(waiting.revert)
-        asked = reconcile_until(*_named(self.deployment), self.after)
-        return Commands((*dict.fromkeys(waiting.apply), *asked, *resume), tuple(resume))
+        command = reconcile_until(*_named(self.deployment), self.after)
+        return Commands((*dict.fromkeys(waiting.apply), *command, *resume), tuple(resume))
 
 
 def _named(title: str) -> tuple[str, str]:

@@ -98,8 +98,8 @@ def lint(paths: Iterable[str]) -> Linted:
 def _unreadable(name: str, error: BadInput) -> Problem:
     text = str(error)
     file, _, message = text.partition(": ") if not name else (name, "", text.removeprefix(f"{name}: "))
-    places = _LINE.findall(message)
-    line, column = places[-1] if places else ("0", "0")
+    lines = _LINE.findall(message)
+    line, column = lines[-1] if lines else ("0", "0")
     return Problem(file, int(line), int(column or 1), ERROR, UNREADABLE, "", "", message)
 
 
@@ -135,8 +135,8 @@ def problems_of(manifests: Manifests) -> Iterator[Problem]:
 def _problem(
     manifest: Manifest, path: Path, *, level: str, code: str, message: str, excerpt: str = ""
 ) -> Problem:
-    found = manifest.position.locate(path) if manifest.position else None
-    line, column = found or (0, 0)
+    position = manifest.position.locate(path) if manifest.position else None
+    line, column = position or (0, 0)
     title, field = manifest.short_title, path_of(path)
     return Problem(manifest.file, line, column, level, code, title, field, message, excerpt)
 
@@ -179,5 +179,5 @@ def _findings(forecast: Forecast) -> Iterable[Any]:
 
 def steps(path: str) -> Path:
     """Take a written path apart: `engines[0].labels["a.b"]`."""
-    found = (match.groups() for match in _STEP.finditer(path))
-    return tuple(int(index) if index else (name or key) for name, index, key in found)
+    position = (match.groups() for match in _STEP.finditer(path))
+    return tuple(int(index) if index else (name or key) for name, index, key in position)

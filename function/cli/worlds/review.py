@@ -52,13 +52,13 @@ def review(manifests: Manifests, unreadable: Collection[tuple[str, str]] = ()) -
 
 def folded(issues: Iterable[Issue]) -> Iterable[str]:
     """A line for each different message: the first object in full, the others named or counted."""
-    alike: dict[tuple[object, ...], list[Issue]] = defaultdict(list)
+    groups: dict[tuple[object, ...], list[Issue]] = defaultdict(list)
     for issue in issues:
         finding = issue.finding
         path = tuple("[]" if isinstance(step, int) else step for step in finding.path)
         key = issue.manifest.kind, path, finding.message, finding.hint
-        alike[key].append(issue)
-    for those in alike.values():
+        groups[key].append(issue)
+    for those in groups.values():
         first = those[0]
         titles = dict.fromkeys(issue.manifest.short_title for issue in those)
         others = [title for title in titles if title != first.manifest.short_title]
@@ -70,8 +70,8 @@ def folded(issues: Iterable[Issue]) -> Iterable[str]:
 def place(issue: Issue) -> str:
     """`fleet.yaml:12`, or only the file where no line can be found."""
     position = issue.manifest.position
-    found = position.locate(issue.finding.path) if position is not None else None
-    return f"{issue.manifest.file}:{found[0]}" if found else issue.manifest.file
+    line = position.locate(issue.finding.path) if position is not None else None
+    return f"{issue.manifest.file}:{line[0]}" if line else issue.manifest.file
 
 
 def capped(lines: tuple[str, ...]) -> Iterable[str]:

@@ -60,7 +60,7 @@ def routes_of(inputs: Inputs, results: list[Planned]) -> list[ServiceRoute]:
         if desired.resource.get("kind") == KIND
     }
     return [
-        _asked(inputs, manifest.content, [endpoints[name] for name in sorted(endpoints)])
+        _composed(inputs, manifest.content, [endpoints[name] for name in sorted(endpoints)])
         for manifest in inputs.manifests["ModelService"]
     ]
 
@@ -76,7 +76,7 @@ def _status(inputs: Inputs, endpoint: Plain) -> Plain:
     return {"status": mapping(next(held, {}).get("status"))}
 
 
-def _asked(inputs: Inputs, service: Plain, endpoints: list[Plain]) -> ServiceRoute:
+def _composed(inputs: Inputs, service: Plain, endpoints: list[Plain]) -> ServiceRoute:
     configs = inputs.manifests["RoutingConfig"]
     request = Request(PlainDocument(service), input=configs[0].content if configs else None)
     required, assumed = {}, []

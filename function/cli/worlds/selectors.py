@@ -19,18 +19,18 @@ def check_selectors(content: dict[str, Any], release: object) -> Iterator[Findin
     """A finding for each selector of an object that does not compile as a Kubernetes release reads it."""
     from function.cel import DIALECTS, CompileError  # noqa: PLC0415 - only imported for a selector
 
-    known = release if isinstance(release, str) and release in DIALECTS else next(iter(DIALECTS))
+    supported = release if isinstance(release, str) and release in DIALECTS else next(iter(DIALECTS))
     length = 0
-    seen = set()
+    visited = set()
     for path, level, source in stated(content.get("spec"), ("spec",)):
-        if (level, source) in seen:
+        if (level, source) in visited:
             continue
-        seen.add((level, source))
+        visited.add((level, source))
         length += len(source)
         if length > LONGEST:
             return
         try:
-            _compile(level, source, known)
+            _compile(level, source, supported)
         except CompileError as error:
             yield Finding(path, str(error), code=SELECTOR, excerpt=error.caret().replace("\t", " "))
 

@@ -107,8 +107,10 @@ def standing(deployment: Plain, replicas: Iterable[Plain]) -> Standing:
         for entry in listed
     }
     synced: Plain = next((entry for entry in listed if entry.get("type") == "Synced"), {})
-    seen, generation = synced.get("observedGeneration"), metadata.get("generation")
-    current = synced.get("status") == "True" and (seen is None or generation is None or seen >= generation)
+    observed_generation, generation = synced.get("observedGeneration"), metadata.get("generation")
+    current = synced.get("status") == "True" and (
+        observed_generation is None or generation is None or observed_generation >= generation
+    )
     standing_replicas = dict(_replica(plain) for plain in replicas)
     return Standing(wanted if isinstance(wanted, int) else 0, current, conditions, standing_replicas)
 

@@ -72,11 +72,11 @@ def connect(source: Source, choose: Callable[[list[str], Origin], str]) -> tuple
     plane = ControlPlane(source.target)
     origin = Origin(plane.title, source.namespace, plane.namespace, plane)
     listed = identities(plane, "ModelDeployment")
-    known = [f"{namespace}/{name}" for namespace, name in listed if source.namespace in ("", namespace)]
-    if not known:
+    titles = [f"{namespace}/{name}" for namespace, name in listed if source.namespace in ("", namespace)]
+    if not titles:
         where = f'namespace "{source.namespace}" of {plane.title}' if source.namespace else plane.title
         raise BadInput(f"there is no ModelDeployment in {where}")
-    namespace, _, name = choose(sorted(known), origin).partition("/")
+    namespace, _, name = choose(sorted(titles), origin).partition("/")
     return plane, namespace, name
 
 
@@ -102,15 +102,15 @@ def add_workloads(manifests: Manifests, origin: Origin, namespace: str) -> None:
         return
     for resource in WORKLOADS:
         try:
-            found = origin.plane.objects(resource, namespace)
+            objects = origin.plane.objects(resource, namespace)
         except BadInput as error:
             note(f"what runs below the clusters is not shown: {error}")
             return
-        known = {manifest.identity for manifest in manifests[resource.kind]}
-        listed = [Manifest(plain, origin.where) for plain in found]
+        titles = {manifest.identity for manifest in manifests[resource.kind]}
+        listed = [Manifest(plain, origin.where) for plain in objects]
         manifests.by_kind[resource.kind] = [
             *manifests[resource.kind],
-            *(manifest for manifest in listed if manifest.identity not in known),
+            *(manifest for manifest in listed if manifest.identity not in titles),
         ]
 
 

@@ -146,10 +146,10 @@ def held_by(decision: Decision, cluster: str, pool: Pool) -> list[Plain]:
             held[deployment_name] = held.get(deployment_name, 0) + placed.candidate.nodes[pool.name]
     unit = "pods" if pool.accounting == "Device" else "nodes"
     ordered = sorted(held.items(), key=lambda item: (is_anonymous(item[0]), -item[1], item[0]))
-    told = sum(not is_anonymous(name) for name, _ in ordered[:HOLDERS])
-    named = [{"deployment": name, unit: count} for name, count in ordered[:told]]
-    others = sum(count for _, count in ordered[told:])
-    return [*named, {"deployment": f"{len(ordered) - told} others", unit: others}] if others else named
+    shown = sum(not is_anonymous(name) for name, _ in ordered[:HOLDERS])
+    named = [{"deployment": name, unit: count} for name, count in ordered[:shown]]
+    others = sum(count for _, count in ordered[shown:])
+    return [*named, {"deployment": f"{len(ordered) - shown} others", unit: others}] if others else named
 
 
 def _engine(verdict: OnPools, *, alternative: str) -> Plain:

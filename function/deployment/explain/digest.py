@@ -68,8 +68,8 @@ def _evacuation(inputs: SchedulingInput) -> Iterable[str]:
     if inputs.policy.evacuate is not None:
         evacuating, fleet = evacuation(inputs), inputs.fleet
         yield evacuating.paused
-        for own in fleet.own_replicas:
-            yield f"{own.key} {evacuating.mismatch(own, fleet.clusters.get(own.cluster))}"
+        for replica in fleet.own_replicas:
+            yield f"{replica.key} {evacuating.mismatch(replica, fleet.clusters.get(replica.cluster))}"
         yield _text(sorted(name for name, cluster in fleet.clusters.items() if evacuating.lost(cluster)))
 
 

@@ -56,7 +56,7 @@ def read_charged(document: Document) -> ChargedCluster:
         except ValueError as error:
             return ChargedCluster(cluster, fault=f"pool {pool.name}: {error}")
         shares.extend(_held(cluster.name, pool.name, charged))
-        leaving.extend(_gives_way(cluster.name, pool.name, told) for told in charged.gives_way)
+        leaving.extend(_gives_way(cluster.name, pool.name, gives_way) for gives_way in charged.gives_way)
     return ChargedCluster(cluster, tuple(shares), tuple(leaving))
 
 
@@ -85,11 +85,16 @@ def _held(cluster: str, pool: str, charged: Charged) -> Iterator[tuple[str, Mode
         yield from [(key, replica)] * share.replicas
 
 
-def _gives_way(cluster: str, pool: str, told: GivesWay) -> Yielding:
-    namespace, _, name = told.replica.partition("/")
+def _gives_way(cluster: str, pool: str, gives_way: GivesWay) -> Yielding:
+    namespace, _, name = gives_way.replica.partition("/")
     return Yielding(
         ModelReplica(
-            name, namespace, told.uid, deployment=told.deployment, cluster=cluster, created=told.created
+            name,
+            namespace,
+            gives_way.uid,
+            deployment=gives_way.deployment,
+            cluster=cluster,
+            created=gives_way.created,
         ),
         pool,
     )
@@ -106,7 +111,9 @@ def others_of(
     Whoever has one replica in the list has all of them there: it is selected by the name of the deployment.
     """
     counted = {f"{deployment.namespace}/{deployment.name}", *(holder(replica) for replica in listed)}
-    counted |= {stray(f"{own.replica.namespace}/{own.replica.name}") for own in own_replicas}
+    counted |= {
+        stray(f"{own_replica.replica.namespace}/{own_replica.replica.name}") for own_replica in own_replicas
+    }
     left_out = keys(counted)
     shares = (replica for cluster in clusters for key, replica in cluster.shares if key not in left_out)
     return (*listed, *shares)
@@ -116,13 +123,19 @@ def leaving_of(
     clusters: Iterable[ChargedCluster], own_replicas: Iterable[OwnReplica]
 ) -> tuple[Yielding, ...]:
     """Return who gives way, by seniority. Of our own, only those that still are what was told of them."""
-    ours = {(own.replica.namespace, own.replica.name): own for own in own_replicas}
-    found = []
-    for yielding in (told for cluster in clusters for told in cluster.gives_way):
+    ours = {
+        (own_replica.replica.namespace, own_replica.replica.name): own_replica for own_replica in own_replicas
+    }
+    leaving_ones = []
+    for yielding in (gives_way for cluster in clusters for gives_way in cluster.gives_way):
         replica = yielding.replica
-        own = ours.get((replica.namespace, replica.name))
-        if own is None:
-            found.append(yielding)
-        elif not own.terminating and own.replica.uid == replica.uid and may_yield(own.replica):
-            found.append(Yielding(own.replica, yielding.pool))
-    return tuple(sorted(found, key=lambda yielding: seniority(yielding.replica)))
+        own_replica = ours.get((replica.namespace, replica.name))
+        if own_replica is None:
+            leaving_ones.append(yielding)
+        elif (
+            not own_replica.terminating
+            and own_replica.replica.uid == replica.uid
+            and may_yield(own_replica.replica)
+        ):
+            leaving_ones.append(Yielding(own_replica.replica, yielding.pool))
+    return tuple(sorted(leaving_ones, key=lambda yielding: seniority(yielding.replica)))

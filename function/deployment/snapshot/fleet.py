@@ -156,7 +156,7 @@ def read_fleet(
     unmatched = [
         own_replica for own_replica in observed if by_object.get(own_replica.replica.name) is not own_replica
     ]
-    theirs = {found[1] for key in request.desired if (found := read_key(key)) is not None}
+    theirs = {parsed[1] for key in request.desired if (parsed := read_key(key)) is not None}
     sorting = Sorting(deployment, by_object, identities | theirs)
     for document in request.required.get(listed, ()):
         replica = _replica(document, reuse, parse)

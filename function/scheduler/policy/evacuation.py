@@ -61,7 +61,7 @@ class Evacuation:
             return False
         return cluster.heartbeat is not None and cluster.heartbeat < self.before
 
-    def mismatch(self, own: OwnReplica, cluster: InferenceCluster | None) -> Mismatch | None:
+    def mismatch(self, own_replica: OwnReplica, cluster: InferenceCluster | None) -> Mismatch | None:
         """Why a replica is to be evacuated, the widest reason first; None where it is not."""
         if self.before is None or cluster is None:
             return None
@@ -69,29 +69,29 @@ class Evacuation:
             return Mismatch.ClusterLost
         if _is_before(cluster.unready_since, self.before):
             return Mismatch.ClusterDegraded
-        return Mismatch.ReplicaDegraded if _is_before(_unready_since(own), self.before) else None
+        return Mismatch.ReplicaDegraded if _is_before(_unready_since(own_replica), self.before) else None
 
 
 def _is_before(since: int | None, instant: int) -> bool:
     return since is not None and since < instant
 
 
-def _unready_since(own: OwnReplica) -> int | None:
+def _unready_since(own_replica: OwnReplica) -> int | None:
     """Since when a replica is not Ready, and at most as long as it exists; None where that is not known."""
-    if own.replica.ready is not False:
+    if own_replica.replica.ready is not False:
         return None
     try:
-        plain = own.document.project(UNREADY)
+        plain = own_replica.document.project(UNREADY)
     except Unreadable:
         return None
     conditions = mapping(plain.get("status")).get("conditions")
-    told = [
-        each.get("lastTransitionTime")
-        for each in (conditions if isinstance(conditions, list) else ())
-        if isinstance(each, dict) and each.get("type") == "Ready"
+    readings = [
+        condition.get("lastTransitionTime")
+        for condition in (conditions if isinstance(conditions, list) else ())
+        if isinstance(condition, dict) and condition.get("type") == "Ready"
     ]
     created = mapping(plain.get("metadata")).get("creationTimestamp")
-    return latest([*told, *([] if created is None else [created])])
+    return latest([*readings, *([] if created is None else [created])])
 
 
 def evacuation(inputs: SchedulingInput) -> Evacuation:
@@ -101,8 +101,8 @@ def evacuation(inputs: SchedulingInput) -> Evacuation:
         return Evacuation()
     after, beats = stated.after_seconds, _heartbeats(inputs.fleet)
     if len(beats) < QUORUM:
-        told = "no cluster publishes" if not beats else "only one cluster publishes"
-        return Evacuation(after, paused=f"NoClock: {told} a heartbeat, so nothing is evacuated")
+        readings = "no cluster publishes" if not beats else "only one cluster publishes"
+        return Evacuation(after, paused=f"NoClock: {readings} a heartbeat, so nothing is evacuated")
     newest = max(beats.values())
     fresh = sorted(name for name, beat in beats.items() if beat >= newest - after)
     if 2 * len(fresh) < len(beats):
