@@ -24,7 +24,7 @@ def table() -> str:
     )
     lines = [header, "|---|---|---|---|---|---|---|---|"]
     for name in models.names():
-        model = models.known(name)
+        model = models.known_model(name)
         shape = model.architecture
         cells = (
             name,
