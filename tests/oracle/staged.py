@@ -245,7 +245,7 @@ class Staged(Scheduler):
     @property
     def stuck(self) -> bool:
         """Whether some replica has no place for its replacement."""
-        return self.blocked is not None or any(one.key not in self.waiting for one in self.plan.held)
+        return self.blocked in self.plan.kept or any(one.key not in self.waiting for one in self.plan.held)
 
 
 def _mode(holder: Plain) -> str:
