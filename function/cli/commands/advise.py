@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from function.cli.worlds.source import Source
 
 HOW = (
-    "\nNothing was moved. A move is a delete and a new placement, which takes the best place of its "
+    "Nothing was moved. A move is a delete and a new placement, which takes the best place of its "
     "moment: its deployment is paused until the other one has taken the room. What was deleted does not "
     "come back: its deployment places another."
 )
@@ -75,7 +75,9 @@ def _show(answer: Answer, faults: tuple[str, ...]) -> None:
         out.print(escape(f"{line}: {', '.join(advice.gains)}"), style="bold green")
         for move in advice.moves:
             out.print(escape(f"    {move.deployment} {move.replica}: {move.origin} → {move.target}"))
-        show_commands(out, advice.commands, "To make the move", "To stop half way")
+        noun = "move" if len(advice.moves) == 1 else "moves"
+        show_commands(out, advice.commands, f"To make the {noun}", "To stop half way")
+        out.print()
     for stuck in answer.stuck:
         line = f"{stuck.deployment}: {stuck.short} missing, and no moves were found"
         out.print(escape(line), style="bold yellow")
@@ -84,6 +86,8 @@ def _show(answer: Answer, faults: tuple[str, ...]) -> None:
         text = f"{upgrade.deployment} {upgrade.replica}: runs as {upgrade.alternative} on {upgrade.origin}"
         out.print(escape(f"{text}; {upgrade.better} would fit on {upgrade.target}"), style="green")
     if answer.advices:
+        if answer.stuck or answer.upgrades:
+            out.print()
         out.print(HOW, style="dim")
     if not (answer.advices or answer.stuck or answer.upgrades):
         reassure(out, "Nothing is missing, and nothing could be upgraded", faults)
