@@ -97,12 +97,12 @@ def counted(requests: Requests, draw: random.Random) -> dict[str, dict[str, int]
     return work
 
 
-def measure(size: Size, seed: int, calls: int, transform: Transform, starts: int = STARTS) -> Row:
-    """Measure one size: cold on so many fresh servers, warm in so many calls."""
+def measure(size: Size, seed: int, calls: int, transform: Transform) -> Row:
+    """Measure one size."""
     draw = random.Random(seed)
     requests, small = Requests(transform(fleet(size, seed))), Requests(fleet(SIZES[0], seed + 1)).next()
     row = Row(size)
-    for _ in range(starts):
+    for _ in range(STARTS):
         with server() as running:
             running.call(small)  # What a process does once in its life is not what is measured.
             content = requests.next()

@@ -5,26 +5,29 @@ from __future__ import annotations
 import random
 
 from bench.encode import struct_of
-from bench.fleets import SIZES, Size, fleet
+from bench.fleets import SIZES, Size, by_charges, fleet
 
 SAMPLE = 40
 """Objects weighed of each kind."""
 PAPER = (*SIZES[2:], Size(5000, 8, 50_000), Size(10_000, 8, 100_000))
 
 
-def weights(size: Size) -> tuple[float, float]:
-    """Return the MB of the clusters and of the replicas of a fleet, weighed on a few of them."""
+def weights(size: Size) -> tuple[float, float, float]:
+    """Return the MB of a fleet's clusters and replicas, and of clusters that publish what is charged to them.
+
+    They are weighed on a few, with as many replicas for each cluster as the fleet has.
+    """
     draw = random.Random(1)
-    few = fleet(Size(SAMPLE, size.pools, SAMPLE * 4, size.gangs))
-    cluster, replica = (
+    few = fleet(Size(SAMPLE, size.pools, SAMPLE * size.replicas // size.clusters, size.gangs))
+    cluster, replica, charged = (
         sum(len(struct_of(draw, document)) for document in kind) / len(kind)
-        for kind in (few.clusters, few.replicas)
+        for kind in (few.clusters, few.replicas, by_charges(few).clusters)
     )
-    return size.clusters * cluster / 1e6, size.replicas * replica / 1e6
+    return size.clusters * cluster / 1e6, size.replicas * replica / 1e6, size.clusters * charged / 1e6
 
 
 if __name__ == "__main__":
     for size in PAPER:
-        clusters, replicas = weights(size)
-        total = clusters + replicas
-        print(f"{size}: clusters {clusters:.0f} MB, replicas {replicas:.0f} MB, all {total:.0f} MB")
+        clusters, replicas, charged = weights(size)
+        every = f"clusters {clusters:.0f} MB, replicas {replicas:.0f} MB, all {clusters + replicas:.0f} MB"
+        print(f"{size}: {every}; published {charged:.0f} MB ({charged / (clusters + replicas):.0%})")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 METHOD = "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction"
-LIMIT = 1024
+LIMIT = 512
 """MB a request may have here."""
 REUSE = 256
 """MB of parsed objects to remember: over plaintext that must be asked for."""
