@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.deployment.compose.conditions import SCHEDULED
 from function.deployment.compose.updated import UPDATED
-from function.deployment.explain.clusters import Survey, Verdict, pools_of
+from function.deployment.explain.clusters import ClusterVerdict, Survey, pools_of
 from function.deployment.explain.hints import Hint, hints
 from function.deployment.explain.lint import lint
 from function.deployment.explain.message import placed_of
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NO_REUSE",
     "ClusterOutline",
+    "ClusterVerdict",
     "EngineOutline",
     "Forecast",
     "Hint",
@@ -51,7 +52,6 @@ __all__ = [
     "PoolOutline",
     "ReplicaRow",
     "Room",
-    "Verdict",
     "declared",
     "forecast",
     "rejection_phrase",

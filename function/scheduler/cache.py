@@ -1,7 +1,8 @@
 """Memory beside the algorithm.
 
-Rules. Everything that the scheduler remembers must live here, or in `matching.evaluations` (what selectors
-said in one pass). Parsed objects are in the parse cache of `boundary`, composed ones in `compose.cache`.
+Rules. Everything that the scheduler remembers must live here, in `pass_values`, or in `matching.evaluations`
+(what selectors said in one pass). Parsed objects are in the parse cache of `boundary`, composed ones in
+`compose.cache`.
 1. Nothing here changes an answer: without it the same is computed again.
 2. A key is a value, or a version that the owner of the state raises (the journal of the ledger); never the
    identity of an object.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import count
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from function.api.reasons import Reason
 
@@ -24,16 +25,13 @@ if TYPE_CHECKING:
     from function.api.cluster import DeviceKey
     from function.api.deployment import NodeSelector, Shape
     from function.api.reasons import Rejection
-    from function.cel import Selector, Subject
+    from function.cel import Subject
     from function.scheduler.candidate import Candidate
     from function.scheduler.capacity.ledger import Ledger
     from function.scheduler.capacity.pool_capacity import Capacities
     from function.scheduler.matching.engine_options import ClusterFit, EngineOption, Verdict
 
-T = TypeVar("T")
-V = TypeVar("V")
-
-Outcome: TypeAlias = "tuple[EngineOption, ...] | Reason"
+SearchOutcome: TypeAlias = "tuple[EngineOption, ...] | Reason"
 """What a search ended with: an option for every engine, or what was missing."""
 
 
@@ -122,25 +120,6 @@ class PlacementCache:
             below = {name: rejection for name, rejection in self._rejected.items() if rejection is not None}
             self._rejections = dict(sorted({**gated, **below}.items()))
         return self._rejections
-
-
-class PassValues(Generic[T, V]):
-    """What is computed from one thing of a pass alone, by its name.
-
-    Law: clusters and existing replicas do not change in a pass, and a name has one of them. Buys: what is
-    asked for every candidate, or by every budget, is computed once for each cluster or replica.
-    """
-
-    def __init__(self, compute: Callable[[T], V]) -> None:
-        """Start with nothing. `compute`: the value of one thing."""
-        self._compute = compute
-        self._values: dict[str, V] = {}
-
-    def of(self, name: str, thing: T) -> V:
-        """Return the value of the thing that has the name."""
-        if name not in self._values:
-            self._values[name] = self._compute(thing)
-        return self._values[name]
 
 
 MAX_CLASSES, MAX_CLUSTERS, MAX_LISTS = 256, 512, 1_024
@@ -251,15 +230,6 @@ class FitCaches:
         self.caches: dict[tuple[int, str], FitCache] = {}
 
 
-class HeldPrograms:
-    """The programs of a deployment's selectors, those of the policy that applies to it too.
-
-    Law: a text has one program. Buys: they live as long as the deployment and are not compiled again.
-    """
-
-    programs: tuple[Selector, ...] = ()
-
-
 def fit_cache(deployment: ModelDeployment, steps: int, release: str) -> FitCache:
     """Return the fit cache of a deployment, unless it has become too large."""
     caches = deployment.cache_of(FitCaches).caches
@@ -284,20 +254,20 @@ class SearchCache:
 
     def __init__(self) -> None:
         """Start with nothing."""
-        self._easy: dict[tuple[ClusterFit, Capacities], Outcome] = {}
-        self._hard: dict[tuple[tuple[str, ...], Capacities], tuple[int, Outcome]] = {}
+        self._easy: dict[tuple[ClusterFit, Capacities], SearchOutcome] = {}
+        self._hard: dict[tuple[tuple[str, ...], Capacities], tuple[int, SearchOutcome]] = {}
 
-    def easy(self, fit: ClusterFit, free: Capacities) -> Outcome | None:
+    def easy(self, fit: ClusterFit, free: Capacities) -> SearchOutcome | None:
         """Return what an easy search ended with."""
         return self._easy.get((fit, free))
 
-    def note_easy(self, fit: ClusterFit, free: Capacities, outcome: Outcome) -> None:
+    def note_easy(self, fit: ClusterFit, free: Capacities, outcome: SearchOutcome) -> None:
         """Note what an easy search ended with."""
         self._easy[fit, free] = outcome
 
     def hard(
         self, cluster: InferenceCluster, fit: ClusterFit, free: Capacities, steps: int
-    ) -> Outcome | None:
+    ) -> SearchOutcome | None:
         """Return what a hard search ended with, unless it ran out of fewer steps than there are now."""
         if not self._hard:
             return None
@@ -305,7 +275,7 @@ class SearchCache:
         return None if outcome is Reason.SearchBudgetExceeded and had < steps else outcome
 
     def note_hard(
-        self, cluster: InferenceCluster, fit: ClusterFit, free: Capacities, steps: int, outcome: Outcome
+        self, cluster: InferenceCluster, fit: ClusterFit, free: Capacities, steps: int, outcome: SearchOutcome
     ) -> None:
         """Note what a hard search ended with, and the steps it had."""
         self._hard[_content(cluster, fit), free] = steps, outcome

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from function.api.placement import PlacementPolicy
-from function.scheduler.cache import HeldPrograms
 from function.scheduler.fleet import Peers
 from function.scheduler.matching.evaluations import Evaluations
-from function.scheduler.matching.selectors import Selectors, check_selectors
+from function.scheduler.matching.selectors import HeldPrograms, Selectors, check_selectors
 from function.scheduler.policy.serving import Serving
 
 if TYPE_CHECKING:

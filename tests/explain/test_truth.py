@@ -9,7 +9,7 @@ import pytest
 
 from function.api.reasons import Reason
 from function.api.taints import untolerated
-from function.deployment.explain.clusters import Survey, Verdict
+from function.deployment.explain.clusters import ClusterVerdict, Survey
 from function.deployment.explain.hints import hints
 from function.deployment.explain.message import histogram
 from function.deployment.explain.remedies.requests import source_of
@@ -171,6 +171,6 @@ def test_counts_add_up_to_the_fleet(number: int) -> None:
         assert sum(histogram(survey.rejections).values()) + len(able) == len(listed)
         for name in listed:
             verdict = survey.verdict(name)
-            assert (verdict is Verdict.Eligible) == (name in able and name not in survey.hosting)
+            assert (verdict is ClusterVerdict.Eligible) == (name in able and name not in survey.hosting)
             headroom = survey.entry(name).get("headroom")
             assert headroom is None or (headroom > 0) == (name in able), f"seed {seed}, {name}"

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.tree import Tree
 
 from function.cli.text import console, escape
-from function.deployment.forecast import Verdict
+from function.deployment.forecast import ClusterVerdict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 SHOWN = 20
 """How many clusters are printed in full; the rest only in one line."""
 STYLES = {
-    Verdict.Chosen: "green",
-    Verdict.Eligible: "cyan",
-    Verdict.Full: "yellow",
-    Verdict.Rejected: "red",
-    Verdict.Unknown: "magenta",
+    ClusterVerdict.Chosen: "green",
+    ClusterVerdict.Eligible: "cyan",
+    ClusterVerdict.Full: "yellow",
+    ClusterVerdict.Rejected: "red",
+    ClusterVerdict.Unknown: "magenta",
 }
 ACTIONS = {"Placed": "green", "Replaced": "green", "Held": "yellow", "Retained": ""}
 

@@ -43,7 +43,7 @@ class KeptFrom(NamedTuple):
     waits: bool
 
 
-Source: TypeAlias = PlacedFrom | KeptFrom
+ComposedFrom: TypeAlias = PlacedFrom | KeptFrom
 
 
 class ComposedReplicas:
@@ -55,21 +55,21 @@ class ComposedReplicas:
 
     def __init__(self) -> None:
         """Start with nothing."""
-        self._by_key: dict[str, tuple[Source, Desired]] = {}
+        self._by_key: dict[str, tuple[ComposedFrom, Desired]] = {}
 
-    def get(self, key: str, source: Source) -> Desired | None:
+    def get(self, key: str, source: ComposedFrom) -> Desired | None:
         """Return what was desired under a key, if it was composed of the same."""
         earlier, desired = self._by_key.get(key, (None, None))
         return desired if earlier == source else None
 
-    def put(self, key: str, source: Source, desired: Desired, *, most: int) -> None:
+    def put(self, key: str, source: ComposedFrom, desired: Desired, *, most: int) -> None:
         """Hold a composed replica in the place of the earlier one, or beside at `most` so many."""
         if key in self._by_key or len(self._by_key) < most:
             self._by_key[key] = source, desired
 
 
 def composed_once(
-    deployment: ModelDeployment, key: str, source: Source, compose: Callable[[], T]
+    deployment: ModelDeployment, key: str, source: ComposedFrom, compose: Callable[[], T]
 ) -> Desired | T:
     """Return what was desired under a key for an earlier answer if its source is equal, or compose it."""
     cache = deployment.cache_of(ComposedReplicas)

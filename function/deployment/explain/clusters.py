@@ -28,7 +28,7 @@ HEADROOM = 10
 """Up to how many more replicas are counted."""
 
 
-class Verdict(Enum):
+class ClusterVerdict(Enum):
     """What a cluster is to a deployment."""
 
     Chosen = "hosts replicas of this deployment"
@@ -61,16 +61,16 @@ class Survey:
         placed = {placed.identity.cluster for placed in decision.placed}
         return cls(decision, decision.survey(), frozenset(kept | placed))
 
-    def verdict(self, name: str) -> Verdict:
+    def verdict(self, name: str) -> ClusterVerdict:
         """What a cluster is to the deployment, after this pass."""
         rejection = self.rejections.get(name)
         if name in self.hosting:
-            return Verdict.Chosen
+            return ClusterVerdict.Chosen
         if name in self.decision.inputs.fleet.unreadable or self.decision.placer is None:
-            return Verdict.Unknown
+            return ClusterVerdict.Unknown
         if rejection is None:
-            return Verdict.Eligible
-        return Verdict.Full if rejection.reason.capacity else Verdict.Rejected
+            return ClusterVerdict.Eligible
+        return ClusterVerdict.Full if rejection.reason.capacity else ClusterVerdict.Rejected
 
     def names(self) -> list[str]:
         """Every cluster, those that host replicas first, then those that could, then the nearest misses."""
@@ -101,7 +101,7 @@ class Survey:
         cluster, placer = self.decision.inputs.fleet.clusters.get(name), self.decision.placer
         if cluster is None:
             return entry
-        if placer is not None and verdict is not Verdict.Unknown:
+        if placer is not None and verdict is not ClusterVerdict.Unknown:
             entry["headroom"] = 0 if rejection else placer.headroom(cluster, HEADROOM)
         if pools:
             entry["pools"] = pools_of(self.decision, cluster, below_gates=_below_gates(rejection))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from function.deployment.explain.clusters import Survey, Verdict, held_by
+from function.deployment.explain.clusters import ClusterVerdict, Survey, held_by
 from function.deployment.explain.phrases import numbers, rejection_phrase
 from function.deployment.explain.remedies.requests import source_of
 
@@ -43,7 +43,7 @@ class ClusterOutline:
     """One cluster: what it is to the deployment, why, and its pools where they matter."""
 
     name: str
-    verdict: Verdict
+    verdict: ClusterVerdict
     reason: str
     """The code of what keeps another replica off; empty where none is kept off."""
     phrase: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function.scheduler.cache import FitCaches, HeldPrograms
+from function.scheduler.cache import FitCaches
+from function.scheduler.matching.selectors import HeldPrograms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

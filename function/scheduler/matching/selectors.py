@@ -25,6 +25,15 @@ its own; one that is stated twice counts once. Compiling so many takes a few sec
 deployment could hold up all others."""
 
 
+class HeldPrograms:
+    """The programs of a deployment's selectors, those of the policy that applies to it too.
+
+    Law: a text has one program. Buys: they live as long as the deployment and are not compiled again.
+    """
+
+    programs: tuple[Selector, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class InvalidSelector:
     """A selector that does not compile: where it stands and what is wrong with it."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from function.api.lenient import mapping
 from function.api.serving_digest import SERVING, serving_digest
-from function.scheduler.cache import PassValues
+from function.scheduler.pass_values import PassValues
 
 if TYPE_CHECKING:
     from typing import Any

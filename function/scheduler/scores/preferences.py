@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.cel import bind_cluster
-from function.scheduler.cache import PassValues
+from function.scheduler.pass_values import PassValues
 
 if TYPE_CHECKING:
     from function.api import InferenceCluster
