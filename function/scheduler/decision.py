@@ -18,39 +18,9 @@ if TYPE_CHECKING:
     from function.scheduler.capacity.device_accounting import Demand
     from function.scheduler.capacity.ledger import Ledger
     from function.scheduler.capacity.overcommit import Overcommitted
+    from function.scheduler.causes import Cause, Mismatch
     from function.scheduler.placer import Placer
     from function.scheduler.scheduling_input import SchedulingInput
-
-
-class Mismatch(Enum):
-    """Why a replica no longer matches what is wanted. Nothing else makes one mismatched."""
-
-    PoolGone = "its node pool is no longer declared"
-    DevicesChanged = "its pool's devices no longer satisfy the nodeSelector"
-    ShapeChanged = "the engines changed shape"
-    RequestsChanged = "the resolved device requests changed"
-    CostGrew = "it needs more nodes than its pool has free"
-    CacheMoved = "the referenced ModelCache is not staged on its cluster"
-    ClusterLost = "its cluster has not been heard of for too long"
-    ClusterDegraded = "its cluster has not been Ready for too long"
-    ReplicaDegraded = "it has not been Ready for too long"
-
-    @property
-    def evacuates(self) -> bool:
-        """Whether it matches as ever, and only how long something is wrong is against it."""
-        return self in (Mismatch.ClusterLost, Mismatch.ClusterDegraded, Mismatch.ReplicaDegraded)
-
-
-class Cause(Enum):
-    """Why a replica leaves the desired state: the list of Law 2 and nothing else."""
-
-    ClusterGone = "its cluster no longer exists"
-    Drained = "its cluster has an untolerated NoExecute taint"
-    Replaced = "replaced"
-    ScaledDown = "scaled down"
-    Terminating = "already being deleted"
-    Yielded = "yielded its place in an overcommitted pool"
-    Evacuated = "evacuated"
 
 
 class Update(Enum):

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING
 from function.api.reasons import Reason, Rejection
 from function.boundary import Resolution
 from function.scheduler.capacity.device_accounting import Demand, minus, stamped_gangs, total
-from function.scheduler.decision import Kept, Mismatch
+from function.scheduler.causes import Mismatch
+from function.scheduler.decision import Kept
 from function.scheduler.matching.devices import Match, errs
 
 if TYPE_CHECKING:

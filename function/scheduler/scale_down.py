@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from function.api.taints import untolerated
 from function.scheduler.capacity.ledger import ReplicaCounts
-from function.scheduler.decision import Cause, Dropped, Kept
+from function.scheduler.causes import Cause
+from function.scheduler.decision import Dropped, Kept
 from function.scheduler.policy.disruption import surge
 
 if TYPE_CHECKING:

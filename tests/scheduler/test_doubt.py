@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from function.scheduler.decision import Kept, Mismatch
+from function.scheduler.causes import Mismatch
 from tests.support import build
 from tests.support.cases import ask, one, single
 from tests.support.scarce import decide
@@ -15,6 +15,8 @@ from tests.support.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from function.scheduler.decision import Kept
 
 Plain = dict[str, Any]
 NO_SUCH = "no such key: nosuch (the device has no attribute gpu.nvidia.com/nosuch)"

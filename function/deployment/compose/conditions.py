@@ -21,7 +21,7 @@ from function.deployment.requirements import (
     coordinated,
     published,
 )
-from function.scheduler.decision import Cause
+from function.scheduler.causes import Cause
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

@@ -23,7 +23,7 @@ from function.api.lenient import mapping
 from function.api.text import listed
 from function.api.times import latest
 from function.boundary import Unreadable
-from function.scheduler.decision import Mismatch
+from function.scheduler.causes import Mismatch
 
 if TYPE_CHECKING:
     from function.api import InferenceCluster

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from function.api import InferenceCluster, ModelCache, ModelDeployment
 from function.api.replica import parse
 from function.boundary import PlainDocument
-from function.scheduler.decision import Cause
+from function.scheduler.causes import Cause
 from function.verify import Decided, State, check
 from tests.oracle import facts as read_facts
 from tests.support import build, generate, law
