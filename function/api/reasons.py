@@ -31,7 +31,8 @@ class Reason(Enum):
     """Reason codes in evaluation order: a later one is nearer to fitting. The value is for people.
 
     A row is a reason with all that is known of it; nobody keeps lists of reasons elsewhere. One more reason
-    is one more row at its place in the order, and its text in `docs/reasons.md`.
+    is one more row at its place in the order, and its sections in `docs/reasons.md` and
+    `docs/troubleshooting.md`.
     """
 
     MalformedCluster = "unreadable cluster", Level.CLUSTER, Nature.DOUBT

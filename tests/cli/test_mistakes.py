@@ -70,7 +70,7 @@ def test_the_table_in_the_docs_is_what_the_command_says() -> None:
 
 
 def test_what_runs_on_a_pool_without_its_class_stays(tmp_path: Path) -> None:
-    mistake = next(each for each in MISTAKES if "class that is not there" in each.reason)
+    mistake = next(rejection for rejection in MISTAKES if "class that is not there" in rejection.reason)
     folder(tmp_path, mistake)
     parent = yaml.safe_load((tmp_path / "chat.yaml").read_text())
     parent["metadata"]["uid"] = "1b7c"

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from crossplane.function.proto.v1 import run_function_pb2 as pb
 
-from function.boundary import PlainDocument, Request
+from tests.support.asked import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from function.boundary import Request
 
 Plain = dict[str, Any]
 
@@ -48,14 +50,7 @@ class World:
 
     def request(self) -> Request:
         """Return the request as the core sees it."""
-        return Request(
-            composite=PlainDocument(self.deployment),
-            observed={name: PlainDocument(manifest) for name, manifest in self.observed.items()},
-            required={
-                name: tuple(PlainDocument(item) for item in items) for name, items in self.required.items()
-            },
-            input=self.input,
-        )
+        return Asked(self.deployment, self.observed, self.required, self.input).request()
 
     def message(self) -> pb.RunFunctionRequest:
         """Return the request as Crossplane sends it."""
