@@ -6,11 +6,11 @@ import copy
 from pathlib import Path
 from typing import Any
 
-from tests.placement.test_rollout import deployment, images
 from tests.support import build
 from tests.support.apply import apply
 from tests.support.cases import clusters
 from tests.support.drive import Answer, run
+from tests.support.rollouts import deployment, images
 from tests.support.world import World
 
 Plain = dict[str, Any]

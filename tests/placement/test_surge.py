@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from function.api import Malformed, ModelDeployment
-from tests.placement.test_rollout import NEW, OLD, Seen, deployment, running
 from tests.support import build
 from tests.support.cases import clusters
 from tests.support.drive import Answer, run
+from tests.support.rollouts import NEW, OLD, Seen, deployment, running
 from tests.support.world import World
 
 if TYPE_CHECKING:
