@@ -13,11 +13,11 @@ import yaml
 from function.cli.admission import kinds, rules, structural
 from function.cli.worlds.manifests import load
 from tests.cli.command import write
-from tests.cli.test_odd import ODD, _places
 from tests.schema.admission import refusals, unknown
 from tests.schema.bad import BAD, GOOD, Case
 from tests.schema.crds import DEFINITIONS, INPUTS, ROOT, objects, schema_of
 from tests.support import build
+from tests.support.odd_values import ODD, paths_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +93,7 @@ def test_the_examples_are_right() -> None:
 
 def _mutated(draw: random.Random, plain: Plain) -> Plain:
     changed = copy.deepcopy(plain)
-    *parents, last = draw.choice([place for place in _places(changed) if place[0] == "spec"])
+    *parents, last = draw.choice([place for place in paths_of(changed) if place[0] == "spec"])
     target: Any = changed
     for part in parents:
         target = target[part]

@@ -15,41 +15,19 @@ import pytest
 from tests.cli.command import run, write
 from tests.cli.fleets import fleet
 from tests.support import build
+from tests.support.odd_values import ODD, paths_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ODD: tuple[Any, ...] = (
-    None,
-    True,
-    -1,
-    0,
-    1.5,
-    10**18,
-    "",
-    "x",
-    "é\n{}",
-    [],
-    [None],
-    ["x"],
-    {},
-    {"": None},
-    [[{}]],
-)
 TRIES = {"quick": 60, "gate": 1_000, "soak": 30_000}[os.environ.get("FLEET_SCALE", "quick")]
-
-
-def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    found = [path] if path else []
-    keys = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
-    return found + [place for key in keys for place in _places(value[key], (*path, key))]
 
 
 def _mutated(draw: random.Random, objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
     changed = copy.deepcopy(objects)
     for _ in range(draw.randint(1, 2)):
         target: Any = draw.choice(changed)
-        *parents, last = draw.choice(_places(target))
+        *parents, last = draw.choice(paths_of(target))
         for part in parents:
             target = target[part]
         if isinstance(target, dict) and draw.random() < 0.3:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from function.boundary import PlainDocument, Request, Response
 from function.cluster import handler
 from function.cluster.requirements import REPLICAS, class_requirement
 from tests.support import build
+
+if TYPE_CHECKING:
+    import random
 
 Plain = dict[str, Any]
 API_VERSION = "modelplane.ai/v1alpha1"
@@ -114,3 +117,25 @@ class Case:
 def reason(response: Response, kind: str) -> str:
     """Return the reason of a condition."""
     return next(condition.reason for condition in response.conditions if condition.type == kind)
+
+
+def running(draw: random.Random) -> Case:
+    """Return a random cluster that runs: everything desired is observed, everything published is there."""
+    classes = {
+        name: inference_class(name) for name in draw.sample(["h200", "l4", "b200"], draw.randint(1, 3))
+    }
+    for name, content in classes.items():
+        content["spec"]["devices"][0]["deviceClassName"] = f"{name}.example.com"
+    pools = [
+        {"name": f"pool-{at}", "className": draw.choice(sorted(classes)), "nodeCount": draw.randint(0, 9)}
+        for at in range(draw.randint(1, 4))
+    ]
+    named = {str(pool["className"]) for pool in pools}
+    return Case(
+        cluster(*pools, gateway={"address": "203.0.113.7"}),
+        {name: classes[name] for name in sorted(named)},
+        replicas=[replica(pool="pool-0") for _ in range(draw.randint(0, 2))],
+        input={"stack": draw.choice(["Modelplane"]), "publish": "Attributes"}
+        if draw.random() < 0.5
+        else None,
+    ).settled()

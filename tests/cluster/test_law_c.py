@@ -10,7 +10,7 @@ import pytest
 
 from function.cluster import names
 from function.objects import identity_of, mapping
-from tests.cluster.build import Case, cluster, inference_class, reason, replica
+from tests.cluster.build import Case, reason, replica, running
 from tests.fuzz.mutate import mutated
 from tests.support.scale import BATCHES, batch
 
@@ -20,28 +20,6 @@ if TYPE_CHECKING:
 Plain = dict[str, Any]
 CONDITIONS = ["ClusterReady", "BackendReady", "ClusterReachable", "PoolsPublished"]
 PUBLISHED = ("providerConfigRef", "gateway")
-
-
-def running(draw: random.Random) -> Case:
-    """Return a random cluster that runs: everything desired is observed, everything published is there."""
-    classes = {
-        name: inference_class(name) for name in draw.sample(["h200", "l4", "b200"], draw.randint(1, 3))
-    }
-    for name, content in classes.items():
-        content["spec"]["devices"][0]["deviceClassName"] = f"{name}.example.com"
-    pools = [
-        {"name": f"pool-{at}", "className": draw.choice(sorted(classes)), "nodeCount": draw.randint(0, 9)}
-        for at in range(draw.randint(1, 4))
-    ]
-    named = {str(pool["className"]) for pool in pools}
-    return Case(
-        cluster(*pools, gateway={"address": "203.0.113.7"}),
-        {name: classes[name] for name in sorted(named)},
-        replicas=[replica(pool="pool-0") for _ in range(draw.randint(0, 2))],
-        input={"stack": draw.choice(["Modelplane"]), "publish": "Attributes"}
-        if draw.random() < 0.5
-        else None,
-    ).settled()
 
 
 def disturbed(draw: random.Random, case: Case) -> str:

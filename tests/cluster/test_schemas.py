@@ -13,7 +13,7 @@ import pytest
 
 from function.cluster.names import OBSERVATIONS, STACK
 from function.objects import COLLECTION
-from tests.cluster.test_law_c import running
+from tests.cluster.build import running
 from tests.replica import schemas
 from tests.schema.admission import refusals
 from tests.schema.crds import schema_of
