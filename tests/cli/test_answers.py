@@ -14,9 +14,9 @@ from tests.cli import test_describe
 from tests.cli.answers import SCHEMA, VALIDATOR, held
 from tests.cli.command import run, write
 from tests.cli.mistakes import MISTAKES, folder
-from tests.cli.test_replay import _recorded, _request
 from tests.schema.crds import ROOT
 from tests.support import build
+from tests.support.recordings import recorded, secret_request
 from tests.support.slices import H200, devices, node, resource_slice
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def test_a_lint_with_problems_keeps_to_the_schema(tmp_path: Path) -> None:
 
 
 def test_a_replay_keeps_to_the_schema(tmp_path: Path) -> None:
-    _recorded(tmp_path / "calls", _request())
+    recorded(tmp_path / "calls", secret_request())
     held(run("replay", tmp_path / "calls", "-o", "json").data)
 
 
