@@ -109,8 +109,8 @@ def _pool(manifest: Manifest, at: int, pool: object, into: Completed, classes: C
         raise BadInput(f"{manifest.title}: spec.nodePools[{at}].nodeCount: {error}") from None
     mirrored = {key: pool[key] for key in ("attributes", "accounting", "fabric") if key in pool}
     devices = _class_devices(manifest, at, pool.get("className"), into, classes)
-    told = {} if devices is None else {"devices": devices}
-    return {"name": pool.get("name"), "nodes": nodes, **told, **mirrored}
+    published = {} if devices is None else {"devices": devices}
+    return {"name": pool.get("name"), "nodes": nodes, **published, **mirrored}
 
 
 def _complete(manifest: Manifest, into: Completed, classes: Classes) -> None:
