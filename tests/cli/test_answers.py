@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from function.cli import COMMANDS, main
-from tests.cli import test_describe
 from tests.cli.answers import SCHEMA, VALIDATOR, held
 from tests.cli.command import run, write
+from tests.cli.describe import published_memory
 from tests.cli.mistakes import MISTAKES, folder
 from tests.schema.crds import ROOT
 from tests.support import build
@@ -91,7 +91,7 @@ def test_a_replay_keeps_to_the_schema(tmp_path: Path) -> None:
 def test_a_drift_keeps_to_the_schema(tmp_path: Path) -> None:
     seen = tmp_path / "seen.yaml"
     seen.write_text(yaml.safe_dump_all([resource_slice("n1", devices(H200, 2)), node("n1")]))
-    cluster = test_describe.cluster(tmp_path / "cluster.yaml", "150Gi")
+    cluster = published_memory(tmp_path / "cluster.yaml", "150Gi")
     held(run("drift", cluster, seen, "-o", "json").data)
 
 

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tests.cli.command import run
+from tests.cli.describe import published_memory
 from tests.support.slices import H200, devices, node, resource_slice
 
 if TYPE_CHECKING:
@@ -18,21 +19,6 @@ if TYPE_CHECKING:
 def seen(tmp_path: Path) -> Path:
     path = tmp_path / "seen.yaml"
     path.write_text(yaml.safe_dump_all([resource_slice("n1", devices(H200, 2)), node("n1")]))
-    return path
-
-
-def cluster(path: Path, memory: str) -> Path:
-    entry = {"name": "gpu", "driver": "gpu.nvidia.com", "deviceClassName": "g", "count": 2, **H200}
-    entry["capacity"] = {"memory": {"value": memory}}
-    pools = [{"name": "h200", "className": "h200"}]
-    spec = {"cluster": {"source": "Existing"}, "nodePools": pools}
-    made = [
-        {"kind": "InferenceClass", "metadata": {"name": "h200"}, "spec": {"devices": [entry]}},
-        {"kind": "InferenceCluster", "metadata": {"name": "east"}, "spec": spec},
-    ]
-    path.write_text(
-        yaml.safe_dump_all([{"apiVersion": "modelplane.ai/v1alpha1", **manifest} for manifest in made])
-    )
     return path
 
 
@@ -61,8 +47,8 @@ def test_wrong_input_is_one_clear_line(arguments: tuple[str, ...], expected: str
 
 @pytest.mark.parametrize(("memory", "code"), [("143771Mi", 0), ("141Gi", 2)])
 def test_drift_says_what_would_never_bind(tmp_path: Path, seen: Path, memory: str, code: int) -> None:
-    ran = run("drift", cluster(tmp_path / "cluster.yaml", memory), seen)
+    ran = run("drift", published_memory(tmp_path / "cluster.yaml", memory), seen)
     assert ran.code == code, ran.out
     assert ("CapacityShort memory: class 141Gi" in ran.out) is (code == 2)
-    data = run("drift", cluster(tmp_path / "cluster.yaml", memory), seen, "-o", "json").data
+    data = run("drift", published_memory(tmp_path / "cluster.yaml", memory), seen, "-o", "json").data
     assert [pool["name"] for pool in data["pools"]] == ["h200"]
