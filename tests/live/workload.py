@@ -109,7 +109,8 @@ def _definitions(living: ControlPlane) -> None:
     The RBAC manager would give Crossplane these rules for an installed Provider package.
     """
     files = sorted((folder() / "crds").glob("*.yaml"))
-    living.kubectl("apply", "--server-side", *(word for file in files for word in ("-f", str(file))))
+    force = ("--server-side", "--force-conflicts")  # Tests of routing bring those of Gateway API, too.
+    living.kubectl("apply", *force, *(word for file in files for word in ("-f", str(file))))
     for file in files:
         name = name_of(yaml.safe_load(file.read_text()))
         until(
