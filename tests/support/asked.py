@@ -45,8 +45,13 @@ class Asked:
 
     def message(self) -> pb.RunFunctionRequest:
         """Return the request as Crossplane sends it, in a later call of the reconcile."""
-        message = pb.RunFunctionRequest()
+        message = self.first_message()
         message.context[REQUIREMENTS_STATED] = True
+        return message
+
+    def first_message(self) -> pb.RunFunctionRequest:
+        """Return the request as Crossplane sends it, in the first call of the reconcile."""
+        message = pb.RunFunctionRequest()
         message.observed.composite.resource.update(self.composite)
         for key, manifest in self.observed.items():
             message.observed.resources[key].resource.update(manifest)

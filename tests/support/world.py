@@ -7,12 +7,12 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from crossplane.function.proto.v1 import run_function_pb2 as pb
-
 from tests.support.asked import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from crossplane.function.proto.v1 import run_function_pb2 as pb
 
     from function.boundary import Request
 
@@ -48,23 +48,19 @@ class World:
         told = {name: list(items) for name, items in asked.items() if items is not None}
         return told | {name: list(items) for name, items in self.more.items()}
 
+    @property
+    def asked(self) -> Asked:
+        """This world as a request."""
+        return Asked(self.deployment, self.observed, self.required, self.input)
+
     def request(self) -> Request:
         """Return the request as the core sees it."""
-        return Asked(self.deployment, self.observed, self.required, self.input).request()
+        return self.asked.request()
 
     def message(self) -> pb.RunFunctionRequest:
         """Return the request as Crossplane sends it."""
-        message = pb.RunFunctionRequest()
+        message = self.asked.first_message()
         message.meta.tag = self.tag
-        message.observed.composite.resource.update(self.deployment)
-        for name, manifest in self.observed.items():
-            message.observed.resources[name].resource.update(manifest)
-        for name, items in self.required.items():
-            message.required_resources[name].SetInParent()
-            for item in items:
-                message.required_resources[name].items.add().resource.update(item)
-        if self.input is not None:
-            message.input.update(self.input)
         return message
 
     def dump(self) -> str:
