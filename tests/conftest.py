@@ -1,10 +1,15 @@
-"""What every test shares: how much hypothesis tries, by FLEET_SCALE."""
+"""What every test shares: how much hypothesis tries, by FLEET_SCALE; and an environment without a terminal."""
 
 from __future__ import annotations
 
 import os
 
 from hypothesis import HealthCheck, settings
+
+# pytest imports readline, which puts the size of the terminal into the environment of every process it starts, and
+# so into the workers of `-n`: there a table would be 80 columns wide and a test that reads it would depend on TERM.
+for name in ("COLUMNS", "LINES"):
+    os.environ.pop(name, None)
 
 _EXAMPLES = {"quick": 60, "gate": 3_000, "soak": 50_000}
 
