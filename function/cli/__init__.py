@@ -27,8 +27,10 @@ COMMANDS = {
     "snapshot": Lazy(
         "function.cli.commands.snapshot:snapshot", "how do I collect a fleet, without its secrets?"
     ),
-    "class": Lazy("function.cli.commands.describe:describe_class", "what does a node of this kind have?"),
-    "drift": Lazy("function.cli.commands.describe:show_drift", "does a cluster have what it publishes?"),
+    "class": Lazy(
+        "function.cli.commands.machine_class:describe_class", "what does a node of this kind have?"
+    ),
+    "drift": Lazy("function.cli.commands.drift:show_drift", "does a cluster have what it publishes?"),
     "reconcile": Lazy("function.cli.commands.reconcile:reconcile", "how do deployments act on a change now?"),
     # The door above this room: started from here, used by nothing in it.
     "serve": Lazy("function.main:main", "the function itself, to develop and to render with"),

@@ -13,7 +13,8 @@ from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, Names, end, reads_fleet
 from function.cli.render.script import show_commands
 from function.cli.text import answered, console, emit, escape
-from function.cli.worlds.changes import AddNodes, Apply, Change, Delete, Drain, Replicas, Taint
+from function.cli.worlds.apply import Apply
+from function.cli.worlds.changes import AddNodes, Change, Delete, Drain, Replicas, Taint
 from function.cli.worlds.compare import Difference, compare
 from function.cli.worlds.inputs import taken
 from function.cli.worlds.kubectl import Commands, Script

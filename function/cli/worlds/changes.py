@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Protocol
 
-from function.cli.admission.kinds import check, head
 from function.cli.bad_input import BadInput, closest
+from function.cli.worlds.edits import edited, existing, pools_of, spec_of
 from function.cli.worlds.kubectl import (
-    RESOURCES,
     Commands,
     add_item,
     patch_cluster,
@@ -21,10 +18,9 @@ from function.cli.worlds.kubectl import (
     scale,
     set_value,
 )
-from function.cli.worlds.manifests import Manifest, Manifests
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from function.cli.worlds.manifests import Manifests
 
 DRAIN_KEY = "fleet-scheduler.whatif/drain"
 """Key of the taint that stands for a drain: only a toleration of everything covers it."""
@@ -40,51 +36,6 @@ class Change(Protocol):
 
     def commands(self, manifests: Manifests) -> Commands:
         """The kubectl commands that do the same to the objects as they are before, and their reverse."""
-
-
-def edited(
-    manifests: Manifests,
-    kind: str,
-    where: tuple[str, str],
-    edit: Callable[[Plain], None],
-    *,
-    overlay: bool = False,
-) -> Manifests:
-    """Edit a copy of one object, named by (namespace, name).
-
-    Raises BadInput when it is not there, and when the API server would refuse the edit. What an `overlay`
-    from a file brings in was looked at when the file was read.
-    """
-    those = manifests[kind]
-    before = next((manifest for manifest in those if manifest.identity == where), None)
-    if before is None:
-        names = ("/".join(manifest.identity).lstrip("/") for manifest in those)
-        title = "/".join(where).lstrip("/")
-        raise BadInput(f'there is no {kind} "{title}"; {closest(title, names)}')
-    content = deepcopy(before.content)
-    edit(content)
-    if not overlay:
-        _refuse_invalid(before, content)
-    after = Manifest(content, before.file)
-    return manifests.having(kind, [after if manifest is before else manifest for manifest in those])
-
-
-def _refuse_invalid(before: Manifest, content: Plain) -> None:
-    """Refuse an edit that the API server would: what was wrong already is said elsewhere. Raises BadInput."""
-    kind, _ = head(content)
-    if kind is None:
-        return
-    existing = set(map(str, check(before.content, kind)))
-    broken = [text for text in map(str, check(content, kind)) if text not in existing]
-    if broken:
-        raise BadInput(f"{before.short_title}: {broken[0]}")
-
-
-def _spec(content: Plain) -> Plain:
-    spec = content.get("spec")
-    if not isinstance(spec, dict):
-        spec = content["spec"] = {}
-    return spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +77,7 @@ class Taint:
         return {"key": self.key, **value, "effect": self.effect}
 
     def _edit(self, content: Plain) -> None:
-        spec = _spec(content)
+        spec = spec_of(content)
         before = spec.get("taints") or []
         others = [taint for taint in before if not self._is(taint)]
         if self.remove and len(others) == len(before):
@@ -173,8 +124,8 @@ class Delete:
 
     def apply(self, manifests: Manifests) -> Manifests:
         """Leave the cluster out."""
-        edited(manifests, "InferenceCluster", ("", self.cluster), lambda _: None)  # It must be there.
-        left = [cluster for cluster in manifests["InferenceCluster"] if cluster.name != self.cluster]
+        gone = existing(manifests, "InferenceCluster", ("", self.cluster))
+        left = [cluster for cluster in manifests["InferenceCluster"] if cluster.identity != gone.identity]
         return manifests.having("InferenceCluster", left)
 
     def commands(self, manifests: Manifests) -> Commands:  # noqa: ARG002 - as every change
@@ -202,8 +153,8 @@ class AddNodes:
 
     def _edit(self, content: Plain) -> None:
         status = content.get("status")
-        published = _pools(status.get("gpuPools") if isinstance(status, dict) else None)
-        declared = _pools(_spec(content).get("nodePools"))
+        published = pools_of(status.get("gpuPools") if isinstance(status, dict) else None)
+        declared = pools_of(spec_of(content).get("nodePools"))
         if self.pool not in (*published, *declared):
             suggestion = closest(self.pool, {**declared, **published})
             raise BadInput(f'cluster {self.cluster} has no pool "{self.pool}"; {suggestion}')
@@ -244,14 +195,9 @@ def _count_field(pool: Plain) -> str:
 
 def _section(manifests: Manifests, cluster: str, key: str) -> list[Any] | None:
     """A list of a cluster's spec; None where there is none."""
-    spec = next(entry.content.get("spec") for entry in manifests["InferenceCluster"] if entry.name == cluster)
+    spec = existing(manifests, "InferenceCluster", ("", cluster)).content.get("spec")
     listed = spec.get(key) if isinstance(spec, dict) else None
     return listed if isinstance(listed, list) else None
-
-
-def _pools(listed: object) -> dict[str, Plain]:
-    pools = listed if isinstance(listed, list) else []
-    return {str(pool.get("name")): pool for pool in pools if isinstance(pool, dict)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,103 +217,11 @@ class Replicas:
         return edited(manifests, "ModelDeployment", (self.namespace, self.name), self._edit)
 
     def _edit(self, content: Plain) -> None:
-        _spec(content)["replicas"] = self.replicas
+        spec_of(content)["replicas"] = self.replicas
 
     def commands(self, manifests: Manifests) -> Commands:
         """Scale it."""
         where = (self.namespace, self.name)
-        before = next(placement for placement in manifests["ModelDeployment"] if placement.identity == where)
-        spec = before.content.get("spec")
+        spec = existing(manifests, "ModelDeployment", where).content.get("spec")
         wanted = spec.get("replicas") if isinstance(spec, dict) else None
         return Commands((scale(*where, self.replicas),), (scale(*where, wanted),))
-
-
-@dataclass(frozen=True, slots=True)
-class Apply:
-    """Apply a file: an object that is there gets the new labels, annotations and spec, others are added."""
-
-    manifests: Manifests
-    files: tuple[str, ...]
-
-    def __str__(self) -> str:
-        """`apply changes.yaml`."""
-        return f"apply {', '.join(self.files)}"
-
-    def apply(self, manifests: Manifests) -> Manifests:
-        """Replace or add every object; what is derived from a changed class or pool is derived anew."""
-        given = self.manifests
-        replaced = {_key(manifest) for those in given.by_kind.values() for manifest in those}
-        kept = [issue for issue in manifests.issues if _key(issue.manifest) not in replaced]
-        manifests = replace(
-            manifests, issues=[*kept, *given.issues], ignored=manifests.ignored + given.ignored
-        )
-        classes = _changed_classes(manifests, self.manifests["InferenceClass"])
-        for kind, those in self.manifests.by_kind.items():
-            for manifest in those:
-                manifests = _applied(manifests, kind, manifest)
-        for cluster in manifests["InferenceCluster"]:
-            if _uses(cluster, classes):
-                manifests = edited(manifests, cluster.kind, cluster.identity, _republish, overlay=True)
-        return manifests
-
-    def commands(self, manifests: Manifests) -> Commands:
-        """Apply the files; what they replace is kept before, and what they add is deleted again."""
-        given = [
-            item for those in self.manifests.by_kind.values() for item in those if item.kind in RESOURCES
-        ]
-        existing = {_key(item) for those in manifests.by_kind.values() for item in those}
-        old = [item for item in given if _key(item) in existing]
-        names = [
-            f"before-{entry.kind.lower()}-{entry.namespace or 'cluster'}-{entry.name}.yaml" for entry in old
-        ]
-        kept = [
-            f"kubectl get {_titled(item)} -o yaml > {quote(file)}"
-            for item, file in zip(old, names, strict=True)
-        ]
-        applied = [f"kubectl apply -f {quote(file)}" for file in self.files]
-        replaced = [f"kubectl replace -f {quote(file)}" for file in names]
-        deleted = [f"kubectl delete {_titled(item)}" for item in given if _key(item) not in existing]
-        return Commands((*kept, *applied), (*deleted, *replaced))
-
-
-def _titled(manifest: Manifest) -> str:
-    return resource(manifest.kind, manifest.name, manifest.namespace)
-
-
-def _key(manifest: Manifest) -> tuple[str, str, str]:
-    return manifest.kind, *manifest.identity
-
-
-def _applied(manifests: Manifests, kind: str, new: Manifest) -> Manifests:
-    if not any(manifest.identity == new.identity for manifest in manifests[kind]):
-        return manifests.having(kind, [*manifests[kind], new])
-    return edited(manifests, kind, new.identity, partial(_overlay, new), overlay=True)
-
-
-def _overlay(new: Manifest, content: Plain) -> None:
-    """Put a manifest over an object; a cluster whose node pools change publishes anew."""
-    pools = _spec(content).get("nodePools")
-    content["metadata"] = {**content.get("metadata", {}), **new.metadata}
-    content.update({key: value for key, value in new.content.items() if key != "metadata"})
-    moved = new.kind == "InferenceCluster" and _spec(content).get("nodePools") != pools
-    if moved and "status" not in new.content:
-        _republish(content)
-
-
-def _changed_classes(before: Manifests, applied: Iterable[Manifest]) -> set[str]:
-    class_specs = {manifest.name: manifest.content.get("spec") for manifest in before["InferenceClass"]}
-    given = {manifest.name: manifest.content.get("spec") for manifest in applied}
-    return {name for name, spec in given.items() if name in class_specs and class_specs[name] != spec}
-
-
-def _uses(cluster: Manifest, classes: set[str]) -> bool:
-    spec = cluster.content.get("spec")
-    pools = _pools(spec.get("nodePools") if isinstance(spec, dict) else None)
-    return any(pool.get("className") in classes for pool in pools.values())
-
-
-def _republish(content: Plain) -> None:
-    """Forget the published pools: they are derived from node pools and classes, as the platform would."""
-    status = content.get("status")
-    if isinstance(status, dict):
-        status.pop("gpuPools", None)

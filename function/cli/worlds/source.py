@@ -11,7 +11,7 @@ from function.cli.live.names import identities
 from function.cli.live.resources import COMPOSITIONS, FLEET, WORKLOADS
 from function.cli.progress import track
 from function.cli.text import note
-from function.cli.worlds.changes import Apply
+from function.cli.worlds.apply import Apply
 from function.cli.worlds.manifests import CONFIGS, Manifest, Manifests, issues_of, load
 
 if TYPE_CHECKING:

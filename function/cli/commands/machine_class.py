@@ -1,0 +1,84 @@
+"""`class`: the InferenceClass of a machine type of the catalogue, or of the devices that drivers publish."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from function.catalogue import UnknownMachineType, entry, machine_types
+from function.cli.bad_input import BadInput
+from function.cli.options import Command, end, lenient, output_option
+from function.cli.text import complain, emit
+from function.cli.worlds.inputs import read_manifests
+from function.cluster.describe import NothingPublished, describe
+
+Plain = dict[str, Any]
+
+
+@click.command(name="class", cls=Command)
+@click.argument("what", nargs=-1, metavar="[PROVIDER/MACHINETYPE | FILE|DIR...]")
+@lenient
+@click.option("--name", default="", help="The name of the class; default: made from the machine type.")
+@click.option("--list", "listed", is_flag=True, help="Name every machine type of the catalogue.")
+@output_option("yaml", "json", text="The form of the class.")
+def describe_class(what: tuple[str, ...], name: str, output: str, *, listed: bool) -> None:
+    r"""Write an InferenceClass: of a machine type of the catalogue, or of what drivers publish.
+
+    A machine type prints what the catalogue has of it, memory as its driver reports it. Files hold
+    ResourceSlices (kubectl get resourceslices -o yaml): the class describes the devices of their nodes.
+
+    \b
+    Exit codes: 0 written, 2 written, and some nodes have other devices, 1 bad input.
+
+    \b
+    Examples:
+      fleet-scheduler class --list
+      fleet-scheduler class aws/p5en.48xlarge
+      kubectl --context gpu-1 get resourceslices -o yaml | fleet-scheduler class - --name h200
+    """
+    if listed:
+        for machine_type in machine_types():
+            click.echo(f"{machine_type}  {entry(machine_type)['spec']['description']}")
+        end((), findings=False)
+    if not what:
+        raise BadInput("name a machine type or files with ResourceSlices; --list names the machine types")
+    if len(what) == 1 and "/" in what[0] and what[0] in machine_types():
+        content = entry(what[0])
+        emit(output, _class(name or _named(what[0]), content["spec"]))
+        click.echo(f"revision {content['revision']}; {content['source']}", err=True)
+        end((), findings=False)
+    manifests, errors = read_manifests(what)
+    slices = [manifest.content for manifest in manifests["ResourceSlice"]]
+    if not slices:
+        raise BadInput(_nothing(what))
+    try:
+        made = describe(slices)
+    except NothingPublished as error:
+        raise BadInput(str(error)) from None
+    emit(output, _class(name or "from-slices", made.spec))
+    if made.others:
+        complain([f"{made.others} of {made.nodes + made.others} nodes have other devices than this class"])
+    end(errors, findings=made.others > 0)
+
+
+def _named(machine_type: str) -> str:
+    return machine_type.replace("/", "-").replace(".", "-").replace("_", "-").lower()
+
+
+def _nothing(what: tuple[str, ...]) -> str:
+    try:
+        entry(what[0])
+    except UnknownMachineType as error:
+        return f"there is no ResourceSlice in the files, and {error}"
+    return "there is no ResourceSlice in the files"
+
+
+def _class(name: str, spec: Plain) -> Plain:
+    metadata = {"name": name}
+    return {
+        "apiVersion": "modelplane.ai/v1alpha1",
+        "kind": "InferenceClass",
+        "metadata": metadata,
+        "spec": spec,
+    }
