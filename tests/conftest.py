@@ -1,4 +1,4 @@
-"""What every test shares: how much hypothesis tries, by FLEET_SCALE; and an environment without a terminal."""
+"""What every test shares: how much hypothesis tries (FLEET_SCALE), and an environment without a terminal."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-# pytest imports readline, which puts the size of the terminal into the environment of every process it starts, and
-# so into the workers of `-n`: there a table would be 80 columns wide and a test that reads it would depend on TERM.
+# pytest imports readline, which puts the size of the terminal into the environment of every process it
+# starts, and so into the workers of `-n`: a table would be 80 columns wide there, and a test of it would
+# depend on TERM.
 for name in ("COLUMNS", "LINES"):
     os.environ.pop(name, None)
 

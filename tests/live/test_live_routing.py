@@ -89,7 +89,9 @@ def test_a_model_gets_one_address(living: ControlPlane, day: Day) -> None:
     accept(living)
     until(lambda: is_true(current(living), "Ready"), "the service Ready", FOLLOWS)
     assert current(living)["status"]["address"] == f"http://{ADDRESS}/{NAMESPACE}/routed"
-    until(lambda: condition(current(living), "EndpointsResolved")["reason"] == "Resolved", "Resolved", FOLLOWS)
+    until(
+        lambda: condition(current(living), "EndpointsResolved")["reason"] == "Resolved", "Resolved", FOLLOWS
+    )
 
 
 def test_a_replica_that_fails_takes_no_requests(living: ControlPlane, day: Day) -> None:
@@ -105,7 +107,11 @@ def test_requests_go_elsewhere_when_none_is_left_and_come_back(living: ControlPl
         fleet.make_ready(living, found, ready=False)
         until(lambda: list(endpoints_of(living)) == ["elsewhere"], "the fallback", FOLLOWS)
     # Crossplane applies the route first and writes the status last.
-    until(lambda: condition(current(living), "EndpointsResolved")["reason"] == "FailedOver", "FailedOver", FOLLOWS)
+    until(
+        lambda: condition(current(living), "EndpointsResolved")["reason"] == "FailedOver",
+        "FailedOver",
+        FOLLOWS,
+    )
     with day.step("both recover", "the route has both again"):
         fleet.make_ready(living, found)
         until(lambda: list(endpoints_of(living)) == sorted(map(name_of, found)), "both", FOLLOWS)
