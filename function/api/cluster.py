@@ -2,149 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, model_validator
 
-from function.api.canonical import canonical, canonical_pool
-from function.api.devices import Device, DeviceList, Devices, SharedDevices
-from function.api.model import CelVersion, ConditionStatus, Metadata, Model, Name, Nodes, condition
+from function.api.devices import DeviceList
+from function.api.model import CelVersion, ConditionStatus, Metadata, Model, condition
+from function.api.pool import POOL_FIELDS, DeviceKey, NodePool, Pool, PublishedPool, canonical_text, completed
 from function.api.taints import Taint
 from function.api.times import latest, seconds_of
 from function.api.typed import Attributes
-from function.boundary import PACKED
-from function.cel import Subject, bind_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from function.api.devices import SharedDevices
     from function.boundary import Shape
 
 
 MAX_POOLS, MAX_TAINTS = 8, 16
 """Entries of the lists of a cluster, as the XRDs bound them; more are a fault of the cluster. The ways to put
 an engine on several pools of one fabric grow with the number of pools to the power of its members."""
-
-
-class InfiniBand(Model):
-    """The identity of an InfiniBand fabric."""
-
-    fabric: str = ""
-
-
-class Fabric(Model):
-    """The network between the nodes of a pool."""
-
-    type: str = ""
-    infiniband: InfiniBand = InfiniBand()
-
-
-class NodePool(Model):
-    """A node pool as the platform engineer declared it in `spec.nodePools`."""
-
-    name: Name
-    class_name: str = ""
-    attributes: Attributes | None = None
-    accounting: Literal["Node", "Device"] | None = None
-    fabric: Fabric | None = None
-    node_count: Any = None
-    max_node_count: Any = None
-
-
-class PublishedPool(Model):
-    """A pool as the platform published it in `status.gpuPools`."""
-
-    name: Name
-    nodes: Nodes = 0
-    class_name: str = ""
-    devices: Devices | None = None
-    attributes: Attributes | None = None
-    accounting: Literal["Node", "Device"] | None = None
-    fabric: Fabric | None = None
-
-
-DeviceKey: TypeAlias = tuple[SharedDevices | None, str]
-"""A device list and the release that reads it; no list where it is not told which devices."""
-
-
-@dataclass(frozen=True, eq=False)
-class Pool:
-    """A pool as the scheduler sees it: what is published, completed from the declaration."""
-
-    name: str
-    nodes: int
-    devices: tuple[Device, ...] | None
-    """None: not told which devices; empty: told that there are none."""
-    class_name: str
-    attributes: dict[str, Any]
-    accounting: Literal["Node", "Device"]
-    fabrics: tuple[str, str]
-    """What proves which fabric it is on: the InfiniBand id and the attribute; empty where there is none."""
-    cel_version: str = ""
-    """The release that reads selectors on its cluster, where the cluster says it."""
-    shared: SharedDevices | None = None
-    """What its device list shares with the lists of equal content, which are told by it."""
-
-    @property
-    def device_key(self) -> DeviceKey:
-        """What tells its devices from those of other pools: equal keys have equal devices."""
-        return (self.shared, self.cel_version)
-
-    def shares_fabric(self, other: Pool) -> bool:
-        """Whether both are proven to be on one fabric: an equal id, or an equal attribute."""
-        pairs = zip(self.fabrics, other.fabrics, strict=True)
-        return any(mine and mine == theirs for mine, theirs in pairs)
-
-    @cached_property
-    def node(self) -> Subject:
-        """The pool as a CEL node selector sees it."""
-        return bind_node(name=self.name, class_name=self.class_name, attributes=self.attributes)
-
-    @cached_property
-    def canonical(self) -> str:
-        """What decides which engines it fits, as a text: equal texts fit alike."""
-        return canonical_pool(self)
-
-
-FABRIC_ATTRIBUTE = "modelplane.ai/fabric"
-
-
-def _pool(published: PublishedPool, declared: NodePool | None, cel_version: str) -> Pool:
-    attributes = published.attributes or {}
-    accounting = published.accounting
-    fabric = published.fabric
-    if declared is not None:
-        attributes = {**(declared.attributes or {}), **attributes}
-        accounting = accounting or declared.accounting
-        fabric = fabric or declared.fabric
-    infiniband = fabric.infiniband.fabric if fabric and fabric.type in ("", "InfiniBand") else ""
-    return Pool(
-        name=published.name,
-        nodes=published.nodes,
-        devices=_read_by(published.devices, cel_version),
-        class_name=published.class_name or (declared.class_name if declared else ""),
-        attributes=attributes,
-        accounting=accounting or "Node",
-        fabrics=(infiniband, str(attributes.get(FABRIC_ATTRIBUTE, {}).get("string", ""))),
-        cel_version=cel_version,
-        shared=_shared(published.devices),
-    )
-
-
-def _shared(devices: tuple[Device, ...] | None) -> SharedDevices | None:
-    """Return what a device list shares; one that is like no other shares it with nobody."""
-    if devices is None or isinstance(devices, DeviceList):
-        return devices.shared if devices is not None else None
-    return SharedDevices(devices, 0)
-
-
-def _read_by(devices: tuple[Device, ...] | None, cel_version: str) -> tuple[Device, ...] | None:
-    """Return the devices as selectors of the cluster's release see them."""
-    if not cel_version or devices is None:
-        return devices
-    return tuple(device.read_by(cel_version) for device in devices)
 
 
 class ClusterSpec(Model):
@@ -252,7 +131,7 @@ class InferenceCluster(Model):
         published = (self.status.gpu_pools or ()) if self.status else ()
         usable = (pool for pool in published if not declared or pool.name in declared)
         cel_version = self.spec.cel_version or ""
-        return tuple(_pool(pool, declared.get(pool.name), cel_version) for pool in usable)
+        return tuple(completed(pool, declared.get(pool.name), cel_version) for pool in usable)
 
     @cached_property
     def device_keys(self) -> tuple[DeviceKey, ...]:
@@ -261,8 +140,17 @@ class InferenceCluster(Model):
 
     @cached_property
     def canonical(self) -> str:
-        """What scheduling reads of it, as a text: equal texts decide alike."""
-        return canonical(self)
+        """What scheduling reads of it, as a text: equal texts decide alike.
+
+        Resource versions, times and conditions other than Ready are not in it.
+        """
+        declared = [pool.name for pool in self.spec.node_pools or ()]
+        taints = sorted(str(taint) for taint in self.spec.taints)
+        parts = [
+            *(self.name, sorted(self.labels.items()), self.deleting, self.ready, self.gateway),
+            *(taints, self.attributes, declared, [pool.parts for pool in self.pools]),
+        ]
+        return canonical_text(parts)
 
     @cached_property
     def by_name(self) -> dict[str, Pool]:
@@ -285,17 +173,6 @@ class InferenceCluster(Model):
         """Whether the declaration (present and not empty) no longer has the pool."""
         declared = self.spec.node_pools
         return bool(declared) and all(entry.name != pool for entry in declared or ())
-
-
-_POOL: dict[str, Shape | None] = {
-    "name": None,
-    "nodes": None,
-    "className": None,
-    "devices": PACKED,
-    "attributes": None,
-    "accounting": None,
-    "fabric": None,
-}
 
 
 def _shape(pool: Shape) -> Shape:
@@ -330,7 +207,7 @@ def _shape(pool: Shape) -> Shape:
     }
 
 
-SHAPE = _shape(_POOL)
+SHAPE = _shape(POOL_FIELDS)
 """The fields scheduling reads of an InferenceCluster."""
-CHARGED_SHAPE = _shape({**_POOL, "charged": None})
+CHARGED_SHAPE = _shape({**POOL_FIELDS, "charged": None})
 """The same, and what is charged to its pools."""

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from function.api.cluster import MAX_POOLS, Fabric
+from function.api.cluster import MAX_POOLS
 from function.api.model import Model, Name, Whole
+from function.api.pool import Fabric
 from function.api.typed import Attributes
 
 EXISTING = "Existing"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import Field, model_validator
 
-from function.api.cel_selector import DeviceSelector, PoolSelector
 from function.api.cluster_selector import ClusterSelector
-from function.api.devices import MAX_DEVICES
-from function.api.model import Count, Keyed, Model, Name, Named, Role, Whole
+from function.api.engine import Engine, Shape
+from function.api.model import Model, Name, Named, Whole
 from function.api.placement import PlacementPolicy
 from function.api.requests import MemberReference, RequestReference, members_of, requests_of
 from function.api.taints import Toleration
@@ -19,114 +18,6 @@ Replicas = Annotated[Whole, Field(ge=0, le=200)]
 
 
 C = TypeVar("C")
-
-
-class SubRequest(Keyed):
-    """One way to satisfy a device request: so many devices that every selector matches."""
-
-    name: str = ""
-    count: Count = 1
-    selectors: tuple[DeviceSelector, ...] = ()
-    claim_selectors: tuple[DeviceSelector, ...] = ()
-    """They are about the device of a node (its uuid), which no class publishes: only the claim has them."""
-
-    @property
-    def claimed_by(self) -> tuple[DeviceSelector, ...]:
-        """What the claim selects with: what the fleet is matched with, then what only the claim has."""
-        return (*self.selectors, *self.claim_selectors)
-
-
-class DeviceRequest(Keyed):
-    """A DRA request: one set of devices, or the first available of several."""
-
-    name: Name
-    count: Count = 1
-    selectors: tuple[DeviceSelector, ...] = ()
-    claim_selectors: tuple[DeviceSelector, ...] = ()
-    first_available: tuple[SubRequest, ...] = ()
-
-    @model_validator(mode="after")
-    def _of_one_way(self) -> DeviceRequest:
-        if self.first_available and self.claim_selectors:
-            raise ValueError("claimSelectors: not beside firstAvailable; every way has its own")
-        return self
-
-    @cached_property
-    def ranked(self) -> tuple[SubRequest, ...]:
-        """The ways to satisfy the request, best first."""
-        return self.first_available or (
-            SubRequest(
-                name=self.name,
-                count=self.count,
-                selectors=self.selectors,
-                claim_selectors=self.claim_selectors,
-            ),
-        )
-
-
-class MatchConstraint(Keyed):
-    """All named requests must share one value of the attribute."""
-
-    requests: tuple[str, ...] = ()
-    match_attribute: Name
-
-
-class NodeSelector(Keyed):
-    """The devices each pod of a member needs, and what its nodes must be like."""
-
-    devices: Annotated[tuple[DeviceRequest, ...], Field(max_length=MAX_DEVICES)] = ()
-    selectors: tuple[PoolSelector, ...] = ()
-    constraints: tuple[MatchConstraint, ...] = ()
-
-    @model_validator(mode="after")
-    def _unique(self) -> NodeSelector:
-        names = [request.name for request in self.devices]
-        twice = [name for name in names if names.count(name) > 1]
-        if twice:
-            raise ValueError(f'devices: the name "{twice[0]}" is used twice')
-        return self
-
-
-class Worker(Model):
-    """How many pods a Worker member has."""
-
-    nodes: Count | None = None
-
-
-class Member(Model):
-    """One role of an engine and the pods that play it."""
-
-    role: Role = "Standalone"
-    worker: Worker | None = None
-    node_selector: NodeSelector | None = None
-    template: dict[str, Any] | None = None
-
-    @property
-    def pods(self) -> int:
-        """Pods per copy of the engine: `worker.nodes` for a Worker, else 1."""
-        return (self.worker.nodes or 1) if self.role == "Worker" and self.worker else 1
-
-    @property
-    def requests(self) -> tuple[DeviceRequest, ...]:
-        """The device requests; none for a member without a nodeSelector."""
-        return self.node_selector.devices if self.node_selector else ()
-
-
-class Engine(Model):
-    """A part of a replica: a gang of members that talk over one pool's fabric."""
-
-    name: Name
-    copies: Count = 1
-    phase: Literal["Prefill", "Decode"] | None = None
-    pool_policy: Literal["SinglePool", "SameFabric"] = "SinglePool"
-    members: Annotated[tuple[Member, ...], Field(min_length=1)]
-
-    @model_validator(mode="after")
-    def _roles(self) -> Engine:
-        roles = [member.role for member in self.members]
-        if len(set(roles)) < len(roles):
-            raise ValueError(f"members: the role {max(roles, key=roles.count)} is used twice")
-        return self
 
 
 def _unique_engines(engines: tuple[Engine, ...]) -> None:
@@ -193,13 +84,6 @@ class DeploymentSpec(Model):
     min_replicas: Replicas | None = None
     placement: PlacementPolicy | None = None
     template: ReplicaTemplate
-
-
-class Shape(Model):
-    """One shape a replica may take: the primary engines (no name) or an alternative."""
-
-    name: str
-    engines: tuple[Engine, ...]
 
 
 class ModelDeployment(Named):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from function.api.deployment import DeviceRequest, Engine, Member, Shape, SubRequest
+    from function.api.engine import DeviceRequest, Engine, Member, Shape, SubRequest
 
 
 class MemberReference(NamedTuple):

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 from pydantic import Field, model_validator
 
 from function.api.cel_selector import DeviceSelector
-from function.api.deployment import CacheRef, MatchConstraint, Worker
+from function.api.deployment import CacheRef
+from function.api.engine import MatchConstraint, Worker
 from function.api.fault import Fault, Malformed
 from function.api.model import Count, Model, Name, Named, Role
 

@@ -21,7 +21,6 @@ from function.deployment.explain.replicas import ReplicaRow, leaving, standing
 from function.deployment.explain.report import report
 from function.deployment.handler import NO_REUSE, answer
 from function.deployment.requirements import declared
-from function.scheduler.decision import Update
 from function.scheduler.headroom import (
     PoolFit,
     Room,
@@ -30,6 +29,7 @@ from function.scheduler.headroom import (
     rejections_of_another,
     room_by_cluster,
 )
+from function.scheduler.outcomes import Update
 from function.scheduler.policy.rollout import is_outdated
 from function.scheduler.schedule import may_place
 

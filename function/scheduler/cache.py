@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from function.api import InferenceCluster, ModelDeployment, Pool, StampedRequest
-    from function.api.cluster import DeviceKey
-    from function.api.deployment import NodeSelector, Shape
+    from function.api.engine import NodeSelector, Shape
+    from function.api.pool import DeviceKey
     from function.api.reasons import Rejection
     from function.cel import Subject
     from function.scheduler.candidate import Candidate

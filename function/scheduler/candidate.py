@@ -10,7 +10,7 @@ from function.scheduler.capacity.device_accounting import Demand, total
 
 if TYPE_CHECKING:
     from function.api import Engine, InferenceCluster
-    from function.api.deployment import Shape
+    from function.api.engine import Shape
     from function.scheduler.matching.engine_options import EngineOption
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from function.scheduler.decision import Placed
+    from function.scheduler.outcomes import Placed
     from function.scheduler.placer import Placer
     from function.scheduler.policy.coordination import Queue
 

@@ -24,8 +24,8 @@ from function.api.reasons import Reason, Rejection
 from function.boundary import Resolution
 from function.scheduler.capacity.device_accounting import Demand, minus, stamped_gangs, total
 from function.scheduler.causes import Mismatch
-from function.scheduler.decision import Kept
 from function.scheduler.matching.devices import Match, errs
+from function.scheduler.outcomes import Kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         StampedEngine,
         StampedMember,
     )
-    from function.api.deployment import Shape
+    from function.api.engine import Shape
     from function.api.ownership import OwnReplica
     from function.scheduler.capacity.ledger import Ledger
     from function.scheduler.matching.matcher import Matcher

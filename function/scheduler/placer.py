@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from function.api.reasons import Reason, Rejection
 from function.scheduler.cache import PlacementCache, Scored, SearchCache
 from function.scheduler.candidate import Candidate
-from function.scheduler.decision import Placed
 from function.scheduler.diagnosis import below_gates, on_pools
 from function.scheduler.filters import counting, standing
+from function.scheduler.outcomes import Placed
 from function.scheduler.scores import scores
 from function.scheduler.search import free_left, search
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from function.api import InferenceCluster
-    from function.api.deployment import Shape
+    from function.api.engine import Shape
     from function.api.ownership import OwnReplica
     from function.scheduler.capacity.ledger import Ledger
     from function.scheduler.capacity.pool_capacity import Capacities

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from function.scheduler.capacity.device_accounting import Demand
 from function.scheduler.causes import Cause
-from function.scheduler.decision import Dropped, Kept, Placed
+from function.scheduler.outcomes import Dropped, Kept, Placed
 from function.scheduler.policy.disruption import (
     may_leave,
     replacement_budget,

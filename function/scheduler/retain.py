@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 
 from function.api.taints import untolerated
 from function.scheduler.causes import Cause
-from function.scheduler.decision import Dropped, Kept
 from function.scheduler.mismatch import examine
+from function.scheduler.outcomes import Dropped, Kept
 from function.scheduler.policy.disruption import leaving_now
 from function.scheduler.policy.evacuation import evacuation
 

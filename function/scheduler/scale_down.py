@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from function.api.taints import untolerated
 from function.scheduler.capacity.ledger import ReplicaCounts
 from function.scheduler.causes import Cause
-from function.scheduler.decision import Dropped, Kept
+from function.scheduler.outcomes import Dropped, Kept
 from function.scheduler.policy.disruption import surge
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from function.api.ownership import OwnReplica
     from function.api.reasons import Rejection
     from function.scheduler.capacity.overcommit import Yielding
-    from function.scheduler.decision import Placed
+    from function.scheduler.outcomes import Placed
     from function.scheduler.scheduling_input import SchedulingInput
 
 

@@ -5,8 +5,9 @@ nothing: it takes a decision and looks for a rule that it breaks. Every check is
 docs/how-it-schedules.md, tried out on all possibilities where that is what the rule says.
 """
 
-from function.verify.decided import Decided, check
+from function.verify.decided import Decided
 from function.verify.finding import Finding
+from function.verify.rules import check
 from function.verify.state import State, check_state
 
 __all__ = ["Decided", "Finding", "State", "check", "check_state"]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.api import Device, Member, Pool
-    from function.api.deployment import MatchConstraint, SubRequest
+    from function.api.engine import MatchConstraint, SubRequest
 
 LIMIT = 200_000
 """Assignments that are tried."""

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from function.api.cluster import Pool
 from function.api.devices import Device, SharedDevices
+from function.api.pool import Pool
 from function.api.reasons import Rejection
 from function.scheduler.budget import Budget
 from function.scheduler.matching.devices import Match, resolve, resolve_every

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from function.api.deployment import Engine
+from function.api.engine import Engine
 from function.scheduler.budget import ALLOWANCE, Budget, CallBudget
 from function.scheduler.capacity.device_accounting import Demand
 from function.scheduler.capacity.pool_capacity import NodeCapacity

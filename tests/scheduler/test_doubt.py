@@ -16,7 +16,7 @@ from tests.support.world import World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from function.scheduler.decision import Kept
+    from function.scheduler.outcomes import Kept
 
 Plain = dict[str, Any]
 NO_SUCH = "no such key: nosuch (the device has no attribute gpu.nvidia.com/nosuch)"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
     from function.api import ModelDeployment
-    from function.api.deployment import Shape
+    from function.api.engine import Shape
     from function.boundary import Desired
     from function.scheduler.matching.engine_options import EngineOption
 

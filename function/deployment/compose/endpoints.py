@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from function.boundary import Document, Shape
-    from function.scheduler.decision import Decision, Kept
+    from function.scheduler.decision import Decision
     from function.scheduler.fleet import Fleet
+    from function.scheduler.outcomes import Kept
 
 KIND = "ModelEndpoint"
 _CONDITIONS: Shape = {"status": {"conditions": {"type": None, "status": None}}}

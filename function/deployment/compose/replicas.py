@@ -10,7 +10,7 @@ from function.boundary import Desired, Unreadable
 from function.deployment.compose.cache import KeptFrom, PlacedFrom, composed_once
 from function.deployment.compose.objects import composed, labels
 from function.fail_static import as_observed
-from function.scheduler.decision import Update
+from function.scheduler.outcomes import Update
 from function.scheduler.stamp import (
     RUNNING,
     STAMPED,
@@ -24,9 +24,9 @@ from function.scheduler.stamp import (
 if TYPE_CHECKING:
     from function.api import Engine, Member, ModelDeployment
     from function.scheduler.candidate import Candidate
-    from function.scheduler.decision import Kept, Placed
     from function.scheduler.matching.devices import Match
     from function.scheduler.matching.engine_options import EngineOption
+    from function.scheduler.outcomes import Kept, Placed
 
 KIND = "ModelReplica"
 AT_ONCE = (None, Update.Now)

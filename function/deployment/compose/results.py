@@ -10,7 +10,7 @@ from function.api.text import counted, listed, one_line
 from function.boundary import Result
 from function.deployment.compose.conditions import SCHEDULED, observed_condition
 from function.scheduler.causes import Cause
-from function.scheduler.decision import Update
+from function.scheduler.outcomes import Update
 from function.transitions import conditions_before, transitions
 
 if TYPE_CHECKING:

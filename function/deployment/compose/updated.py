@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from function.api.lenient import mapping
 from function.api.text import counted, joined, listed, one_line
 from function.boundary import Condition, Unreadable
-from function.scheduler.decision import Update
+from function.scheduler.outcomes import Update
 from function.scheduler.policy.disruption import rollout_budget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.boundary import Shape
-    from function.scheduler.decision import Decision, Kept
+    from function.scheduler.decision import Decision
+    from function.scheduler.outcomes import Kept
 
 UPDATED = "ReplicasUpdated"
 SHOWN = 3

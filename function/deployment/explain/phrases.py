@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.api.cache import Readiness
-from function.scheduler.decision import Update
+from function.scheduler.outcomes import Update
 
 if TYPE_CHECKING:
     from function.api.reasons import Rejection
-    from function.scheduler.decision import Dropped, Kept, Placed
+    from function.scheduler.outcomes import Dropped, Kept, Placed
 
 LAST_RESORT = "first by name"
 """The score that always applies: it is worth a word only where nothing else decided."""

@@ -11,7 +11,8 @@ from function.deployment.explain.phrases import because_phrase, dropped_phrase, 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from function.scheduler.decision import Decision, Dropped, Kept, Placed
+    from function.scheduler.decision import Decision
+    from function.scheduler.outcomes import Dropped, Kept, Placed
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from function.api import Device, DeviceRequest, Member
-    from function.api.deployment import SubRequest
+    from function.api.engine import SubRequest
     from function.scheduler.budget import Budget
     from function.scheduler.capacity.device_accounting import Claims
     from function.scheduler.matching.evaluations import Evaluations, Probe

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
 
     from function.api import Device, DeviceRequest, InferenceCluster, Member, Pool, StampedMember
-    from function.api.deployment import Shape, SubRequest
+    from function.api.engine import Shape, SubRequest
     from function.scheduler.budget import Budget
     from function.scheduler.matching.engine_options import Verdict, Verdicts
     from function.scheduler.scheduling_input import SchedulingInput

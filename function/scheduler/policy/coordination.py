@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from function.scheduler.budget import CallBudget
     from function.scheduler.capacity.ledger import Ledger
     from function.scheduler.capacity.overcommit import Yielding
-    from function.scheduler.decision import Decision, Placed
+    from function.scheduler.decision import Decision
+    from function.scheduler.outcomes import Placed
     from function.scheduler.placer import Placer
     from function.scheduler.scheduling_input import SchedulingInput
 

@@ -21,7 +21,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from function.boundary import Unreadable
-from function.scheduler.decision import Kept, Update
+from function.scheduler.outcomes import Kept, Update
 from function.scheduler.policy.disruption import rollout_budget
 from function.scheduler.scale_down import next_victim
 from function.scheduler.stamp import RUNNING, same_template, updated_spec

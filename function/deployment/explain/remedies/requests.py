@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.api import Device, InferenceCluster
-    from function.api.deployment import SubRequest
+    from function.api.engine import SubRequest
     from function.api.reasons import Rejection
     from function.api.requests import MemberReference
     from function.cel import Subject

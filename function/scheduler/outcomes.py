@@ -1,0 +1,82 @@
+"""What becomes of one replica in a pass, as data: it is kept, placed or dropped, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.api.engine import Shape
+    from function.api.names import Identity
+    from function.api.ownership import OwnReplica
+    from function.scheduler.candidate import Candidate
+    from function.scheduler.capacity.device_accounting import Demand
+    from function.scheduler.causes import Cause, Mismatch
+
+
+class Update(Enum):
+    """What becomes of an outdated replica in a staged rollout."""
+
+    Now = "updated to the current template"
+    Waits = "waits for its turn in the rollout"
+    Superseded = "leaves when one with the current template is in service in its place"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A replica that stays."""
+
+    own: OwnReplica
+    shape: Shape | None = None
+    """The shape to update it to, in place; None: re-emit it exactly as observed."""
+    mismatch: Mismatch | None = None
+    """Set when it no longer matches; it is then held until its replacement has a place."""
+    doubt: str = ""
+    """Set when something about it could not be told; doubt keeps it."""
+    withheld_until: tuple[str, ...] = ()
+    """Set when an edit is not applied to it because of the doubt: what must hold for it to be applied."""
+    growth: Mapping[str, Demand] = field(default_factory=dict)
+    """What is charged on top of what is stamped on it, by pool."""
+    detail: str = ""
+    waits: str = ""
+    """What it would leave for now, were it not for the disruption budget: a drain, a replacement."""
+    update: Update | None = None
+    """Set when its template is outdated and there is a staged rollout; one that waits keeps its template."""
+    blocked: bool = False
+    """Set when it waits for a replacement beside it (maxSurge), and there is no place for one."""
+
+    @property
+    def needs_replacement(self) -> bool:
+        """Whether it leaves when there is another in its place: mismatched, or superseded."""
+        return self.mismatch is not None or self.update is Update.Superseded
+
+    @property
+    def outgoing(self) -> bool:
+        """Whether it stays only until others can do without it: it needs replacement, or is drained."""
+        return self.needs_replacement or bool(self.waits)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A new replica and its place."""
+
+    identity: Identity
+    name: str
+    candidate: Candidate
+    because: tuple[tuple[str, object], ...] = ()
+    """The scores that decided: description and value, weightiest first."""
+    runner_up: str = ""
+    """The cluster that would have been next."""
+    replaces: OwnReplica | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A replica that leaves, and the reason on record."""
+
+    own: OwnReplica
+    cause: Cause
+    detail: str = ""
