@@ -20,7 +20,7 @@ from function.cel.cost.charges import LIMIT, STEPS
 from function.cel.cost.estimate import estimate
 from function.cel.cost.frame import BUDGET, FIRST_SLOT
 from function.cel.errors import Aborted, CompileError, CostExceeded, EvaluationError, Mistake
-from function.cel.evaluator.generator import Generator
+from function.cel.evaluator.generator import generate
 from function.cel.library.dialects import DEFAULT, DIALECTS
 from function.cel.library.quantity import FORM_MATTERS
 from function.cel.library.values import type_name
@@ -30,8 +30,8 @@ from function.cel.syntax.parser import parse
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from function.cel.checker.check import Checked
     from function.cel.checker.environment import Environment
+    from function.cel.checker.state import Checked
     from function.cel.evaluator.code import Frame, Run
     from function.cel.evaluator.subject import Path, Subject
     from function.cel.library.dialects import Dialect
@@ -69,7 +69,7 @@ class Program(ABC):
         self.checked = checked
         self._root = root
         self._forms = _forms_matter(root)
-        code = Generator(checked, forms=self._forms).program(root)
+        code = generate(checked, root, forms=self._forms)
         self._run: Run = code.run
         self._budget = LIMIT - code.cost
         self._rest = [STEPS, *[None] * (checked.size - FIRST_SLOT)]

@@ -13,8 +13,8 @@ from function.cel.syntax.types import BOOL, DYN, Type
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from function.cel.checker.check import Checker
     from function.cel.checker.scope import Scope, TypeSteps
+    from function.cel.checker.state import Checker
     from function.cel.library.declarations import Overload
     from function.cel.syntax.nodes import Call, Node
 

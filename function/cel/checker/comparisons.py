@@ -14,7 +14,7 @@ from function.cel.checker.references import Reference, references
 from function.cel.syntax.nodes import Call, Literal, Node, operands
 
 if TYPE_CHECKING:
-    from function.cel.checker.check import Checked
+    from function.cel.checker.state import Checked
 
 SYMBOLS = {"_==_": "==", "_!=_": "!=", "_<_": "<", "_<=_": "<=", "_>_": ">", "_>=_": ">="}
 MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

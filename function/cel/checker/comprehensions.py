@@ -24,8 +24,8 @@ from function.cel.syntax.types import (
 )
 
 if TYPE_CHECKING:
-    from function.cel.checker.check import Checker
     from function.cel.checker.scope import Scope, TypeSteps
+    from function.cel.checker.state import Checker
     from function.cel.syntax.nodes import Loop
 
 PREDICATES = frozenset({"all", "exists", "exists_one"})

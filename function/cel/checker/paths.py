@@ -8,7 +8,7 @@ from function.cel.cost.frame import SUBJECT
 from function.cel.syntax.nodes import Call, Literal, Name, Node, Select, children
 
 if TYPE_CHECKING:
-    from function.cel.checker.check import Checked
+    from function.cel.checker.state import Checked
     from function.cel.evaluator.subject import Path
 
 

@@ -13,7 +13,7 @@ from function.cel.syntax.nodes import Call, Loop, Name, Node, Select, children
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from function.cel.checker.check import Checked
+    from function.cel.checker.state import Checked
 
 TWO_VARIABLES = "1.32"
 LIST_EXTENSIONS = "1.34"

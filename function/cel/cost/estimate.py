@@ -30,7 +30,7 @@ from function.cel.syntax.nodes import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from function.cel.checker.check import Checked
+    from function.cel.checker.state import Checked
 
 BOUNDED: dict[str, tuple[int, ...]] = {"driver": (63,), "attributes": (32, 32, 64), "capacity": (32, 32)}
 """Most characters of a driver; most domains of a device, names of a domain, characters of a value."""

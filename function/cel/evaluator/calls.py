@@ -22,7 +22,7 @@ from function.cel.syntax.types import BOOL, DYN
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from function.cel.evaluator.generator import Generator
+    from function.cel.evaluator.build import Build
     from function.cel.library.declarations import Cost, Overload
     from function.cel.syntax.types import Type
 
@@ -38,21 +38,21 @@ OPERATORS = operators.GENERIC.keys()
 """Functions whose overloads all run the same: they tell the types apart themselves."""
 
 
-def call_code(generator: Generator, node: Call) -> CodeSteps:
+def call_code(build: Build, node: Call) -> CodeSteps:
     """Return the code of a call."""
     if node.function in ("_&&_", "_||_"):
         return _logic(node)
     if node.function == "_?_:_":
-        return _choice(generator, node)
+        return _choice(build, node)
     if node.function == "_?._":
-        return _optional_select(generator, node)
+        return _optional_select(build, node)
     if node.function == "_[_]":
-        fused = path_code(generator.checked, node)
+        fused = path_code(build.checked, node)
         if fused is not None:
-            return _fused(node, fused, generator.checked.types[node])
+            return _fused(node, fused, build.checked.types[node])
     if node.function in LAZY and node.target is not None:
-        return _alternative(generator, node)
-    return _eager(generator, node)
+        return _alternative(build, node)
+    return _eager(build, node)
 
 
 def _fused(node: Call, run: Run, certain: Type) -> CodeSteps:
@@ -92,11 +92,11 @@ def decided(frame: Frame, terms: Iterable[tuple[Run, int]], decisive: bool) -> b
     return not decisive
 
 
-def _choice(generator: Generator, node: Call) -> CodeSteps:
+def _choice(build: Build, node: Call) -> CodeSteps:
     condition, one, other = yield from collect(node.args)
     test = condition.run
     yes, no = (
-        code.run if is_path(branch) else passing(code.run, generator.checked, branch)
+        code.run if is_path(branch) else passing(code.run, build.checked, branch)
         for code, branch in zip((one, other), node.args[1:], strict=True)
     )
     yes_cost, no_cost = _branch_cost(one, node.args[1]), _branch_cost(other, node.args[2])
@@ -120,10 +120,10 @@ def _branch_cost(code: Code, node: Node) -> int:
     return max(code.cost - 1, 0) if path else code.cost
 
 
-def _optional_select(generator: Generator, node: Call) -> CodeSteps:
+def _optional_select(build: Build, node: Call) -> CodeSteps:
     operand, field = node.args
     code = yield operand
-    run, name = qualified(generator.checked, operand, code.run), written(field)
+    run, name = qualified(build.checked, operand, code.run), written(field)
 
     def select(frame: Frame) -> Value:
         optional = optional_element(run(frame), name)
@@ -134,9 +134,9 @@ def _optional_select(generator: Generator, node: Call) -> CodeSteps:
     return Code(select, code.cost + relative(operand))
 
 
-def _alternative(generator: Generator, node: Call) -> CodeSteps:
+def _alternative(build: Build, node: Call) -> CodeSteps:
     """Build `or` and `orValue`: the alternative runs only if the optional is empty."""
-    strict = generator.checked.dialect.alternatives_need_optionals
+    strict = build.checked.dialect.alternatives_need_optionals
     optional, alternative = yield from collect(operands(node))
     first, second, units = optional.run, alternative.run, alternative.cost
     whole = node.function == "or"
@@ -155,11 +155,11 @@ def _alternative(generator: Generator, node: Call) -> CodeSteps:
     return Code(run, optional.cost)
 
 
-def _eager(generator: Generator, node: Call) -> CodeSteps:
-    nodes = node.args if node in generator.checked.global_calls else operands(node)
+def _eager(build: Build, node: Call) -> CodeSteps:
+    nodes = node.args if node in build.checked.global_calls else operands(node)
     codes = yield from collect(nodes)
-    overloads = generator.checked.overloads[node]
-    settled = folded(generator, node, overloads, codes)
+    overloads = build.checked.overloads[node]
+    settled = folded(build, node, overloads, codes)
     if settled is not None:
         return settled
     units = sum(code.cost for code in codes)
@@ -174,13 +174,13 @@ def _eager(generator: Generator, node: Call) -> CodeSteps:
     certain = _result(node.function, overloads, kinds)
     runs = [code.run for code in codes]
     if node.function in INDEXES:
-        runs[0] = qualified(generator.checked, nodes[0], runs[0])
+        runs[0] = qualified(build.checked, nodes[0], runs[0])
     one = direct(overloads, kinds)
     if one is None and node.function in OPERATORS:
         return _operator(node.function, overloads, runs, units)._replace(certain=certain)
     if one is None:
         return Code(_dispatched(node.function, overloads, runs), units, certain=certain)
-    run = generator.owning(one)
+    run = build.owning(one)
     if isinstance(one.cost, int):
         if len(codes) == 2 and codes[1].is_constant:  # noqa: PLR2004 - such as x > 0
             run = _with_constant(run, runs[0], codes[1].constant)

@@ -19,7 +19,7 @@ from function.cel.syntax.types import BOOL, DYN
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from function.cel.evaluator.generator import Generator
+    from function.cel.evaluator.build import Build
     from function.cel.syntax.nodes import Loop, OptionalMap
 
 Walker: TypeAlias = "Callable[[Frame], Iterable[Value]]"
@@ -31,10 +31,10 @@ MAP_STEP, ENTRY_STEP = 3, 2
 """What it charges for a step besides what stands in it: the accumulator, the new element, joining them."""
 
 
-def loop_code(generator: Generator, node: Loop) -> CodeSteps:
+def loop_code(build: Build, node: Loop) -> CodeSteps:
     """Return the code of a comprehension."""
     over, *steps = yield from collect((node.range, *node.steps))
-    walker = _walker(over.run, generator.checked.slots[node])
+    walker = _walker(over.run, build.checked.slots[node])
     return Code(
         BUILDERS[node.kind](walker, steps), over.cost, certain=BOOL if node.kind in PREDICATES else DYN
     )
@@ -227,12 +227,12 @@ BUILDERS: dict[str, Callable[[Walker, list[Code]], Run]] = {
 }
 
 
-def optional_map_code(generator: Generator, node: OptionalMap) -> CodeSteps:
+def optional_map_code(build: Build, node: OptionalMap) -> CodeSteps:
     """Return the code of `optMap` or `optFlatMap`."""
     optional, body = yield from collect((node.optional, node.body))
     given, make, units = optional.run, body.run, body.cost
-    (slot,) = generator.checked.slots[node]
-    flat, keeps = node.flat, generator.checked.dialect.optionals_keep_values
+    (slot,) = build.checked.slots[node]
+    flat, keeps = node.flat, build.checked.dialect.optionals_keep_values
 
     def run(frame: Frame) -> Value:
         value = given(frame)

@@ -13,7 +13,7 @@ from function.cel.library.values import UInt, Value, type_name
 from function.cel.syntax.types import BOOL
 
 if TYPE_CHECKING:
-    from function.cel.evaluator.generator import Generator
+    from function.cel.evaluator.build import Build
     from function.cel.library.declarations import Overload
     from function.cel.syntax.nodes import Call
 
@@ -27,15 +27,13 @@ _UNHASHABLE = frozenset({"bytes", "kubernetes.Semver"})
 """Values that make cel-go's look-up in a set of literals fail."""
 
 
-def folded(
-    generator: Generator, node: Call, overloads: tuple[Overload, ...], codes: list[Code]
-) -> Code | None:
+def folded(build: Build, node: Call, overloads: tuple[Overload, ...], codes: list[Code]) -> Code | None:
     """Return the code of a call that can be settled now, or None. Raises Mistake for a bad constant."""
     name = node.function
     if name in CONVERSIONS and len(codes) == 1 and codes[0].is_constant:
         return constant(_converted(node, overloads, codes[0].constant))
     if name in LITERALS and all(code.is_constant for code in codes):
-        return _literal(generator, overloads, codes)
+        return _literal(build, overloads, codes)
     if name == "@in" and type(codes[1].constant) is list:
         return _membership(codes[0], codes[1].constant)
     if name in PATTERNS and len(codes) > 1 and codes[1].is_constant:
@@ -54,7 +52,7 @@ def _converted(node: Call, overloads: tuple[Overload, ...], value: Value) -> Val
     raise Mistake(f"no such overload: {node.function}({type_name(value)})", node.span.at)
 
 
-def _literal(generator: Generator, overloads: tuple[Overload, ...], codes: list[Code]) -> Code | None:
+def _literal(build: Build, overloads: tuple[Overload, ...], codes: list[Code]) -> Code | None:
     """Parse a literal quantity or version once. A bad one stays a runtime error, as in Kubernetes."""
     values = [code.constant for code in codes]
     (overload,) = overloads
@@ -65,7 +63,7 @@ def _literal(generator: Generator, overloads: tuple[Overload, ...], codes: list[
     except EvaluationError:
         return None
     units = overload.cost if isinstance(overload.cost, int) else overload.cost(value, *values)
-    if generator.forms and overload.name == "quantity":
+    if build.forms and overload.name == "quantity":
         return Code(lambda _frame: value.copy(), units, certain=overload.result)
     return Code(lambda _frame: value, units, certain=overload.result)
 

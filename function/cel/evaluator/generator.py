@@ -8,11 +8,13 @@ whole.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from function.cel.cost.charges import CREATE_LIST, CREATE_MAP, CREATE_MESSAGE
 from function.cel.cost.frame import BUDGET, SUBJECT
 from function.cel.errors import Aborted, EvaluationError, no_overload
+from function.cel.evaluator.build import Build
 from function.cel.evaluator.calls import call_code
 from function.cel.evaluator.code import Code, CodeSteps, Frame, Run, constant, relative
 from function.cel.evaluator.comprehensions import loop_code, optional_map_code
@@ -40,127 +42,108 @@ from function.cel.syntax.types import BOOL, DYN, list_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from function.cel.checker.check import Checked
-    from function.cel.library.declarations import Overload
+    from function.cel.checker.state import Checked
 
 
-class Generator:
-    """Builds the closures of one expression."""
+def generate(checked: Checked, node: Node, *, forms: bool) -> Code:
+    """Return the code of a node and all below it."""
+    code: Code = descend(partial(_rule, Build(checked, forms)), node)
+    return code
 
-    def __init__(self, checked: Checked, *, forms: bool) -> None:
-        self.checked = checked
-        self.forms = forms
 
-    def program(self, node: Node) -> Code:
-        """Return the code of a node and all below it."""
-        code: Code = descend(self.rule, node)
-        return code
+def _rule(build: Build, node: Node) -> Code | CodeSteps:
+    """Return the code of a node, or the steps to it."""
+    return RULES[type(node)](build, node)
 
-    def rule(self, node: Node) -> Code | CodeSteps:
-        """Return the code of a node, or the steps to it."""
-        return RULES[type(node)](self, node)
 
-    def owning(self, overload: Overload) -> Callable[..., Value]:
-        """Return what runs an overload; where forms matter a parsed quantity is the evaluation's own."""
-        run = overload.run
-        if self.forms and overload.name == "quantity":
-            return lambda text: run(text).copy()
-        return run
+def _literal(_build: Build, node: Literal) -> Code:
+    """Return the code of a literal."""
+    return constant(node.value, node.type)
 
-    def literal(self, node: Literal) -> Code:
-        """Return the code of a literal."""
-        return constant(node.value, node.type)
 
-    def name(self, node: Name) -> Code:
-        """Return the code of a name: a type, or a variable's slot."""
-        if node in self.checked.type_values:
-            return constant(TypeValue(self.checked.type_values[node]))
-        variable = self.checked.variables[node]
-        slot = variable.slot
-        if slot == SUBJECT:
-            return Code(lambda frame: frame[SUBJECT].whole, 1)
-        run = _lazy(slot) if variable.lazy else (lambda frame: frame[slot])
-        return Code(passing(run, self.checked, node), 1)
+def _name(build: Build, node: Name) -> Code:
+    """Return the code of a name: a type, or a variable's slot."""
+    if node in build.checked.type_values:
+        return constant(TypeValue(build.checked.type_values[node]))
+    variable = build.checked.variables[node]
+    slot = variable.slot
+    if slot == SUBJECT:
+        return Code(lambda frame: frame[SUBJECT].whole, 1)
+    run = _lazy(slot) if variable.lazy else (lambda frame: frame[slot])
+    return Code(passing(run, build.checked, node), 1)
 
-    def select(self, node: Select) -> CodeSteps:
-        """Return the code of a selection, or of has()."""
-        if node in self.checked.type_values:
-            return constant(TypeValue(self.checked.type_values[node]))
-        operand, field = (yield node.operand), node.field
-        run, units = qualified(self.checked, node.operand, operand.run), operand.cost + relative(node.operand)
-        if node.test:
-            return Code(lambda frame: present(run(frame), field), units, certain=BOOL)
-        fused = path_code(self.checked, node)
-        if fused is not None:
-            return Code(fused, units + 1, certain=self.checked.types[node])
-        if self.checked.types[node.operand] == self.checked.environment.type:
-            return Code(lambda frame: frame[SUBJECT].fields[field], units + 1)
-        return Code(lambda frame: element(run(frame), field), units + 1)
 
-    def call(self, node: Call) -> Code | CodeSteps:
-        """Return the code of a call."""
-        return call_code(self, node)
+def _select(build: Build, node: Select) -> CodeSteps:
+    """Return the code of a selection, or of has()."""
+    if node in build.checked.type_values:
+        return constant(TypeValue(build.checked.type_values[node]))
+    operand, field = (yield node.operand), node.field
+    run, units = qualified(build.checked, node.operand, operand.run), operand.cost + relative(node.operand)
+    if node.test:
+        return Code(lambda frame: present(run(frame), field), units, certain=BOOL)
+    fused = path_code(build.checked, node)
+    if fused is not None:
+        return Code(fused, units + 1, certain=build.checked.types[node])
+    if build.checked.types[node.operand] == build.checked.environment.type:
+        return Code(lambda frame: frame[SUBJECT].fields[field], units + 1)
+    return Code(lambda frame: element(run(frame), field), units + 1)
 
-    def list_literal(self, node: ListLiteral) -> CodeSteps:
-        """Return the code of a list literal."""
-        codes = yield from collect(item.value for item in node.items)
-        optional = [item.optional for item in node.items]
-        if not any(optional):
-            return _plain_list(codes)
-        items = [(code.run, mark) for code, mark in zip(codes, optional, strict=True)]
 
-        def run(frame: Frame) -> Value:
-            made = []
-            for part, mark in items:
-                value = part(frame)
-                if not mark:
-                    made.append(value)
-                elif _optional(value).present:
-                    made.append(value.value)
-            return made
+def _list_literal(_build: Build, node: ListLiteral) -> CodeSteps:
+    """Return the code of a list literal."""
+    codes = yield from collect(item.value for item in node.items)
+    optional = [item.optional for item in node.items]
+    if not any(optional):
+        return _plain_list(codes)
+    items = [(code.run, mark) for code, mark in zip(codes, optional, strict=True)]
 
-        return Code(run, CREATE_LIST + sum(code.cost for code in codes))
+    def run(frame: Frame) -> Value:
+        made = []
+        for part, mark in items:
+            value = part(frame)
+            if not mark:
+                made.append(value)
+            elif _optional(value).present:
+                made.append(value.value)
+        return made
 
-    def map_literal(self, node: MapLiteral) -> CodeSteps:
-        """Return the code of a map literal."""
-        keys = yield from collect(entry.key for entry in node.entries)
-        values = yield from collect(entry.value for entry in node.entries)
-        entries = [
-            (key.run, value.run, entry.optional)
-            for key, value, entry in zip(keys, values, node.entries, strict=True)
-        ]
-        run = _map_of(entries)
-        if all(code.is_constant for code in keys + values):
-            return _constant_map(run)
-        return Code(run, CREATE_MAP + sum(code.cost for code in keys + values))
+    return Code(run, CREATE_LIST + sum(code.cost for code in codes))
 
-    def message(self, node: Message) -> CodeSteps:
-        """Return the code of a message literal."""
-        if not node.fields:
-            zero = MESSAGES[node.name].zero
-            return Code(lambda _frame: zero, CREATE_MESSAGE)
-        codes = yield from collect(value for _, value, _ in node.fields)
-        return Code(codes[-1].run, CREATE_MESSAGE + sum(code.cost for code in codes))
 
-    def bind(self, node: Bind) -> CodeSteps:
-        """Return the code of cel.bind: the value is computed when it is first needed."""
-        value, body = yield from collect((node.value, node.body))
-        (slot,) = self.checked.slots[node]
-        run, pending = body.run, _Pending(value)
+def _map_literal(_build: Build, node: MapLiteral) -> CodeSteps:
+    """Return the code of a map literal."""
+    keys = yield from collect(entry.key for entry in node.entries)
+    values = yield from collect(entry.value for entry in node.entries)
+    entries = [
+        (key.run, value.run, entry.optional)
+        for key, value, entry in zip(keys, values, node.entries, strict=True)
+    ]
+    run = _map_of(entries)
+    if all(code.is_constant for code in keys + values):
+        return _constant_map(run)
+    return Code(run, CREATE_MAP + sum(code.cost for code in keys + values))
 
-        def bind(frame: Frame) -> Value:
-            frame[slot] = pending
-            return run(frame)
 
-        return Code(bind, body.cost)
+def _message(_build: Build, node: Message) -> CodeSteps:
+    """Return the code of a message literal."""
+    if not node.fields:
+        zero = MESSAGES[node.name].zero
+        return Code(lambda _frame: zero, CREATE_MESSAGE)
+    codes = yield from collect(value for _, value, _ in node.fields)
+    return Code(codes[-1].run, CREATE_MESSAGE + sum(code.cost for code in codes))
 
-    def loop(self, node: Loop) -> CodeSteps:
-        """Return the code of a comprehension."""
-        return loop_code(self, node)
 
-    def optional_map(self, node: OptionalMap) -> CodeSteps:
-        """Return the code of optMap and optFlatMap."""
-        return optional_map_code(self, node)
+def _bind(build: Build, node: Bind) -> CodeSteps:
+    """Return the code of cel.bind: the value is computed when it is first needed."""
+    value, body = yield from collect((node.value, node.body))
+    (slot,) = build.checked.slots[node]
+    run, pending = body.run, _Pending(value)
+
+    def bind(frame: Frame) -> Value:
+        frame[slot] = pending
+        return run(frame)
+
+    return Code(bind, body.cost)
 
 
 class _Pending:
@@ -243,15 +226,15 @@ def _map_of(entries: list[tuple[Run, Run, bool]]) -> Run:
     return run
 
 
-RULES: dict[type, Callable[[Generator, Any], Code | CodeSteps]] = {
-    Literal: Generator.literal,
-    Name: Generator.name,
-    Select: Generator.select,
-    Call: Generator.call,
-    ListLiteral: Generator.list_literal,
-    MapLiteral: Generator.map_literal,
-    Message: Generator.message,
-    Bind: Generator.bind,
-    Loop: Generator.loop,
-    OptionalMap: Generator.optional_map,
+RULES: dict[type, Callable[[Build, Any], Code | CodeSteps]] = {
+    Literal: _literal,
+    Name: _name,
+    Select: _select,
+    Call: call_code,
+    ListLiteral: _list_literal,
+    MapLiteral: _map_literal,
+    Message: _message,
+    Bind: _bind,
+    Loop: loop_code,
+    OptionalMap: optional_map_code,
 }

@@ -18,7 +18,7 @@ from function.cel.library.urls import Url
 from function.cel.library.values import Map, Optional, TypeValue, Value, type_name
 
 if TYPE_CHECKING:
-    from function.cel.checker.check import Checked
+    from function.cel.checker.state import Checked
     from function.cel.evaluator.code import Frame, Run
     from function.cel.syntax.nodes import Node
 

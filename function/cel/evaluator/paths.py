@@ -10,7 +10,7 @@ from function.cel.errors import EvaluationError
 from function.cel.library.values import Map, Optional, Value
 
 if TYPE_CHECKING:
-    from function.cel.checker.check import Checked
+    from function.cel.checker.state import Checked
     from function.cel.evaluator.code import Frame, Run
     from function.cel.syntax.nodes import Node
 
