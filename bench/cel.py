@@ -21,7 +21,7 @@ from celpy.adapter import json_to_cel
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from function.cel import Evaluations, bind_device, compile_device  # noqa: E402 - after the path is known
+from function.cel import OutcomeCache, bind_device, compile_device  # noqa: E402 - after the path is known
 from function.cel.checker import environment as levels  # noqa: E402
 from function.cel.selector import compiled  # noqa: E402
 from tests.cel.devices import H200  # noqa: E402
@@ -100,7 +100,7 @@ def compare() -> None:
 
 def reuse(devices: int) -> None:
     """Print how many evaluations a request costs, with and without its memory."""
-    evaluations, calls = Evaluations(), 0
+    evaluations, calls = OutcomeCache(), 0
     for index in range(devices):
         attributes = ATTRIBUTES | {"uuid": {"string": f"GPU-{index}"}}
         subject = bind_device(driver="gpu.nvidia.com", attributes=attributes, capacity=CAPACITY)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NO_REUSE = NoReuse()
 
 
-class Run(Protocol):
+class HandlerRun(Protocol):
     """What answers one request: a pure function of it."""
 
     def __call__(self, request: Request, *, reuse: Reuse) -> Response:
@@ -37,7 +37,7 @@ class Run(Protocol):
 class Handler:
     """What a room offers for its kind of composite."""
 
-    run: Run
+    run: HandlerRun
     declared: Callable[[Request], tuple[Requirement, ...]]
     """What it needs of the control plane, found out without running it."""
     condition_types: Callable[[Request], tuple[str, ...]]

@@ -40,7 +40,7 @@ KEEP_REMOTE = ("Observe", "Create", "Update", "LateInitialize")
 """Management policies without Delete: the remote object outlives its Object."""
 
 
-class Identity(NamedTuple):
+class ObjectIdentity(NamedTuple):
     """What the provider finds a remote object by. Its version is no part of it."""
 
     group: str
@@ -49,13 +49,13 @@ class Identity(NamedTuple):
     name: str
 
 
-NOTHING = Identity("", "", "", "")
+NOTHING = ObjectIdentity("", "", "", "")
 
 
-def identity_of(manifest: Mapping[str, Plain]) -> Identity:
+def identity_of(manifest: Mapping[str, Plain]) -> ObjectIdentity:
     """Return what a manifest says it is; what it does not say is empty."""
     metadata = mapping(manifest.get("metadata"))
-    return Identity(
+    return ObjectIdentity(
         group=_text(manifest.get("apiVersion")).rpartition("/")[0],
         kind=_text(manifest.get("kind")),
         namespace=_text(metadata.get("namespace")),
@@ -128,7 +128,7 @@ class ObservedObject:
     ready: bool | None = None
     synced: bool | None = None
     synced_message: str = ""
-    identity: Identity = NOTHING
+    identity: ObjectIdentity = NOTHING
     """What the provider finds its remote object by."""
 
     @property

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from function.boundary import Response
-    from function.dispatch import Run
+    from function.dispatch import HandlerRun
 
 _CHAIN = 10  # Causes of an exception to name; they can go round in circles.
 _FRAMES = 30
@@ -26,7 +26,7 @@ ANSWERED, FAILED, MALFORMED = "answered", "failed", "malformed"
 """How a call may end."""
 
 
-class Metrics(Protocol):
+class CallMetrics(Protocol):
     """What counts calls."""
 
     def ended(self, outcome: str) -> None:
@@ -52,7 +52,7 @@ class NoMetrics:
         """Leave it."""
 
 
-class Recorder(Protocol):
+class CallRecorder(Protocol):
     """What writes calls down. It never fails a call."""
 
     def record(self, request: bytes, response: Response, ttl: wire.Ttl) -> None:
@@ -64,22 +64,22 @@ class Function:
     """The function with all it needs. Safe to call from many threads."""
 
     log: Any
-    run: Run = dispatch.run
-    metrics: Metrics = field(default_factory=NoMetrics)
+    run: HandlerRun = dispatch.run
+    metrics: CallMetrics = field(default_factory=NoMetrics)
     memory: Memory | None = None
     ttl: wire.Ttl = field(default_factory=wire.Ttl)
-    recorder: Recorder | None = None
+    recorder: CallRecorder | None = None
 
     def answer(self, content: bytes) -> bytes:
         """Return the response to a request, both as bytes.
 
         Raises:
-            wire.Malformed: when the bytes are no request. Nothing else is raised.
+            wire.MalformedRequest: when the bytes are no request. Nothing else is raised.
         """
         started = perf_counter()
         try:
             call = wire.decode(content)
-        except wire.Malformed:
+        except wire.MalformedRequest:
             self.metrics.ended(MALFORMED)
             self.log.warning("refused", reason="not a RunFunctionRequest", bytes=len(content))
             raise
@@ -111,7 +111,7 @@ class Function:
             self.recorder.record(content, response, self.ttl)
         return answer
 
-    def _failed(self, call: wire.Call, error: Exception) -> bytes:
+    def _failed(self, call: wire.ReceivedCall, error: Exception) -> bytes:
         """Return the answer when there is none, and tell the operator where it broke."""
         self.metrics.ended(FAILED)
         self.log.error("failed", **_names(call), error=_kinds(error), frames=_frames(error))
@@ -123,7 +123,7 @@ class Function:
         )
 
 
-def _names(call: wire.Call) -> dict[str, Any]:
+def _names(call: wire.ReceivedCall) -> dict[str, Any]:
     """Return whose request this is."""
     composite = call.request.composite
     named = {key: text_at(composite, "metadata", key) for key in ("namespace", "name")}

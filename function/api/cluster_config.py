@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from function.api.config import API_VERSION, Ttl
+from function.api.config import API_VERSION, TtlConfig
 from function.api.model import Model, Name
 
 
@@ -29,4 +29,4 @@ class ClusterConfig(Model, extra="forbid"):
     leader_worker_set: RemoteName = RemoteName(namespace="lws-system", name="lws-controller-manager")
     heartbeat: RemoteName | None = None
     """The Lease whose `renewTime` is published as `status.heartbeat`; none where it is not set."""
-    ttl: Ttl = Ttl()
+    ttl: TtlConfig = TtlConfig()

@@ -11,7 +11,7 @@ from function.api.cel_selector import ClusterExpression
 from function.api.model import Model, Name
 
 
-class Requirement(Model):
+class LabelRequirement(Model):
     """A Kubernetes LabelSelectorRequirement."""
 
     key: Name
@@ -19,7 +19,7 @@ class Requirement(Model):
     values: tuple[str, ...] = ()
 
     @model_validator(mode="after")
-    def _values_fit(self) -> Requirement:
+    def _values_fit(self) -> LabelRequirement:
         listed = self.operator in ("In", "NotIn")
         if listed and not self.values:
             raise ValueError(f"operator {self.operator} needs values")
@@ -38,7 +38,7 @@ class ClusterSelector(Model):
     """All of it must match; nothing set matches every cluster."""
 
     match_labels: dict[str, str] = {}
-    match_expressions: tuple[Requirement, ...] = ()
+    match_expressions: tuple[LabelRequirement, ...] = ()
     cel: tuple[str, ...] = ()
 
     @cached_property

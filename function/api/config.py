@@ -37,7 +37,7 @@ class _Strict(Model):
     model_config = ConfigDict(extra="forbid")
 
 
-class Ttl(_Strict):
+class TtlConfig(_Strict):
     """How long Crossplane may use an answer, while something is pending and once settled.
 
     `waiting` is for what only a change of the fleet ends; where it is not set, that is pending too.
@@ -96,7 +96,7 @@ class SchedulerConfig(_Strict):
     capacity: Literal["Replicas", "Published"] = "Replicas"
     """Where the capacity that is taken is read: from every replica, or from what the clusters publish."""
     search_budget: Annotated[Whole, Field(ge=1, le=100_000_000)] = 100_000
-    ttl: Ttl = Ttl()
+    ttl: TtlConfig = TtlConfig()
     cel_version: CelVersion = "1.36"
     """The Kubernetes release whose reading of selectors applies where a cluster does not say its own."""
     scale_selector: Literal["None", "Status"] = "None"

@@ -53,7 +53,7 @@ class Existing(Model):
     gateway: DeclaredGateway = DeclaredGateway()
 
 
-class Source(Model):
+class ClusterSource(Model):
     """Where the cluster comes from."""
 
     source: Name
@@ -80,10 +80,10 @@ class DeclaredPool(Model):
         return next((count for count in stated if count is not None), DEFAULT_NODES)
 
 
-class ClusterSpec(Model):
+class DeclaredClusterSpec(Model):
     """What the platform engineer declares."""
 
-    cluster: Source
+    cluster: ClusterSource
     node_pools: Annotated[tuple[DeclaredPool, ...], Field(max_length=MAX_POOLS)] = ()
 
 
@@ -98,7 +98,7 @@ class DeclaredCluster(Model):
     """One cluster, read for what it publishes. Its raw pools are mirrored as they stand."""
 
     metadata: ClusterName
-    spec: ClusterSpec
+    spec: DeclaredClusterSpec
     raw_pools: tuple[dict[str, Any], ...] = ()
 
     @property

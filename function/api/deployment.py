@@ -8,13 +8,13 @@ from typing import Annotated, Any, TypeVar, cast
 from pydantic import Field, model_validator
 
 from function.api.cluster_selector import ClusterSelector
-from function.api.engine import Engine, Shape
+from function.api.engine import Engine, ReplicaShape
 from function.api.model import Model, Name, Named, Whole
 from function.api.placement import PlacementPolicy
 from function.api.requests import MemberReference, RequestReference, members_of, requests_of
 from function.api.taints import Toleration
 
-Replicas = Annotated[Whole, Field(ge=0, le=200)]
+ReplicaCount = Annotated[Whole, Field(ge=0, le=200)]
 
 
 C = TypeVar("C")
@@ -80,8 +80,8 @@ class ReplicaTemplate(Model):
 class DeploymentSpec(Model):
     """What is wanted."""
 
-    replicas: Replicas
-    min_replicas: Replicas | None = None
+    replicas: ReplicaCount
+    min_replicas: ReplicaCount | None = None
     placement: PlacementPolicy | None = None
     template: ReplicaTemplate
 
@@ -147,11 +147,11 @@ class ModelDeployment(Named):
         return tuple(requests_of(self.members))
 
     @cached_property
-    def shapes(self) -> tuple[Shape, ...]:
+    def shapes(self) -> tuple[ReplicaShape, ...]:
         """The shapes a replica may take, best first."""
-        primary = Shape(name="", engines=self.template.engines)
+        primary = ReplicaShape(name="", engines=self.template.engines)
         others = (
-            Shape(name=alternative.name, engines=alternative.engines)
+            ReplicaShape(name=alternative.name, engines=alternative.engines)
             for alternative in self.template.alternatives
         )
         return (primary, *others)

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, WrapValidator, model_validator
 from pydantic_core import PydanticCustomError
 
 from function.api.fault import Malformed
-from function.api.model import Claim, Model, Name, whole
+from function.api.model import ClaimKind, Model, Name, whole
 from function.api.typed import Attributes, Capacity
 from function.cel import Subject, bind_device
 
@@ -29,7 +29,7 @@ class Device(Model):
     """One device entry of a node: so many equal devices of one driver on every node of the pool."""
 
     name: str = ""
-    claim: Claim = "DRA"
+    claim: ClaimKind = "DRA"
     driver: Name
     device_class_name: str = ""
     count: Published = 1

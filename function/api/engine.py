@@ -120,7 +120,7 @@ class Engine(Model):
         return self
 
 
-class Shape(Model):
+class ReplicaShape(Model):
     """One shape a replica may take: the primary engines (no name) or an alternative."""
 
     name: str

@@ -19,7 +19,7 @@ from pydantic.alias_generators import to_camel
 from function.api.fault import Fault, Malformed, faults_of
 
 Effect = Literal["NoSchedule", "NoExecute"]
-Claim = Literal["DRA", "Synthetic"]
+ClaimKind = Literal["DRA", "Synthetic"]
 Role = Literal["Standalone", "Leader", "Worker"]
 CelVersion = Literal["1.36", "1.37"]
 """Kubernetes releases whose selectors are known; see `function.cel.library.dialects`."""

@@ -19,7 +19,7 @@ DEFAULT_WEIGHT = 1
 Labels = Annotated[dict[str, str], Field(min_length=1)]
 
 
-class Selector(Model):
+class EndpointSelector(Model):
     """Labels that an endpoint must all have."""
 
     match_labels: Labels
@@ -28,7 +28,7 @@ class Selector(Model):
 class EndpointGroup(Model):
     """Endpoints that share a weight."""
 
-    selector: Selector
+    selector: EndpointSelector
     weight: Annotated[Whole, Field(ge=0, le=MAX_WEIGHT)] = DEFAULT_WEIGHT
     """What all of them get together, in proportion to the other groups."""
     priority: Annotated[Whole, Field(ge=0, le=MAX_PRIORITY)] = 0

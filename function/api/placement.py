@@ -10,7 +10,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from function.api.cel_selector import ClusterExpression
 from function.api.model import Count, Model, Name, Whole
 
-Budget = Annotated[Whole, Field(ge=0, le=1_000_000)]
+DisruptionCount = Annotated[Whole, Field(ge=0, le=1_000_000)]
 
 
 class TopologySpread(Model):
@@ -44,8 +44,8 @@ class Preference(Model):
 class Disruption(Model):
     """How many replicas may be missing at a time because of replacements and drains, how many too many."""
 
-    max_surge: Budget = 0
-    max_unavailable: Budget | None = None
+    max_surge: DisruptionCount = 0
+    max_unavailable: DisruptionCount | None = None
 
     @field_validator("max_unavailable")
     @classmethod
@@ -63,7 +63,7 @@ class Disruption(Model):
 class Rollout(Model):
     """How many replicas may be out of service at a time because of an edit of the template."""
 
-    max_unavailable: Budget = 1
+    max_unavailable: DisruptionCount = 1
 
 
 class Evacuate(Model):

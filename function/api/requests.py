@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from function.api.engine import DeviceRequest, Engine, Member, Shape, SubRequest
+    from function.api.engine import DeviceRequest, Engine, Member, ReplicaShape, SubRequest
 
 
 class MemberReference(NamedTuple):
     """One member of one engine, and where it is written."""
 
     path: str
-    shape: Shape
+    shape: ReplicaShape
     engine: Engine
     member: Member
 
@@ -34,7 +34,7 @@ class RequestReference(NamedTuple):
     sub: SubRequest
 
 
-def members_of(shapes: Iterable[Shape]) -> Iterator[MemberReference]:
+def members_of(shapes: Iterable[ReplicaShape]) -> Iterator[MemberReference]:
     """Every member of every engine of every shape."""
     for number, shape in enumerate(shapes):
         base = f"alternatives[{number - 1}].engines" if number else "engines"

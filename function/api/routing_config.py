@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from function.api.config import API_VERSION, Ttl
+from function.api.config import API_VERSION, TtlConfig
 from function.api.destination import DEFAULT_PORTS
 from function.api.model import Flag, Model, Name
 
@@ -55,7 +55,7 @@ class RoutingConfig(Model, extra="forbid"):
     """The timeout of a request, as Gateway API has it; `0s` for none. Empty leaves it to the gateway."""
     rewrite_host: Flag = False
     """Whether requests to an endpoint that is a DNS name carry that name instead of the gateway's."""
-    ttl: Ttl = Ttl()
+    ttl: TtlConfig = TtlConfig()
 
     def allows(self, namespace: str, other: str) -> bool:
         """Whether a service of one namespace may use endpoints of another."""

@@ -158,7 +158,7 @@ class WorkloadEngine(Model):
         return 1 if follower is None else 1 + ((follower.worker and follower.worker.nodes) or 1)
 
 
-class Serving(Model):
+class ServingSpec(Model):
     """How the engines share the work."""
 
     mode: Literal["Unified", "PrefillDecode"] = "Unified"
@@ -169,7 +169,7 @@ class WorkloadSpec(Model):
 
     cluster_name: Name
     model_cache_ref: CacheRef | None = None
-    serving: Serving = Serving()
+    serving: ServingSpec = ServingSpec()
     engines: Annotated[tuple[WorkloadEngine, ...], Field(min_length=1)]
 
     @model_validator(mode="after")

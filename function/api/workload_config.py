@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from function.api.config import API_VERSION, Ttl
+from function.api.config import API_VERSION, TtlConfig
 from function.api.model import Flag, Model, Whole
 
-Seconds = Annotated[Whole, Field(ge=1, le=604_800)]
+WholeSeconds = Annotated[Whole, Field(ge=1, le=604_800)]
 DEADLINE_SECONDS = 7200
 """Loading weights takes longer than the ten minutes of Kubernetes."""
 
@@ -27,7 +27,7 @@ class WorkloadConfig(Model, extra="forbid"):
     """Where workloads go on their cluster: the namespace `default`, or the one of the replica."""
     rollout: Literal["NoSurge", "Surge"] = "NoSurge"
     """Whether an update of claiming pods may take devices beyond those that the scheduler charged."""
-    progress_deadline_seconds: Seconds = DEADLINE_SECONDS
+    progress_deadline_seconds: WholeSeconds = DEADLINE_SECONDS
     readiness: Literal["Available", "AvailableCopies"] = "Available"
     """What makes a Deployment ready: its condition Available, or that and at least one available copy."""
     pods_across_nodes: Literal["Required", "Preferred"] | None = None
@@ -39,4 +39,4 @@ class WorkloadConfig(Model, extra="forbid"):
     secrets: Literal["Mirror"] | None = None
     diagnose: Literal["Pods"] | None = None
     status: Literal["Engines"] | None = None
-    ttl: Ttl = Ttl()
+    ttl: TtlConfig = TtlConfig()

@@ -10,10 +10,10 @@ releases.
 
 from function.cel.checker.comparisons import Comparison
 from function.cel.checker.references import Reference, published
-from function.cel.checker.requirements import Requirement
+from function.cel.checker.requirements import ReleaseRequirement
 from function.cel.checker.suggest import suggest
 from function.cel.errors import CompileError
-from function.cel.evaluator.evaluations import Evaluations
+from function.cel.evaluator.evaluations import OutcomeCache
 from function.cel.evaluator.subject import Subject, bind_cluster, bind_device, bind_node
 from function.cel.library.dialects import DIALECTS
 from function.cel.selector import Conjunct, Outcome, Selector, compile_cluster, compile_device, compile_node
@@ -23,10 +23,10 @@ __all__ = [
     "Comparison",
     "CompileError",
     "Conjunct",
-    "Evaluations",
     "Outcome",
+    "OutcomeCache",
     "Reference",
-    "Requirement",
+    "ReleaseRequirement",
     "Selector",
     "Subject",
     "bind_cluster",

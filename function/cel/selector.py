@@ -15,7 +15,7 @@ from function.cel.checker.check import check
 from function.cel.checker.comparisons import Comparison, comparison
 from function.cel.checker.paths import paths
 from function.cel.checker.references import Projection, Reference, references
-from function.cel.checker.requirements import Requirement, requirements
+from function.cel.checker.requirements import ReleaseRequirement, requirements
 from function.cel.cost.charges import LIMIT, STEPS
 from function.cel.cost.estimate import estimate
 from function.cel.cost.frame import BUDGET, FIRST_SLOT
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from function.cel.checker.environment import Environment
     from function.cel.checker.state import Checked
     from function.cel.evaluator.code import Frame, Run
-    from function.cel.evaluator.subject import Path, Subject
+    from function.cel.evaluator.subject import ReadPath, Subject
     from function.cel.library.dialects import Dialect
 
 LONG, RECENT, RECENT_LONG = 512, 256, 12
@@ -75,7 +75,7 @@ class Program(ABC):
         self._rest = [STEPS, *[None] * (checked.size - FIRST_SLOT)]
 
     @cached_property
-    def _paths(self) -> frozenset[Path]:
+    def _paths(self) -> frozenset[ReadPath]:
         return paths(self.checked, self._root)
 
     @cached_property
@@ -194,7 +194,7 @@ class Selector(Program):
         return tuple(Conjunct(self, index, node) for index, node in enumerate(_terms(self._root)))
 
     @cached_property
-    def requirements(self) -> tuple[Requirement, ...]:
+    def requirements(self) -> tuple[ReleaseRequirement, ...]:
         """The words that not every supported Kubernetes release knows, with the release that brought them."""
         return requirements(self.checked)
 

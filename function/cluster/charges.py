@@ -28,25 +28,25 @@ YIELDING = 100
 """Replicas of a pool that are told to give way at a time, the last created."""
 
 Plain = dict[str, Any]
-Member = tuple[int, tuple[tuple[str, int], ...]]
+MemberClaims = tuple[int, tuple[tuple[str, int], ...]]
 """Pods, and device class and count of each claimed request."""
-Claims = tuple[tuple[int, tuple[Member, ...]], ...]
+EngineClaims = tuple[tuple[int, tuple[MemberClaims, ...]], ...]
 """Copies and members of each engine; empty where the pool charges nodes."""
 
 
-class Held(NamedTuple):
+class Holding(NamedTuple):
     """What one replica holds of a pool. Equal ones hold the same."""
 
     nodes: int
     leaving: bool
-    claims: Claims
+    claims: EngineClaims
 
 
-class Share(NamedTuple):
+class HolderShare(NamedTuple):
     """What equal replicas of one holder hold, each."""
 
     holder: str
-    held: Held
+    held: Holding
 
 
 def charge(
@@ -65,11 +65,11 @@ def charge(
 def charged(pool: Mapping[str, Any], replicas: Iterable[ModelReplica]) -> Plain:
     """Return the charge of one pool, the largest holders first, then by name."""
     name, by_devices = str(pool.get("name")), pool.get("accounting") == "Device"
-    shares: Counter[Share] = Counter()
+    shares: Counter[HolderShare] = Counter()
     for replica in replicas:
         if replica.nodes.get(name):
             claims = _claims(replica, name) if by_devices else ()
-            shares[Share(holder(replica), Held(replica.nodes[name], replica.deleting, claims))] += 1
+            shares[HolderShare(holder(replica), Holding(replica.nodes[name], replica.deleting, claims))] += 1
     totals: Counter[str] = Counter()
     for share, number in shares.items():
         totals[share.holder] += share.held.nodes * number
@@ -90,7 +90,7 @@ def _who(key: str) -> Plain:
     return {"deployment": key} if unnamed == key else {"replica": unnamed}
 
 
-def _holding(number: int, held: Held) -> Plain:
+def _holding(number: int, held: Holding) -> Plain:
     return {
         "replicas": number,
         "nodes": held.nodes * number,
@@ -99,7 +99,7 @@ def _holding(number: int, held: Held) -> Plain:
     }
 
 
-def _engine(copies: int, members: Iterable[Member]) -> Plain:
+def _engine(copies: int, members: Iterable[MemberClaims]) -> Plain:
     entries = [
         {"pods": pods, "requests": [{"deviceClassName": name, "count": count} for name, count in requests]}
         for pods, requests in members
@@ -107,7 +107,7 @@ def _engine(copies: int, members: Iterable[Member]) -> Plain:
     return {"copies": copies, "members": entries}
 
 
-def _claims(replica: ModelReplica, pool: str) -> Claims:
+def _claims(replica: ModelReplica, pool: str) -> EngineClaims:
     """What one replica claims of a pool, sorted: equal values claim the same."""
     engines = []
     for engine in replica.engines:
@@ -121,9 +121,9 @@ def _claims(replica: ModelReplica, pool: str) -> Claims:
     return tuple(sorted(engines))
 
 
-def _others(shares: Iterable[tuple[Share, int]]) -> Iterator[Plain]:
+def _others(shares: Iterable[tuple[HolderShare, int]]) -> Iterator[Plain]:
     """The shares of holders that are not named, equal ones together."""
-    groups: dict[tuple[int, Held], list[str]] = defaultdict(list)
+    groups: dict[tuple[int, Holding], list[str]] = defaultdict(list)
     for share, number in shares:
         groups[number, share.held].append(digest(share.holder))
     for (number, held), digests in sorted(groups.items(), reverse=True):

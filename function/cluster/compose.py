@@ -28,7 +28,7 @@ from function.fail_static import as_observed, steadfast
 if TYPE_CHECKING:
     from function.api.declared_cluster import Existing, SecretRef
     from function.boundary import Request
-    from function.cluster.snapshot import Snapshot
+    from function.cluster.snapshot import ClusterSnapshot
 
 PROVIDER_API_VERSION = "kubernetes.m.crossplane.io/v1alpha1"
 STACK_API_VERSION = "infrastructure.modelplane.ai/v1alpha1"
@@ -36,7 +36,7 @@ GUARD_API_VERSION = "protection.crossplane.io/v1beta1"
 GUARD_REASON = "ModelReplicas run on this cluster"
 
 
-def compose(request: Request, snapshot: Snapshot) -> dict[str, Desired]:
+def compose(request: Request, snapshot: ClusterSnapshot) -> dict[str, Desired]:
     """Return everything desired, by key."""
     ours = [key for key in sorted(request.observed) if is_ours(key) and key not in request.desired]
     stays = [key for key in ours if not (key == STACK and snapshot.config.stack == "None")]
@@ -58,7 +58,7 @@ def compose(request: Request, snapshot: Snapshot) -> dict[str, Desired]:
     return dict(sorted({**{key: _again(request, snapshot, key) for key in stays}, **desired}.items()))
 
 
-def _again(request: Request, snapshot: Snapshot, key: str) -> Desired:
+def _again(request: Request, snapshot: ClusterSnapshot, key: str) -> Desired:
     """Desire what is observed under a key, as it is."""
     document = request.observed[key]
     ready = text_at(document, "kind") != "ServingStack" or snapshot.stack_ready[0]
@@ -66,13 +66,13 @@ def _again(request: Request, snapshot: Snapshot, key: str) -> Desired:
     return Desired(as_observed(document, kind=kind, namespace="", api_version=version), ready=ready)
 
 
-def _guarded(snapshot: Snapshot, name: str) -> dict[str, Desired]:
+def _guarded(snapshot: ClusterSnapshot, name: str) -> dict[str, Desired]:
     """Return the guard that keeps a cluster with replicas from being deleted."""
     return {GUARD: Desired(_guard(name), ready=True)} if snapshot.replicas else {}
 
 
 def _reached(
-    request: Request, snapshot: Snapshot, cluster: DeclaredCluster, existing: Existing
+    request: Request, snapshot: ClusterSnapshot, cluster: DeclaredCluster, existing: Existing
 ) -> dict[str, Desired]:
     made = {PROVIDER_CONFIG: Desired(_provider_config(snapshot.provider_config, existing), ready=True)}
     if snapshot.config.stack == "Modelplane":

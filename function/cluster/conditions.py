@@ -14,7 +14,7 @@ from function.cluster.verification import VERIFIED, observes_drift, verified
 
 if TYPE_CHECKING:
     from function.boundary import Request
-    from function.cluster.snapshot import Snapshot
+    from function.cluster.snapshot import ClusterSnapshot
 
 CLUSTER_READY, BACKEND_READY = "ClusterReady", "BackendReady"
 REACHABLE, PUBLISHED = "ClusterReachable", "PoolsPublished"
@@ -26,7 +26,7 @@ def condition_types(request: Request) -> tuple[str, ...]:
     return (CLUSTER_READY, BACKEND_READY, REACHABLE, PUBLISHED, *verified_too)
 
 
-def conditions(request: Request, snapshot: Snapshot, status: dict[str, Any]) -> tuple[Condition, ...]:
+def conditions(request: Request, snapshot: ClusterSnapshot, status: dict[str, Any]) -> tuple[Condition, ...]:
     """Return all conditions, from what is published in this answer."""
     return (
         cluster_ready(snapshot, status),
@@ -41,7 +41,7 @@ def _false(kind: str, reason: str, message: str) -> Condition:
     return Condition(kind, status=False, reason=reason, message=one_line(message))
 
 
-def cluster_ready(snapshot: Snapshot, status: dict[str, Any]) -> Condition:
+def cluster_ready(snapshot: ClusterSnapshot, status: dict[str, Any]) -> Condition:
     """ClusterReady: it can be read, is reached, and publishes something."""
     cluster = snapshot.cluster
     if not isinstance(cluster, DeclaredCluster):
@@ -57,7 +57,7 @@ def cluster_ready(snapshot: Snapshot, status: dict[str, Any]) -> Condition:
     return Condition(CLUSTER_READY, status=True, reason="ClusterRunning")
 
 
-def backend_ready(snapshot: Snapshot) -> Condition:
+def backend_ready(snapshot: ClusterSnapshot) -> Condition:
     """BackendReady: the stack is Ready; without one, the gateway has an address."""
     if not isinstance(snapshot.cluster, DeclaredCluster):
         return _false(BACKEND_READY, "WaitingForCluster", "The InferenceCluster cannot be read")
@@ -73,7 +73,7 @@ def backend_ready(snapshot: Snapshot) -> Condition:
     return _false(BACKEND_READY, "WaitingForCluster", text)
 
 
-def reachable(snapshot: Snapshot) -> Condition:
+def reachable(snapshot: ClusterSnapshot) -> Condition:
     """ClusterReachable: the cluster answered about one thing that is looked at, if only that it is absent."""
     looks = {
         key: observed_object
@@ -88,7 +88,7 @@ def reachable(snapshot: Snapshot) -> Condition:
     return _false(REACHABLE, "NotObserved", "Nothing was looked at on the cluster yet")
 
 
-def pools_published(snapshot: Snapshot) -> Condition:
+def pools_published(snapshot: ClusterSnapshot) -> Condition:
     """PoolsPublished: every pool's class could be read."""
     if not isinstance(snapshot.cluster, DeclaredCluster):
         text = "The InferenceCluster cannot be read; its pools stay published as they were"

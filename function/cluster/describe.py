@@ -16,7 +16,7 @@ from function.cluster.drift import is_individual, read_nodes
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from function.cluster.drift import Device, NodeDevices
+    from function.cluster.drift import NodeDevices, PublishedDevice
 
 Plain = dict[str, Any]
 
@@ -61,7 +61,7 @@ def _entries(node: NodeDevices) -> list[Plain]:
     return [{**json.loads(kind), "count": count} for kind, count in sorted(counts.items())]
 
 
-def _kind(device: Device) -> Plain:
+def _kind(device: PublishedDevice) -> Plain:
     """Return what a device has in common with others of its kind."""
     attributes = {
         name.removeprefix(f"{device.driver}/"): value

@@ -42,7 +42,7 @@ WEIGHTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Drift:
     """One difference between what a pool publishes and what a node of it has."""
 
     pool: str
@@ -64,7 +64,7 @@ class PoolDrift:
     declared: int
     complete: int
     """Nodes whose slices were all there."""
-    findings: tuple[Finding, ...]
+    findings: tuple[Drift, ...]
     """Worst first."""
 
     def line(self) -> str:
@@ -80,7 +80,7 @@ class PoolDrift:
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class PublishedDevice:
     """One device as its driver publishes it."""
 
     driver: str
@@ -95,7 +95,7 @@ class NodeDevices:
     """What one node has of each driver whose slices are all there."""
 
     name: str
-    by_driver: Mapping[str, tuple[Device, ...]]
+    by_driver: Mapping[str, tuple[PublishedDevice, ...]]
     unknown: frozenset[str]
     """Drivers some of whose slices are missing."""
 
@@ -141,7 +141,7 @@ def _pool(
         _on_nodes(name, pool.get("devices") or (), [(node, devices_by_node.get(node)) for node in members])
     )
     if members and len(members) < declared:
-        findings.add(Finding(name, "NodesShort", f"{len(members)} of {declared} nodes carry its label"))
+        findings.add(Drift(name, "NodesShort", f"{len(members)} of {declared} nodes carry its label"))
     findings |= set(_unlabelled(name, declared, members, labels, devices_by_node))
     whole = sum(1 for node in members if node in devices_by_node and not devices_by_node[node].unknown)
     return PoolDrift(name, declared, whole, tuple(sorted(findings, key=lambda finding: finding.order)))
@@ -153,17 +153,17 @@ def _unlabelled(
     members: Sequence[str],
     labels: Mapping[str, Mapping[str, Any]],
     devices_by_node: Mapping[str, NodeDevices],
-) -> Iterator[Finding]:
+) -> Iterator[Drift]:
     """Nodes that have devices and carry no pool's label, where this pool misses some."""
     strangers = sorted(node for node in devices_by_node if POOL_LABEL not in labels.get(node, {}))
     if declared and not members and strangers:
         first = ", ".join(strangers[:3])
-        yield Finding(name, "NodesUnlabelled", f"no node carries its label; devices are on {first}")
+        yield Drift(name, "NodesUnlabelled", f"no node carries its label; devices are on {first}")
 
 
 def _on_nodes(
     pool: str, entries: Iterable[Plain], members: Sequence[tuple[str, NodeDevices | None]]
-) -> Iterator[Finding]:
+) -> Iterator[Drift]:
     """Hold every claimable entry against every node whose slices are known; the worst node is named."""
     for entry in entries:
         if entry.get("claim", "DRA") != "DRA":
@@ -171,7 +171,7 @@ def _on_nodes(
         driver = str(entry.get("driver"))
         missing = [node for node, has in members if has is None or _lacks(has, driver)]
         if missing:
-            yield Finding(pool, "DriverMissing", f"{driver}: no ResourceSlice on node {missing[0]}")
+            yield Drift(pool, "DriverMissing", f"{driver}: no ResourceSlice on node {missing[0]}")
         inventories = [
             (node, has.by_driver[driver]) for node, has in members if has and driver in has.by_driver
         ]
@@ -183,8 +183,8 @@ def _lacks(has: NodeDevices, driver: str) -> bool:
 
 
 def _entry(
-    pool: str, entry: Plain, inventories: Sequence[tuple[str, tuple[Device, ...]]]
-) -> Iterator[Finding]:
+    pool: str, entry: Plain, inventories: Sequence[tuple[str, tuple[PublishedDevice, ...]]]
+) -> Iterator[Drift]:
     name, count = str(entry.get("name")), int(entry.get("count") or 1)
     short: list[tuple[int, str]] = []
     for node, devices in inventories:
@@ -196,26 +196,26 @@ def _entry(
     if short:
         fewest, node = min(short)
         text = f"{name}: class has {count}, {fewest} satisfy it (node {node})"
-        yield Finding(pool, "DeviceCountShort", text)
+        yield Drift(pool, "DeviceCountShort", text)
 
 
-def _compared(pool: str, entry: Plain, node: str, devices: Sequence[Device]) -> Iterator[Finding]:
+def _compared(pool: str, entry: Plain, node: str, devices: Sequence[PublishedDevice]) -> Iterator[Drift]:
     for device in devices:
         for key in _short_of(entry, device):
             has = mapping(_value(device.capacity, device.driver, key)).get("value", "none")
             wants = mapping(mapping(entry.get("capacity")).get(key)).get("value")
-            yield Finding(pool, "CapacityShort", f"{key}: class {wants}, smallest {has} (node {node})")
+            yield Drift(pool, "CapacityShort", f"{key}: class {wants}, smallest {has} (node {node})")
         for key in _differs(entry, device):
             has, wants = _value(device.attributes, device.driver, key), mapping(entry["attributes"])[key]
             text = f"{key}: class {_shown(wants)}, device {_shown(has)} (node {node})"
-            yield Finding(pool, "AttributeDiffers", text)
+            yield Drift(pool, "AttributeDiffers", text)
         declared = {_bare(device.driver, key) for key in mapping(entry.get("attributes"))}
         for key in sorted(_bare(device.driver, attribute) for attribute in device.attributes):
             if key not in declared and not is_individual(key):
-                yield Finding(pool, "Undeclared", key)
+                yield Drift(pool, "Undeclared", key)
 
 
-def _type_fits(entry: Plain, device: Device) -> bool:
+def _type_fits(entry: Plain, device: PublishedDevice) -> bool:
     """Whether a device is of the entry's kind at all: a driver publishes GPUs and their partitions alike."""
     for kind in ("type", "profile", "productName"):
         wants = mapping(mapping(entry.get("attributes")).get(kind)).get("string")
@@ -225,7 +225,7 @@ def _type_fits(entry: Plain, device: Device) -> bool:
     return True
 
 
-def _short_of(entry: Plain, device: Device) -> list[str]:
+def _short_of(entry: Plain, device: PublishedDevice) -> list[str]:
     """Return the capacities of which the class claims more than the device has."""
     wanted = mapping(entry.get("capacity"))
     return sorted(key for key in wanted if _more(wanted[key], _value(device.capacity, device.driver, key)))
@@ -242,7 +242,7 @@ def _more(wants: object, has: object) -> bool:
         return False
 
 
-def _differs(entry: Plain, device: Device) -> list[str]:
+def _differs(entry: Plain, device: PublishedDevice) -> list[str]:
     """Return the attributes that the device has otherwise than the class says, or not at all."""
     wanted = mapping(entry.get("attributes"))
     return sorted(key for key in wanted if _value(device.attributes, device.driver, key) != wanted[key])
@@ -282,7 +282,7 @@ def read_nodes(slices: Iterable[Plain]) -> dict[str, NodeDevices]:
         node, driver = spec.get("nodeName"), spec.get("driver")
         if isinstance(node, str) and isinstance(driver, str):
             pools[node, driver, str(mapping(spec.get("pool")).get("name"))].append(spec)
-    whole: dict[str, dict[str, list[Device]]] = defaultdict(lambda: defaultdict(list))
+    whole: dict[str, dict[str, list[PublishedDevice]]] = defaultdict(lambda: defaultdict(list))
     unknown: dict[str, set[str]] = defaultdict(set)
     for (node, driver, _), specs in sorted(pools.items()):
         newest = max(_number(spec, "generation") for spec in specs)
@@ -310,12 +310,12 @@ def _number(spec: Plain, key: str) -> int:
     return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else 1
 
 
-def _devices(driver: str, spec: Plain) -> Iterator[Device]:
+def _devices(driver: str, spec: Plain) -> Iterator[PublishedDevice]:
     """Yield the devices of a slice; before resource.k8s.io/v1 their content was in `basic`."""
     listed = spec.get("devices")
     for device in map(mapping, listed if isinstance(listed, list) else ()):
         content = mapping(device.get("basic")) or device
-        yield Device(
+        yield PublishedDevice(
             driver,
             str(device.get("name")),
             mapping(content.get("attributes")),

@@ -14,14 +14,14 @@ from function.objects import composed_object
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from function.cluster.snapshot import Snapshot
+    from function.cluster.snapshot import ClusterSnapshot
     from function.objects import ObservedObject
 
 OBSERVE = ("Observe",)
 _ABSENT = ("does not exist", "not found")
 
 
-def observations(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
+def observations(snapshot: ClusterSnapshot) -> dict[str, dict[str, Any]]:
     """Return the Objects that look at the gateway, at LeaderWorkerSet and at every device class, by key."""
     gateway, controller = snapshot.config.gateway, snapshot.config.leader_worker_set
     observed_objects = {
@@ -39,7 +39,7 @@ def observations(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
     return {key: _observed(manifest, snapshot.provider_config) for key, manifest in observed_objects.items()}
 
 
-def _device_classes(snapshot: Snapshot) -> list[str]:
+def _device_classes(snapshot: ClusterSnapshot) -> list[str]:
     names = {
         device.get("deviceClassName")
         for devices in snapshot.classes.values()

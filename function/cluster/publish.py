@@ -19,7 +19,7 @@ from function.objects import mapping
 
 if TYPE_CHECKING:
     from function.api.declared_cluster import DeclaredPool
-    from function.cluster.snapshot import Snapshot
+    from function.cluster.snapshot import ClusterSnapshot
 
 HEARTBEAT_STEP = 300
 """Seconds between two published heartbeats: far below the least that an evacuation may wait for."""
@@ -28,7 +28,7 @@ MIRRORED = ("className", "attributes", "accounting", "fabric")
 """Fields of a declared pool that are published with it where our XRD declares them."""
 
 
-def publish(snapshot: Snapshot) -> dict[str, Any]:
+def publish(snapshot: ClusterSnapshot) -> dict[str, Any]:
     """Return the status."""
     cluster, before = snapshot.cluster, snapshot.status
     status: dict[str, Any] = {
@@ -55,7 +55,7 @@ def publish(snapshot: Snapshot) -> dict[str, Any]:
     return status
 
 
-def heartbeat(snapshot: Snapshot) -> str:
+def heartbeat(snapshot: ClusterSnapshot) -> str:
     """Return when the cluster was last seen alive; the last that was published while nothing new is legible.
 
     Cut to whole steps: the lease is renewed every few seconds, and each new value is a write that whoever
@@ -71,7 +71,7 @@ def heartbeat(snapshot: Snapshot) -> str:
     return text_of(renewed - renewed % HEARTBEAT_STEP)
 
 
-def pools(snapshot: Snapshot, cluster: DeclaredCluster) -> list[dict[str, Any]]:
+def pools(snapshot: ClusterSnapshot, cluster: DeclaredCluster) -> list[dict[str, Any]]:
     """Return the pools in the order of the spec: those whose class has devices, or that were published."""
     listed = snapshot.before.get("gpuPools")
     last = {
@@ -91,7 +91,9 @@ def overcommitted(status: dict[str, Any]) -> bool:
     return any("givesWay" in mapping(pool.get("charged")) for pool in status.get("gpuPools", ()))
 
 
-def _pool(snapshot: Snapshot, declared: DeclaredPool, last: dict[str, Any] | None) -> dict[str, Any] | None:
+def _pool(
+    snapshot: ClusterSnapshot, declared: DeclaredPool, last: dict[str, Any] | None
+) -> dict[str, Any] | None:
     devices = snapshot.classes.get(declared.class_name)
     if devices is None or isinstance(devices, MissingClass):
         return last
@@ -106,7 +108,7 @@ def _pool(snapshot: Snapshot, declared: DeclaredPool, last: dict[str, Any] | Non
     return pool
 
 
-def gateway_address(snapshot: Snapshot) -> str:
+def gateway_address(snapshot: ClusterSnapshot) -> str:
     """Return where replicas are reached: the stack's word, the declared one, the Gateway's, the last one."""
     from_stack = mapping(snapshot.stack_status.get("gateway")).get("address")
     cluster = snapshot.cluster
@@ -119,7 +121,7 @@ def gateway_address(snapshot: Snapshot) -> str:
     return next((address for address in candidates if isinstance(address, str) and address), "")
 
 
-def capabilities(snapshot: Snapshot) -> dict[str, Any]:
+def capabilities(snapshot: ClusterSnapshot) -> dict[str, Any]:
     """Return what was seen on the cluster: Present, Absent, or Unknown."""
     classes = {
         key.removeprefix(CLASS_PREFIX): presence(observed_object)

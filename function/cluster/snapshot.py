@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from function.boundary import Document, Plain, Request, Reuse
     from function.objects import ObservedObject
 
-Devices = tuple[dict[str, Any], ...]
+DeviceEntries = tuple[dict[str, Any], ...]
 
 INVALID_POOL, SECRET_INVALID, MALFORMED = "InvalidNodePool", "SecretInvalid", "Malformed"
 
@@ -38,12 +38,12 @@ class MissingClass:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class ClusterSnapshot:
     """One cluster, and all that is known around it."""
 
     cluster: DeclaredCluster | Doubt
     config: ClusterConfig
-    classes: Mapping[str, Devices | MissingClass]
+    classes: Mapping[str, DeviceEntries | MissingClass]
     """Devices by class name, each as it is published."""
     replicas: tuple[ModelReplica, ...] | None
     """The replicas on the cluster; None while they are not delivered."""
@@ -75,7 +75,7 @@ class Snapshot:
         return {name: devices for name, devices in self.classes.items() if isinstance(devices, MissingClass)}
 
 
-def read_snapshot(request: Request, reuse: Reuse) -> Snapshot:
+def read_snapshot(request: Request, reuse: Reuse) -> ClusterSnapshot:
     """Read one request."""
     composite = plain_of(request.composite)
     before = mapping(composite.get("status"))
@@ -85,7 +85,7 @@ def read_snapshot(request: Request, reuse: Reuse) -> Snapshot:
         config = ClusterConfig.parse(request.input or {})
     except Malformed as error:
         cluster = Doubt(MALFORMED, f"The function's input is invalid: {error}")
-    return Snapshot(
+    return ClusterSnapshot(
         cluster=cluster,
         config=config,
         classes={name: _class(request, name) for name in class_names(request)},
@@ -120,7 +120,7 @@ def _reason(error: Malformed) -> str:
     return SECRET_INVALID if path.startswith("spec.cluster.existing") else MALFORMED
 
 
-def _class(request: Request, name: str) -> Devices | MissingClass:
+def _class(request: Request, name: str) -> DeviceEntries | MissingClass:
     """Return the devices of a class as they are published: verbatim, with the defaults of the API."""
     required = class_requirement(name)
     match request.resolution(required):

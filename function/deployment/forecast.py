@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from function.api.reasons import Rejection
     from function.boundary import Condition, Request, Response, Reuse
-    from function.deployment.explain.lint import Finding
+    from function.deployment.explain.lint import Unmet
     from function.scheduler.decision import Decision
 
 __all__ = [
@@ -186,7 +186,7 @@ class Forecast:
         return placed_of(self._decision) if self._decision else ""
 
     @property
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[Unmet]:
         """What looks wrong in the deployment, whether or not it has a place."""
         return lint(self._decision.inputs) if self._decision else []
 

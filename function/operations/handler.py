@@ -22,7 +22,7 @@ from function.api.text import one_line
 from function.boundary import Desired, NoReuse, Requirement, Response, Result, text_at
 from function.deployment.explain.digest import digest
 from function.operations.services import ROUTED, Service, service_tokens
-from function.operations.state import ANNOTATION, FLEET, WATCHED, Deployment, State, read_state
+from function.operations.state import ANNOTATION, FLEET, WATCHED, Deployment, FleetState, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -111,7 +111,7 @@ def _requests(kind: str, tokens: Mapping[Deployment, str] | Mapping[Service, str
     }
 
 
-def _token(deployment: Deployment, state: State) -> str:
+def _token(deployment: Deployment, state: FleetState) -> str:
     """Return the same text for the same state of what concerns the deployment.
 
     For one that is short that is the whole fleet: its clusters and who takes up room on them.

@@ -68,7 +68,7 @@ class Deployment:
 
 
 @dataclass(frozen=True, slots=True)
-class Replica:
+class OwnedReplica:
     """Whose a replica is, and where."""
 
     namespace: str
@@ -79,7 +79,7 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class FleetState:
     """The fleet as one Operation sees it."""
 
     changed: str
@@ -105,7 +105,7 @@ class State:
         )
 
 
-def read_state(request: Request, reuse: Reuse) -> State:
+def read_state(request: Request, reuse: Reuse) -> FleetState:
     """Read what was delivered."""
     clusters = _clusters(request, reuse)
     replicas = [reuse.parsed(document, _replica) for document in request.required[REPLICAS]]
@@ -118,7 +118,7 @@ def read_state(request: Request, reuse: Reuse) -> State:
         for deployment in parsed
         if deployment.uid
     ]
-    return State(
+    return FleetState(
         changed=next((text_at(watched, "metadata", "name") for watched in request.required[WATCHED]), ""),
         clusters=clusters,
         replicas=tuple(sorted(f"{replica.namespace}/{replica.name} {replica.uid}" for replica in replicas)),
@@ -158,10 +158,10 @@ def _deployment(document: Document) -> Deployment:
     )
 
 
-def _replica(document: Document) -> Replica:
+def _replica(document: Document) -> OwnedReplica:
     plain = _projected(document, _REPLICA)
     metadata = _object(plain.get("metadata"))
-    return Replica(
+    return OwnedReplica(
         namespace=_text(metadata, "namespace"),
         name=_text(metadata, "name"),
         uid=_text(metadata, "uid"),

@@ -28,8 +28,8 @@ from function.api.replica import (
 if TYPE_CHECKING:
     from function.boundary import Plain
 
-Rule: TypeAlias = "Callable[[Plain], Plain]"
-Allowed: TypeAlias = "Rule | Mapping[str, Allowed]"
+Cut: TypeAlias = "Callable[[Plain], Plain]"
+Allowed: TypeAlias = "Cut | Mapping[str, Allowed]"
 """A rule for a value, or the fields of a map that are kept. For a list it applies to each item; "*" stands
 for every field that is not named."""
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from function.api.workload import ClaimedRequest, WorkloadMember
     from function.objects import ObservedObject
-    from function.replica.snapshot import Snapshot
+    from function.replica.snapshot import ReplicaSnapshot
 
 DIGEST = 8
 """Hex digits that tell the generations of a template apart."""
@@ -36,7 +36,7 @@ class ClaimTemplate:
     resource: dict[str, Any]
 
 
-def claim_templates(snapshot: Snapshot) -> dict[tuple[str, str], ClaimTemplate]:
+def claim_templates(snapshot: ReplicaSnapshot) -> dict[tuple[str, str], ClaimTemplate]:
     """Return the template of every member that claims devices, by engine and role."""
     return {
         (engine.name, member.role): _template(snapshot, engine.name, member)
@@ -46,7 +46,7 @@ def claim_templates(snapshot: Snapshot) -> dict[tuple[str, str], ClaimTemplate]:
     }
 
 
-def _template(snapshot: Snapshot, engine: str, member: WorkloadMember) -> ClaimTemplate:
+def _template(snapshot: ReplicaSnapshot, engine: str, member: WorkloadMember) -> ClaimTemplate:
     spec = {"spec": {"devices": _devices(member)}}
     replica, role = snapshot.replica.name, member.role
     generations = dict(_generations(snapshot.observed, engine, role))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from function.boundary import Request
     from function.objects import ObservedObject
-    from function.replica.snapshot import Snapshot
+    from function.replica.snapshot import ReplicaSnapshot
 
 Resource = dict[str, Any]
 
@@ -46,7 +46,7 @@ class _Earlier(NamedTuple):
     composition: Composition
 
 
-def compose(request: Request, snapshot: Snapshot) -> Composition:
+def compose(request: Request, snapshot: ReplicaSnapshot) -> Composition:
     """Desire what the replica wants, and of the rest what Law C keeps.
 
     A settled replica, which is what most calls are about, composes nothing anew: what was made of the same
@@ -62,7 +62,7 @@ def compose(request: Request, snapshot: Snapshot) -> Composition:
     return made
 
 
-def _composed(request: Request, snapshot: Snapshot) -> Composition:
+def _composed(request: Request, snapshot: ReplicaSnapshot) -> Composition:
     claims = claim_templates(snapshot)
     workloads = engine_workloads(snapshot, claims)
     states = {
@@ -153,7 +153,7 @@ def _keeper(request: Request) -> Callable[[str], Desired]:
     return keep
 
 
-def _routing(snapshot: Snapshot) -> dict[str, Resource]:
+def _routing(snapshot: ReplicaSnapshot) -> dict[str, Resource]:
     manifests = {
         names.POOL: inference_pool(snapshot),
         names.ROUTE: model_route(snapshot),
@@ -169,7 +169,7 @@ def _routing(snapshot: Snapshot) -> dict[str, Resource]:
     }
 
 
-def _extras(snapshot: Snapshot, workloads: Any) -> dict[str, Resource]:
+def _extras(snapshot: ReplicaSnapshot, workloads: Any) -> dict[str, Resource]:
     """What the input asks for besides."""
     config, provider_config = snapshot.config, snapshot.cluster.provider_config
     wanted: dict[str, Resource] = {}
@@ -188,7 +188,7 @@ def _extras(snapshot: Snapshot, workloads: Any) -> dict[str, Resource]:
     return wanted
 
 
-def _is_switching(snapshot: Snapshot) -> bool:
+def _is_switching(snapshot: ReplicaSnapshot) -> bool:
     """Whether the observed routing is for the other serving mode."""
     configs = [
         observed_object.manifest

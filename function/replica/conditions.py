@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from function.boundary import Request
     from function.objects import ObservedObject
-    from function.replica.snapshot import Snapshot
+    from function.replica.snapshot import ReplicaSnapshot
     from function.replica.state import EngineState
 
 ACCEPTED, READY, UPDATED, SCHEDULED = "ModelAccepted", "ModelReady", "ModelUpdated", "PodsScheduled"
@@ -34,7 +34,7 @@ def condition_types(request: Request) -> tuple[str, ...]:
 
 def conditions(
     request: Request,
-    snapshot: Snapshot | Doubt,
+    snapshot: ReplicaSnapshot | Doubt,
     observed: Mapping[str, ObservedObject],
     states: tuple[EngineState, ...],
     pending: str | None,
@@ -53,7 +53,7 @@ def conditions(
     return (*composed, _scheduled(states, pending))
 
 
-def _accepted(snapshot: Snapshot | Doubt, states: tuple[EngineState, ...]) -> Condition:
+def _accepted(snapshot: ReplicaSnapshot | Doubt, states: tuple[EngineState, ...]) -> Condition:
     if isinstance(snapshot, Doubt):
         return Condition(ACCEPTED, status=False, reason=snapshot.reason, message=snapshot.message)
     if all_of(states, "created"):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from function.boundary import Request, Reuse
-    from function.replica.snapshot import Snapshot
+    from function.replica.snapshot import ReplicaSnapshot
     from function.replica.state import EngineState
     from function.replica.workloads import EngineWorkload
 
@@ -32,7 +32,7 @@ COUNTS = "modelplane.ai/copies"
 
 
 def collections(
-    snapshot: Snapshot, workloads: tuple[EngineWorkload, ...], states: Mapping[str, EngineState]
+    snapshot: ReplicaSnapshot, workloads: tuple[EngineWorkload, ...], states: Mapping[str, EngineState]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the collection of pods of every workload that does not have all of its copies available."""
     for workload in workloads:

@@ -10,21 +10,21 @@ from function.replica import names
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from function.replica.snapshot import Snapshot
+    from function.replica.snapshot import ReplicaSnapshot
     from function.replica.workloads import EngineWorkload
 
 _MIRRORED = ("data", "type")
 """Fields of a Secret that its mirror takes over."""
 
 
-def namespace(snapshot: Snapshot) -> dict[str, Any]:
+def namespace(snapshot: ReplicaSnapshot) -> dict[str, Any]:
     """Return the Object of the remote namespace. It outlives the replica: others may be in it."""
     manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": snapshot.remote_namespace}}
     return composed_object(manifest, snapshot.cluster.provider_config, management=KEEP_REMOTE)
 
 
 def budgets(
-    snapshot: Snapshot, workloads: tuple[EngineWorkload, ...]
+    snapshot: ReplicaSnapshot, workloads: tuple[EngineWorkload, ...]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield a budget for every engine of several copies. One of a single copy would block drains for ever."""
     for workload in workloads:
@@ -42,7 +42,7 @@ def budgets(
             yield f"{names.BUDGET}-{engine.name}", manifest
 
 
-def secrets(snapshot: Snapshot) -> Iterator[tuple[str, dict[str, Any]]]:
+def secrets(snapshot: ReplicaSnapshot) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield an Object for every Secret that pods refer to. The provider copies the data, unseen by us."""
     for name in sorted(_referenced(snapshot)):
         manifest = {
@@ -61,7 +61,7 @@ def secrets(snapshot: Snapshot) -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"{names.SECRET}-{name}", composed_object(manifest, provider_config, references=references)
 
 
-def _referenced(snapshot: Snapshot) -> set[str]:
+def _referenced(snapshot: ReplicaSnapshot) -> set[str]:
     """Return the names of the Secrets that pods refer to."""
     names = set()
     for engine in snapshot.replica.engines:

@@ -24,7 +24,7 @@ from function.transitions import circuit_open
 if TYPE_CHECKING:
     from function.boundary import Condition, Costs, Request, Reuse, Shape
     from function.replica.compose import Composition
-    from function.replica.snapshot import Snapshot
+    from function.replica.snapshot import ReplicaSnapshot
 
 __all__ = ["COSTS", "KIND", "condition_types", "declared", "run"]
 
@@ -81,7 +81,7 @@ def _composite(request: Request) -> dict[str, Any]:
         return {}
 
 
-def _ttl(request: Request, snapshot: Snapshot | Doubt) -> tuple[float | None, float | None]:
+def _ttl(request: Request, snapshot: ReplicaSnapshot | Doubt) -> tuple[float | None, float | None]:
     """Return the times to live that the input asks for, where it can be read."""
     if not isinstance(snapshot, Doubt):
         return snapshot.config.ttl.pending, snapshot.config.ttl.settled

@@ -15,7 +15,7 @@ from function.replica.ports import number
 
 if TYPE_CHECKING:
     from function.api.workload import Workload
-    from function.replica.snapshot import Snapshot
+    from function.replica.snapshot import ReplicaSnapshot
 
 IMAGE = "ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.9.0"
 PICKER_PORT, HEALTH_PORT = 9002, 9003
@@ -108,7 +108,7 @@ def is_disaggregated(configured: str) -> bool:
     return "disagg-profile-handler" in configured
 
 
-def picker(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
+def picker(snapshot: ReplicaSnapshot) -> dict[str, dict[str, Any]]:
     """Return the manifests of the picker by their keys."""
     name, namespace = names.picker_name(snapshot.replica.name), snapshot.remote_namespace
     metadata = {"name": name, "namespace": namespace}
@@ -143,7 +143,7 @@ def _service(name: str) -> dict[str, Any]:
     return {"selector": {"app": name}, "ports": [port]}
 
 
-def _deployment(snapshot: Snapshot, name: str, text: str) -> dict[str, Any]:
+def _deployment(snapshot: ReplicaSnapshot, name: str, text: str) -> dict[str, Any]:
     """A checksum of the configuration is part of the pods: they restart when it changes."""
     stamps = snapshot.cluster.scheduling
     checksum = sha256(text.encode()).hexdigest()
@@ -165,7 +165,7 @@ def _deployment(snapshot: Snapshot, name: str, text: str) -> dict[str, Any]:
     }
 
 
-def _container(snapshot: Snapshot) -> dict[str, Any]:
+def _container(snapshot: ReplicaSnapshot) -> dict[str, Any]:
     return {
         "name": "epp",
         "image": IMAGE,

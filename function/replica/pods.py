@@ -17,7 +17,7 @@ from function.replica.ports import engine_port, listening
 if TYPE_CHECKING:
     from function.api.workload import Container, WorkloadEngine, WorkloadMember
     from function.objects import ObservedObject
-    from function.replica.snapshot import Snapshot
+    from function.replica.snapshot import ReplicaSnapshot
 
 SERVING_LABEL = "modelplane.ai/serving"
 WORKLOAD_LABEL = "modelplane.ai/workload"
@@ -41,7 +41,7 @@ _GANG_ENV = (
 
 
 def pod_template(
-    snapshot: Snapshot,
+    snapshot: ReplicaSnapshot,
     engine: WorkloadEngine,
     member: WorkloadMember,
     *,
@@ -73,13 +73,13 @@ def pod_template(
     return template if template["metadata"] else {"spec": spec}
 
 
-def local_secret(snapshot: Snapshot, name: str) -> str:
+def local_secret(snapshot: ReplicaSnapshot, name: str) -> str:
     """Return the name under which pods find a Secret of the replica's namespace."""
     return names.secret_name(snapshot.replica.name, name) if snapshot.config.secrets == "Mirror" else name
 
 
 def _metadata(
-    snapshot: Snapshot, engine: WorkloadEngine, member: WorkloadMember, workload: str
+    snapshot: ReplicaSnapshot, engine: WorkloadEngine, member: WorkloadMember, workload: str
 ) -> dict[str, Any]:
     """Labels and annotations: the member's, then the cluster's stamps, then (winning) ours."""
     stamps = snapshot.cluster.scheduling
@@ -94,7 +94,7 @@ def _metadata(
 
 
 def _engine_container(
-    snapshot: Snapshot, engine: WorkloadEngine, member: WorkloadMember, *, serves: bool
+    snapshot: ReplicaSnapshot, engine: WorkloadEngine, member: WorkloadMember, *, serves: bool
 ) -> dict[str, Any]:
     source = member.template.container
     container: dict[str, Any] = {"name": "engine", "image": source.image, "volumeMounts": _mounts(snapshot)}
@@ -113,21 +113,21 @@ def _engine_container(
     return container
 
 
-def _arguments(snapshot: Snapshot, source: Container, *, serves: bool) -> list[str]:
+def _arguments(snapshot: ReplicaSnapshot, source: Container, *, serves: bool) -> list[str]:
     """The arguments; a serving image that is started without a command is pointed to the cached weights."""
     has_model = any(word == "--model" or word.startswith("--model=") for word in source.args)
     points = serves and snapshot.replica.cache and not source.command and not has_model
     return [*source.args, *([f"--model={MODELS}"] if points else ())]
 
 
-def _environment(snapshot: Snapshot, source: Container, *, is_gang: bool) -> list[dict[str, Any]]:
+def _environment(snapshot: ReplicaSnapshot, source: Container, *, is_gang: bool) -> list[dict[str, Any]]:
     """The variables, after those of a gang. One that the user sets too is the user's: a name stands once."""
     given = {variable["name"] for variable in source.env}
     gang = [variable for variable in _GANG_ENV if is_gang and variable["name"] not in given]
     return [*map(dict, gang), *(_variable(snapshot, variable) for variable in source.env)]
 
 
-def _variable(snapshot: Snapshot, variable: dict[str, Any]) -> dict[str, Any]:
+def _variable(snapshot: ReplicaSnapshot, variable: dict[str, Any]) -> dict[str, Any]:
     """Return a variable verbatim, or with the name under which its Secret is mirrored."""
     origin = mapping(variable.get("valueFrom"))
     reference = origin.get("secretKeyRef")
@@ -137,12 +137,12 @@ def _variable(snapshot: Snapshot, variable: dict[str, Any]) -> dict[str, Any]:
     return {**variable, "valueFrom": {**origin, "secretKeyRef": mirrored}}
 
 
-def _mounts(snapshot: Snapshot) -> list[dict[str, Any]]:
+def _mounts(snapshot: ReplicaSnapshot) -> list[dict[str, Any]]:
     cache = [{"name": "model-cache", "mountPath": MODELS}] if snapshot.replica.cache else []
     return [{"name": "dshm", "mountPath": "/dev/shm"}, *cache]  # noqa: S108 - a mount, not our file
 
 
-def _volumes(snapshot: Snapshot) -> list[dict[str, Any]]:
+def _volumes(snapshot: ReplicaSnapshot) -> list[dict[str, Any]]:
     volumes: list[dict[str, Any]] = [{"name": "dshm", "emptyDir": {"medium": "Memory"}}]
     if snapshot.replica.cache:
         claim = names.cache_claim_name(snapshot.replica.namespace, snapshot.replica.cache)
@@ -150,7 +150,9 @@ def _volumes(snapshot: Snapshot) -> list[dict[str, Any]]:
     return volumes
 
 
-def _placement(snapshot: Snapshot, member: WorkloadMember, before: ObservedObject | None) -> dict[str, Any]:
+def _placement(
+    snapshot: ReplicaSnapshot, member: WorkloadMember, before: ObservedObject | None
+) -> dict[str, Any]:
     """Pin the pods to the nodes of their pool.
 
     Law C 2: what the cluster no longer says of the pool is taken from the pods that run, so that a pool that
@@ -190,14 +192,14 @@ def _running_placement(member: WorkloadMember, before: ObservedObject | None) ->
     return {key: spec[key] for key in ("nodeSelector", "tolerations") if key in spec}
 
 
-def pod_scheduling(snapshot: Snapshot) -> dict[str, Any]:
+def pod_scheduling(snapshot: ReplicaSnapshot) -> dict[str, Any]:
     """Return the scheduler and the priority that the cluster asks for, where it does."""
     stamps = snapshot.cluster.scheduling
     fields = (("schedulerName", stamps.scheduler_name), ("priorityClassName", stamps.priority_class_name))
     return {key: value for key, value in fields if value}
 
 
-def _spread(snapshot: Snapshot, engine: WorkloadEngine, workload: str) -> dict[str, Any]:
+def _spread(snapshot: ReplicaSnapshot, engine: WorkloadEngine, workload: str) -> dict[str, Any]:
     """Keep pods of one engine on different nodes; of a gang, the pods of one group."""
     if snapshot.config.pods_across_nodes is None:
         return {}
@@ -216,7 +218,7 @@ def _spread(snapshot: Snapshot, engine: WorkloadEngine, workload: str) -> dict[s
     return {"affinity": {"podAntiAffinity": rule}}
 
 
-def _drain(snapshot: Snapshot, spec: dict[str, Any]) -> None:
+def _drain(snapshot: ReplicaSnapshot, spec: dict[str, Any]) -> None:
     """Let every container of a pod sleep before it is stopped, so that requests leave first."""
     seconds = snapshot.config.drain_seconds
     if seconds is None:

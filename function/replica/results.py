@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from function.boundary import Condition
-    from function.replica.snapshot import Snapshot
+    from function.replica.snapshot import ReplicaSnapshot
 
 
 def results(
-    snapshot: Snapshot | Doubt, conditions: tuple[Condition, ...], composite: Mapping[str, Any]
+    snapshot: ReplicaSnapshot | Doubt, conditions: tuple[Condition, ...], composite: Mapping[str, Any]
 ) -> tuple[Result, ...]:
     """Return the events of this call: the first composition, a milestone, a new problem."""
     status = mapping(composite.get("status"))
@@ -29,7 +29,9 @@ def results(
 
 
 def _composing(
-    snapshot: Snapshot | Doubt, conditions: tuple[Condition, ...], before: Mapping[str, tuple[str, str]]
+    snapshot: ReplicaSnapshot | Doubt,
+    conditions: tuple[Condition, ...],
+    before: Mapping[str, tuple[str, str]],
 ) -> Iterator[Result]:
     deploying = any(
         condition.type == ACCEPTED and condition.reason == "Deploying" for condition in conditions

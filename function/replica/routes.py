@@ -11,13 +11,13 @@ from function.replica.pods import SERVING_LABEL
 from function.replica.ports import PORT
 
 if TYPE_CHECKING:
-    from function.replica.snapshot import Snapshot
+    from function.replica.snapshot import ReplicaSnapshot
 
 POOL_GROUP = "inference.networking.k8s.io"
 GATEWAY = {"namespace": "modelplane-system", "name": "inference-gateway"}
 
 
-def inference_pool(snapshot: Snapshot) -> dict[str, Any]:
+def inference_pool(snapshot: ReplicaSnapshot) -> dict[str, Any]:
     """Return the pool: requests go on to any serving pod while its picker is away."""
     replica = snapshot.replica.name
     return {
@@ -36,7 +36,7 @@ def inference_pool(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def model_route(snapshot: Snapshot) -> dict[str, Any]:
+def model_route(snapshot: ReplicaSnapshot) -> dict[str, Any]:
     """Return the route of `/<namespace>/<replica>/`. No timeout: fifteen seconds would cut streams."""
     namespace, replica = snapshot.replica.namespace, snapshot.replica.name
     rule = {

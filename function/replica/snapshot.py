@@ -34,7 +34,7 @@ WAITING_FOR_CLUSTER, MALFORMED, CLUSTER_CHANGED = "WaitingForCluster", "Malforme
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class ReplicaSnapshot:
     """A replica that can be composed, and all that its objects are made of."""
 
     replica: Workload
@@ -63,7 +63,9 @@ def read_config(request: Request) -> WorkloadConfig:
     return WorkloadConfig.parse(request.input or {})
 
 
-def read_snapshot(request: Request, observed: Mapping[str, ObservedObject], reuse: Reuse) -> Snapshot | Doubt:
+def read_snapshot(
+    request: Request, observed: Mapping[str, ObservedObject], reuse: Reuse
+) -> ReplicaSnapshot | Doubt:
     """Read what the replica is made of, or say what is in doubt: the first thing of the module's list."""
     try:
         replica = reuse.parsed(request.composite, read_workload)
@@ -85,7 +87,7 @@ def read_snapshot(request: Request, observed: Mapping[str, ObservedObject], reus
     )
     if moved:
         return _changed(cluster.provider_config, moved[0])
-    return Snapshot(replica, config, cluster, observed)
+    return ReplicaSnapshot(replica, config, cluster, observed)
 
 
 def _is_ours(key: str, observed: ObservedObject) -> bool:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from function.boundary import Request
-    from function.replica.snapshot import Snapshot
+    from function.replica.snapshot import ReplicaSnapshot
     from function.replica.state import EngineState
 
 _FIELDS = ("engines", "servingDigest")
@@ -25,7 +25,7 @@ _FIELDS = ("engines", "servingDigest")
 
 def status(
     request: Request,
-    snapshot: Snapshot | Doubt,
+    snapshot: ReplicaSnapshot | Doubt,
     states: tuple[EngineState, ...],
     composite: Mapping[str, Any],
 ) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def status(
     return {**{key: before[key] for key in before if key == "servingDigest"}, "engines": engines}
 
 
-def _digest(request: Request, snapshot: Snapshot) -> str:
+def _digest(request: Request, snapshot: ReplicaSnapshot) -> str:
     """Return the digest of what the pods run. It stays with the replica, which is read once."""
     notes = snapshot.replica.notes
     if "digest" not in notes:

@@ -19,18 +19,22 @@ from function.replica import names
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from function.replica.snapshot import Snapshot
+    from function.replica.snapshot import ReplicaSnapshot
     from function.replica.state import EngineState
 
 
-def remaining(snapshot: Snapshot, wanted: Collection[str], states: Mapping[str, EngineState]) -> list[str]:
+def remaining(
+    snapshot: ReplicaSnapshot, wanted: Collection[str], states: Mapping[str, EngineState]
+) -> list[str]:
     """Return the observed keys that stay as they are, beside those that are wanted."""
     surplus = [key for key in snapshot.observed if key not in wanted]
     stays = [key for key in surplus if _stays(key, snapshot, wanted, states)]
     return [key for key in surplus if key in stays or _holds_others(key, snapshot, {*wanted, *stays})]
 
 
-def _stays(key: str, snapshot: Snapshot, wanted: Collection[str], states: Mapping[str, EngineState]) -> bool:
+def _stays(
+    key: str, snapshot: ReplicaSnapshot, wanted: Collection[str], states: Mapping[str, EngineState]
+) -> bool:
     read = names.read_key(base_of(key))
     if read is None or (read.what != names.PODS and not _is_succeeded(read, snapshot, wanted)):
         return True  # Law C: what cannot be read is doubt, doubt keeps.
@@ -46,19 +50,19 @@ def _stays(key: str, snapshot: Snapshot, wanted: Collection[str], states: Mappin
     return False
 
 
-def _is_succeeded(read: names.Key, snapshot: Snapshot, wanted: Collection[str]) -> bool:
+def _is_succeeded(read: names.Key, snapshot: ReplicaSnapshot, wanted: Collection[str]) -> bool:
     """Whether everything that is wanted in the place of a key is on the cluster, if anything is."""
     successors = (snapshot.observed.get(key) for key in wanted if names.read_key(base_of(key)) == read)
     return all(successor is not None and successor.is_created for successor in successors)
 
 
-def _is_alone(engine: str, snapshot: Snapshot) -> bool:
+def _is_alone(engine: str, snapshot: ReplicaSnapshot) -> bool:
     """Whether an engine has one workload: with two, pods of the superseded one may need their claims."""
     mine = names.Key(names.WORKLOAD, engine)
     return sum(1 for key in snapshot.observed if names.read_key(base_of(key)) == mine) == 1
 
 
-def _routes(snapshot: Snapshot, wanted: Collection[str]) -> bool:
+def _routes(snapshot: ReplicaSnapshot, wanted: Collection[str]) -> bool:
     """Whether the wanted routing is on the cluster and its picker works."""
     routing = [key for key in wanted if base_of(key) in names.ROUTING]
     observed = [snapshot.observed.get(key) for key in routing]
@@ -70,7 +74,7 @@ def _routes(snapshot: Snapshot, wanted: Collection[str]) -> bool:
     ) and any(observed_object.ready is True for observed_object in picker)
 
 
-def _holds_others(key: str, snapshot: Snapshot, others: Collection[str]) -> bool:
+def _holds_others(key: str, snapshot: ReplicaSnapshot, others: Collection[str]) -> bool:
     """Whether a namespace that is not wanted any more still holds something."""
     if base_of(key) != names.NAMESPACE:
         return False

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from function.api.workload import WorkloadEngine, WorkloadMember
     from function.objects import ObservedObject
     from function.replica.claims import ClaimTemplate
-    from function.replica.snapshot import Snapshot
+    from function.replica.snapshot import ReplicaSnapshot
 
 ONE_COPY = " && has(object.status.availableReplicas) && object.status.availableReplicas > 0"
 """Without surge, one copy may be unavailable, and a Deployment of one is Available without a single pod."""
@@ -39,14 +39,14 @@ class EngineWorkload:
 
 
 def engine_workloads(
-    snapshot: Snapshot, claims: Mapping[tuple[str, str], ClaimTemplate]
+    snapshot: ReplicaSnapshot, claims: Mapping[tuple[str, str], ClaimTemplate]
 ) -> tuple[EngineWorkload, ...]:
     """Return the workload of every engine, in their order."""
     return tuple(_workload(snapshot, engine, claims) for engine in snapshot.replica.engines)
 
 
 def _workload(
-    snapshot: Snapshot, engine: WorkloadEngine, claims: Mapping[tuple[str, str], ClaimTemplate]
+    snapshot: ReplicaSnapshot, engine: WorkloadEngine, claims: Mapping[tuple[str, str], ClaimTemplate]
 ) -> EngineWorkload:
     base = names.workload_key(engine.name)
     name = _name(snapshot, engine, base)
@@ -73,7 +73,7 @@ def _workload(
     return EngineWorkload(engine, key, name, manifest, resource)
 
 
-def _name(snapshot: Snapshot, engine: WorkloadEngine, base: str) -> str:
+def _name(snapshot: ReplicaSnapshot, engine: WorkloadEngine, base: str) -> str:
     """Return the workload's name: a gang that runs under a longer one keeps it."""
     replica = snapshot.replica.name
     if not engine.is_gang:
@@ -93,7 +93,7 @@ def _name(snapshot: Snapshot, engine: WorkloadEngine, base: str) -> str:
     return names.gang_name(replica, engine.name)
 
 
-def _head(snapshot: Snapshot, engine: WorkloadEngine, name: str) -> dict[str, Any]:
+def _head(snapshot: ReplicaSnapshot, engine: WorkloadEngine, name: str) -> dict[str, Any]:
     """Return what a workload is. The cluster's labels stand here too: queues admit workloads."""
     kind = ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet") if engine.is_gang else ("apps/v1", "Deployment")
     metadata: dict[str, Any] = {"name": name, "namespace": snapshot.remote_namespace}
@@ -103,7 +103,7 @@ def _head(snapshot: Snapshot, engine: WorkloadEngine, name: str) -> dict[str, An
 
 
 def _deployment(
-    snapshot: Snapshot, engine: WorkloadEngine, name: str, template: dict[str, Any]
+    snapshot: ReplicaSnapshot, engine: WorkloadEngine, name: str, template: dict[str, Any]
 ) -> dict[str, Any]:
     spec: dict[str, Any] = {
         "replicas": engine.copies,
@@ -134,7 +134,7 @@ def _gang(engine: WorkloadEngine, leader: dict[str, Any], worker: dict[str, Any]
     }
 
 
-def _readiness(snapshot: Snapshot, engine: WorkloadEngine) -> str:
+def _readiness(snapshot: ReplicaSnapshot, engine: WorkloadEngine) -> str:
     counts = snapshot.config.readiness == "AvailableCopies" and not engine.is_gang
     return AVAILABLE + ONE_COPY if counts else AVAILABLE
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from function.api import InferenceCluster, ModelDeployment, Pool, StampedRequest
-    from function.api.engine import NodeSelector, Shape
+    from function.api.engine import NodeSelector, ReplicaShape
     from function.api.pool import DeviceKey
     from function.api.reasons import Rejection
     from function.cel import Subject
@@ -78,9 +78,9 @@ class PlacementCache:
 
     def fitted(
         self,
-        shape: Shape,
+        shape: ReplicaShape,
         cluster: InferenceCluster,
-        find: Callable[[Shape, InferenceCluster], Candidate | Reason],
+        find: Callable[[ReplicaShape, InferenceCluster], Candidate | Reason],
     ) -> Candidate | Reason:
         """Whether a cluster has room for a shape."""
         self._catch_up()
@@ -92,9 +92,9 @@ class PlacementCache:
 
     def scored(
         self,
-        shapes: tuple[Shape, ...],
+        shapes: tuple[ReplicaShape, ...],
         clusters: list[InferenceCluster],
-        find: Callable[[InferenceCluster, tuple[Shape, ...]], Scored | None],
+        find: Callable[[InferenceCluster, tuple[ReplicaShape, ...]], Scored | None],
     ) -> Iterable[Scored]:
         """Every cluster that takes one more replica of the shapes, with its scores."""
         self._catch_up()

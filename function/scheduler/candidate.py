@@ -10,7 +10,7 @@ from function.scheduler.capacity.device_accounting import Demand, total
 
 if TYPE_CHECKING:
     from function.api import Engine, InferenceCluster
-    from function.api.engine import Shape
+    from function.api.engine import ReplicaShape
     from function.scheduler.matching.engine_options import EngineOption
 
 
@@ -19,7 +19,7 @@ class Candidate:
     """Where a new replica could go."""
 
     cluster: InferenceCluster
-    shape: Shape
+    shape: ReplicaShape
     options: tuple[EngineOption, ...]
     """One per engine, in the order of the shape's engines."""
     free_left: int

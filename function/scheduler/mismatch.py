@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         StampedEngine,
         StampedMember,
     )
-    from function.api.engine import Shape
+    from function.api.engine import ReplicaShape
     from function.api.ownership import OwnReplica
     from function.scheduler.capacity.ledger import Ledger
     from function.scheduler.matching.matcher import Matcher
@@ -48,7 +48,7 @@ Pair = tuple["Engine", "Member", "StampedMember"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Deviation:
     """A mismatch or a doubt, with its particulars."""
 
     mismatch: Mismatch | None
@@ -57,7 +57,7 @@ class Finding:
     """What would end a doubt: an edit that depends on it is withheld until then."""
 
 
-def _shape(inputs: SchedulingInput, own_replica: OwnReplica) -> Shape | None:
+def _shape(inputs: SchedulingInput, own_replica: OwnReplica) -> ReplicaShape | None:
     """The shape a replica was placed as: the primary, or its own alternative if that still exists."""
     named = [shape for shape in inputs.deployment.shapes if shape.name == own_replica.replica.alternative]
     return named[0] if named else None
@@ -84,7 +84,7 @@ def _pairs(engines: tuple[Engine, ...], stamped: tuple[StampedEngine, ...]) -> I
             yield engine, by_role[member.role], member
 
 
-def _on_pool(inputs: SchedulingInput, matcher: Matcher, pair: Pair, pool: Pool) -> Finding | None:
+def _on_pool(inputs: SchedulingInput, matcher: Matcher, pair: Pair, pool: Pool) -> Deviation | None:
     """Compare one member with its pinned pool's published devices."""
     _, member, stamped = pair
     barred = matcher.node_verdict(member, pool)
@@ -93,7 +93,7 @@ def _on_pool(inputs: SchedulingInput, matcher: Matcher, pair: Pair, pool: Pool) 
     }:
         if pool.devices is None:  # Doubt: nothing says what the pool has.
             detail = f"pool {pool.name} does not publish its devices"
-            return Finding(None, detail, f"pool {pool.name} publishes its devices")
+            return Deviation(None, detail, f"pool {pool.name} publishes its devices")
         verdict = matcher.as_stamped(member, stamped, pool)
         if isinstance(verdict, Match):
             return None
@@ -103,19 +103,19 @@ def _on_pool(inputs: SchedulingInput, matcher: Matcher, pair: Pair, pool: Pool) 
 
 def _why(
     inputs: SchedulingInput, matcher: Matcher, pair: Pair, pool: Pool, barred: Rejection | None
-) -> Finding:
+) -> Deviation:
     """Name what stands between a member and its pinned pool; an error anywhere on the way is doubt."""
     _, member, _ = pair
     free = matcher.member(member, pool)
     for rejection in (barred, free):
         if isinstance(rejection, Rejection) and rejection.reason.doubt:  # Doubt: a selector gave no answer.
-            return Finding(None, _described(pool, rejection), _answered(pool))
+            return Deviation(None, _described(pool, rejection), _answered(pool))
     if errs(inputs.evaluations, member, pool.devices or ()):
         detail = f"pool {pool.name}: {Reason.DeviceSelectorError.value}"
-        return Finding(None, detail, _answered(pool))
+        return Deviation(None, detail, _answered(pool))
     if isinstance(free, Rejection):
-        return Finding(Mismatch.DevicesChanged, _described(pool, free))  # M3
-    return Finding(Mismatch.RequestsChanged, f"pool {pool.name}")  # M4: it matches, but claims otherwise.
+        return Deviation(Mismatch.DevicesChanged, _described(pool, free))  # M3
+    return Deviation(Mismatch.RequestsChanged, f"pool {pool.name}")  # M4: it matches, but claims otherwise.
 
 
 def _answered(pool: Pool) -> str:
@@ -130,16 +130,16 @@ def _described(pool: Pool, rejection: Rejection) -> str:
 
 def _pools(
     inputs: SchedulingInput, matcher: Matcher, cluster: InferenceCluster, pairs: list[Pair]
-) -> Iterator[Finding]:
+) -> Iterator[Deviation]:
     """Findings of every member against its pinned pool; lost pools first."""
     for _, _, stamped in pairs:
         if cluster.lost(stamped.pool):
-            yield Finding(Mismatch.PoolGone, f"pool {stamped.pool}")  # M2
+            yield Deviation(Mismatch.PoolGone, f"pool {stamped.pool}")  # M2
     for pair in pairs:
         pool = cluster.by_name.get(pair[2].pool)
         if pool is None:  # Doubt: the pool is in the spec, or the spec says nothing, and is not published.
             name = pair[2].pool
-            yield Finding(None, f"pool {name} is not published", f"pool {name} is published")
+            yield Deviation(None, f"pool {name} is not published", f"pool {name} is published")
         elif (finding := _on_pool(inputs, matcher, pair, pool)) is not None:
             yield finding
 
@@ -154,7 +154,7 @@ def _larger(engine: Engine, stamped: StampedEngine) -> StampedEngine:
 
 
 def _growth(
-    own_replica: OwnReplica, shape: Shape, pairs: list[Pair], *, by_devices: bool
+    own_replica: OwnReplica, shape: ReplicaShape, pairs: list[Pair], *, by_devices: bool
 ) -> dict[str, Demand]:
     """What it takes now on top of what is stamped on it, by pool: the larger of both is charged."""
     needed: dict[str, int] = defaultdict(int)
@@ -188,7 +188,7 @@ def _short(ledger: Ledger, cluster: str, growth: Mapping[str, Demand]) -> str:
 
 def _moved_cache(
     inputs: SchedulingInput, own_replica: OwnReplica, cluster: InferenceCluster
-) -> Finding | None:
+) -> Deviation | None:
     """Another cache is referenced: it must be staged where the replica runs."""
     wanted, resolution = inputs.deployment.cache, inputs.fleet.cache_resolution
     if not wanted or wanted == own_replica.replica.cache:
@@ -196,10 +196,10 @@ def _moved_cache(
     if resolution is not Resolution.DELIVERED or inputs.fleet.cache is None:
         absent = resolution is Resolution.ABSENT
         detail = f"ModelCache {wanted} does not exist" if absent else f"ModelCache {wanted} is not known yet"
-        return Finding(None, detail, f"ModelCache {wanted} {'exists' if absent else 'is known'}")
+        return Deviation(None, detail, f"ModelCache {wanted} {'exists' if absent else 'is known'}")
     if inputs.fleet.cache.spec.cluster_selector.matches(cluster.labels):
         return None
-    return Finding(Mismatch.CacheMoved, f"cache {wanted}")  # M6
+    return Deviation(Mismatch.CacheMoved, f"cache {wanted}")  # M6
 
 
 def _consistent(pairs: list[Pair]) -> bool:
@@ -213,16 +213,16 @@ def _consistent(pairs: list[Pair]) -> bool:
 
 def _examine(
     inputs: SchedulingInput, matcher: Matcher, own_replica: OwnReplica, cluster: InferenceCluster | None
-) -> Iterator[Finding]:
+) -> Iterator[Deviation]:
     shape = _shape(inputs, own_replica)
     if shape is None or not same_shape(shape.engines, own_replica.replica.engines):
-        yield Finding(Mismatch.ShapeChanged)  # M1
+        yield Deviation(Mismatch.ShapeChanged)  # M1
         return
     if cluster is None:  # Doubt: the cluster is unreadable, or the list is empty.
         unreadable = inputs.fleet.unreadable.get(own_replica.cluster)
         detail = f"cluster {own_replica.cluster} cannot be read: {unreadable.fault}" if unreadable else ""
         detail = detail or f"cluster {own_replica.cluster} is not known"
-        yield Finding(
+        yield Deviation(
             None, detail, f"cluster {own_replica.cluster} {'can be read' if unreadable else 'is known'}"
         )
         return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from function.api.engine import Shape
+    from function.api.engine import ReplicaShape
     from function.api.names import Identity
     from function.api.ownership import OwnReplica
     from function.scheduler.candidate import Candidate
@@ -30,7 +30,7 @@ class Kept:
     """A replica that stays."""
 
     own: OwnReplica
-    shape: Shape | None = None
+    shape: ReplicaShape | None = None
     """The shape to update it to, in place; None: re-emit it exactly as observed."""
     mismatch: Mismatch | None = None
     """Set when it no longer matches; it is then held until its replacement has a place."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from function.api import InferenceCluster
-    from function.api.engine import Shape
+    from function.api.engine import ReplicaShape
     from function.api.ownership import OwnReplica
     from function.scheduler.capacity.ledger import Ledger
     from function.scheduler.capacity.pool_capacity import Capacities
@@ -86,7 +86,7 @@ class Placer:
                 return placement
         return None
 
-    def _turns(self) -> Iterator[tuple[Shape, ...]]:
+    def _turns(self) -> Iterator[tuple[ReplicaShape, ...]]:
         """The shapes to be tried on every cluster before the next are: PreferFirst one after the other."""
         shapes = self._inputs.deployment.shapes
         if self._inputs.policy.alternative_policy == "ClusterFirst":
@@ -94,7 +94,7 @@ class Placer:
         else:
             yield from ((shape,) for shape in shapes)
 
-    def _evaluate(self, cluster: InferenceCluster, shapes: tuple[Shape, ...]) -> Scored | None:
+    def _evaluate(self, cluster: InferenceCluster, shapes: tuple[ReplicaShape, ...]) -> Scored | None:
         """Filter, fit and score one cluster; None when it takes no replica now."""
         if self._filter(cluster) is not None:
             return None
@@ -108,7 +108,7 @@ class Placer:
             (rejection for gate in self._counting if (rejection := gate.reject(cluster, counts))), None
         )
 
-    def _fit_first(self, cluster: InferenceCluster, shapes: tuple[Shape, ...]) -> Candidate | None:
+    def _fit_first(self, cluster: InferenceCluster, shapes: tuple[ReplicaShape, ...]) -> Candidate | None:
         """The first of the shapes that has room."""
         for shape in shapes:
             outcome = self._cache.fitted(shape, cluster, self._fit)
@@ -116,7 +116,7 @@ class Placer:
                 return outcome
         return None
 
-    def _fit(self, shape: Shape, cluster: InferenceCluster) -> Candidate | Reason:
+    def _fit(self, shape: ReplicaShape, cluster: InferenceCluster) -> Candidate | Reason:
         """Search one cluster for pools that have room for every engine of one shape."""
         self._matcher.budget.turn(cluster.name)
         fit = self._matcher.fit(shape, cluster)
@@ -195,7 +195,7 @@ class Placer:
             return None
         return max((rejection for rejection in below if rejection), key=lambda refusal: refusal.reason.depth)
 
-    def _below(self, shape: Shape, cluster: InferenceCluster) -> Rejection | None:
+    def _below(self, shape: ReplicaShape, cluster: InferenceCluster) -> Rejection | None:
         outcome = self._cache.fitted(shape, cluster, self._fit)
         if isinstance(outcome, Candidate):
             return None
@@ -203,7 +203,7 @@ class Placer:
         rejection = below_gates(fit, cluster, self.ledger, self.ledger.capacities(cluster), outcome)
         return rejection.at(alternative=shape.name) if shape.name else rejection
 
-    def on_pools(self, cluster: InferenceCluster) -> Iterator[tuple[Shape, OnPools]]:
+    def on_pools(self, cluster: InferenceCluster) -> Iterator[tuple[ReplicaShape, OnPools]]:
         """Every engine of every shape on every pool of a cluster, whatever gate the cluster fails."""
         free = self.ledger.capacities(cluster)
         for shape in self._inputs.deployment.shapes:

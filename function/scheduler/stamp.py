@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from function.api import Engine, Member, ModelDeployment
-    from function.api.engine import Shape as ReplicaShape
+    from function.api.engine import ReplicaShape
     from function.boundary import Shape
 
 STAMPED: Shape = {

@@ -25,7 +25,7 @@ REFUSED = "refused"
 """How a call ends that the runner never sees."""
 
 
-class Held(Protocol):
+class RequestHolder(Protocol):
     """What holds requests."""
 
     @property
@@ -74,7 +74,7 @@ class Metrics:
         size = Gauge(f"{PREFIX}_reuse_bytes", "What they are charged, in bytes.", registry=self.registry)
         size.set_function(lambda: memory.bytes)
 
-    def watch_intake(self, intake: Held) -> None:
+    def watch_intake(self, intake: RequestHolder) -> None:
         """Show how many bytes of requests are held."""
         text = "Bytes of requests received, waiting and worked on, and reserved for those that arrive."
         Gauge(f"{PREFIX}_held_bytes", text, registry=self.registry).set_function(lambda: intake.held)

@@ -63,7 +63,7 @@ class Runner:
         try:
             message = await self.intake.receive(context)
             return await asyncio.wrap_future(self._submitted(message or Message(b"")))
-        except wire.Malformed as error:
+        except wire.MalformedRequest as error:
             if message and message.size > _MUCH:  # gRPC keeps what an aborted call had until it is collected.
                 asyncio.get_running_loop().call_soon(gc.collect)
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))

@@ -6,8 +6,8 @@ docs/how-it-schedules.md, tried out on all possibilities where that is what the 
 """
 
 from function.verify.decided import Decided
-from function.verify.finding import Finding
+from function.verify.finding import Violation
 from function.verify.rules import check
 from function.verify.state import State, check_state
 
-__all__ = ["Decided", "Finding", "State", "check", "check_state"]
+__all__ = ["Decided", "State", "Violation", "check", "check_state"]

@@ -8,10 +8,10 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from function.verify.devices import stranded
-from function.verify.finding import Finding
+from function.verify.finding import Violation
 from function.verify.gates import closed, compiles
 from function.verify.matching import LIMIT, TooMany
-from function.verify.state import Held, beyond, held_by, pools, total_of
+from function.verify.state import HeldNodes, beyond, held_by, pools, total_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ def _existing(state: State, decisions: Sequence[Decided], *, replaced: bool) -> 
         yield after if sum(held_by(after).values()) > sum(held_by(replica).values()) else replica
 
 
-def check_capacity(state: State, decisions: Sequence[Decided]) -> Iterator[Finding]:
+def check_capacity(state: State, decisions: Sequence[Decided]) -> Iterator[Violation]:
     """No pool that a decision adds to holds more than it has."""
     new = [replica for decided in decisions for replica in decided.new]
     added = {where for where, nodes in total_of(new).items() if nodes}
@@ -56,7 +56,7 @@ def check_capacity(state: State, decisions: Sequence[Decided]) -> Iterator[Findi
             names = sorted(
                 f"{replica.namespace}/{replica.name}" for replica in new if held_by(replica).get(where)
             )
-            yield Finding("Overcommit", f"{where[0]}/{where[1]}", f"{text}, new there: {', '.join(names)}")
+            yield Violation("Overcommit", f"{where[0]}/{where[1]}", f"{text}, new there: {', '.join(names)}")
 
 
 def _stranding(state: State, charged: Sequence[ModelReplica]) -> Iterator[tuple[tuple[str, str], str]]:
@@ -86,7 +86,7 @@ def _simple(decided: Decided) -> bool:
 
 def check_completeness(
     state: State, decisions: Sequence[Decided], decided: Decided, matching: Matching
-) -> Iterator[Finding]:
+) -> Iterator[Violation]:
     """A replica is left out only where no cluster has room; new ones are spread before they are packed."""
     deployment = decided.deployment
     cached = not deployment.cache or (deployment.namespace, deployment.cache) in state.caches
@@ -104,14 +104,14 @@ def check_completeness(
     enough = least is None or total + 1 >= least
     if total < deployment.wanted and open_to and enough:
         names = ", ".join(cluster.name for cluster in open_to)
-        yield Finding(
+        yield Violation(
             "LeftOut", decided.title, f"{total} of {deployment.wanted} placed, and {names} has room"
         )
     if deployment.spec.placement is None and not deployment.template.alternatives:
         yield from _spread(decided, {cluster.name for cluster in open_to})
 
 
-def _spread(decided: Decided, open_to: set[str]) -> Iterator[Finding]:
+def _spread(decided: Decided, open_to: set[str]) -> Iterator[Violation]:
     """Each new replica went to the open cluster with the fewest, ties by name."""
     if any(
         request.first_available
@@ -125,10 +125,10 @@ def _spread(decided: Decided, open_to: set[str]) -> Iterator[Finding]:
         for other in sorted(open_to - {cluster}):
             if (counts[other], other) < (counts[cluster] - 1, cluster):
                 text = f"{counts[cluster]} on {cluster} but {counts[other]} on {other}, which has room"
-                yield Finding("Spread", decided.title, text)
+                yield Violation("Spread", decided.title, text)
 
 
-def _has_room(decided: Decided, cluster: InferenceCluster, free: Held, matching: Matching) -> bool:
+def _has_room(decided: Decided, cluster: InferenceCluster, free: HeldNodes, matching: Matching) -> bool:
     """Whether some shape of the deployment fits: every choice of a pool per engine is tried."""
     try:
         return any(_fits(shape.engines, cluster, free, matching) for shape in decided.deployment.shapes)
@@ -136,7 +136,7 @@ def _has_room(decided: Decided, cluster: InferenceCluster, free: Held, matching:
         return False
 
 
-def _fits(engines: Sequence[Engine], cluster: InferenceCluster, free: Held, matching: Matching) -> bool:
+def _fits(engines: Sequence[Engine], cluster: InferenceCluster, free: HeldNodes, matching: Matching) -> bool:
     options = [_costs(engine, cluster, matching) for engine in engines]
     if prod(map(len, options)) > LIMIT:
         raise TooMany

@@ -22,13 +22,13 @@ Pod = tuple[tuple[str, int], ...]
 """Devices a pod claims, by device class."""
 
 
-class Gang(NamedTuple):
+class PodGang(NamedTuple):
     """The pods of one copy of an engine on one pool."""
 
     pods: tuple[Pod, ...]
 
 
-def gangs_on(pool: str, replicas: Iterable[ModelReplica]) -> list[Gang]:
+def gangs_on(pool: str, replicas: Iterable[ModelReplica]) -> list[PodGang]:
     """Every gang that replicas of a cluster have on one of its pools."""
     gangs = []
     for replica in replicas:
@@ -41,7 +41,7 @@ def gangs_on(pool: str, replicas: Iterable[ModelReplica]) -> list[Gang]:
                 if counts and member.pool == pool:
                     pods += [tuple(sorted(counts.items()))] * member.pods
             if pods:
-                gangs += [Gang(tuple(pods))] * engine.copies
+                gangs += [PodGang(tuple(pods))] * engine.copies
     return gangs
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Finding:
+class Violation:
     """One broken rule."""
 
     rule: str

@@ -34,7 +34,7 @@ class Chosen(NamedTuple):
     device: Device
 
 
-Claim = tuple[tuple[str, str, int, tuple[str, ...]], ...]
+MemberClaim = tuple[tuple[str, str, int, tuple[str, ...]], ...]
 """What becomes the pods' claim: request, device class, count, selectors."""
 
 
@@ -113,7 +113,7 @@ def node_matches(member: Member, pool: Pool) -> bool:
         return False
 
 
-def claim_of(chosen: tuple[Chosen, ...]) -> Claim:
+def claim_of(chosen: tuple[Chosen, ...]) -> MemberClaim:
     """What an assignment claims through DRA, in the order of the requests."""
     return tuple(
         (
@@ -131,9 +131,9 @@ class Matching:
     """Remembers what was tried, for one check. The objects it is asked about must outlive it."""
 
     def __init__(self) -> None:
-        self._claims: dict[tuple[int, int], frozenset[Claim]] = {}
+        self._claims: dict[tuple[int, int], frozenset[MemberClaim]] = {}
 
-    def claims(self, member: Member, pool: Pool) -> frozenset[Claim]:
+    def claims(self, member: Member, pool: Pool) -> frozenset[MemberClaim]:
         """Every claim the member could be stamped with on the pool; empty: no match. Raises TooMany."""
         key = (id(member), id(pool))
         if key not in self._claims:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from function.verify.finding import Finding
+from function.verify.finding import Violation
 from function.verify.matching import TooMany
 
 if TYPE_CHECKING:
@@ -35,18 +35,18 @@ def check_pools(
     cluster: InferenceCluster,
     replica: ModelReplica,
     matching: Matching,
-) -> Iterator[Finding]:
+) -> Iterator[Violation]:
     """Check the engines of one new replica. Raises TooMany."""
     engines = _wanted(deployment, replica)
     names = sorted(engine.name for engine in engines or ())
     if engines is None or names != sorted(engine.name for engine in replica.engines):
-        yield Finding("Shape", where, "its engines are not those of the deployment")
+        yield Violation("Shape", where, "its engines are not those of the deployment")
         return
     by_name = {engine.name: engine for engine in engines}
     for stamped in replica.engines:
         pairs = _pairs(by_name[stamped.name], stamped)
         if pairs is None or stamped.copies != by_name[stamped.name].copies:
-            yield Finding("Shape", where, f"engine {stamped.name} has other members or copies than wanted")
+            yield Violation("Shape", where, f"engine {stamped.name} has other members or copies than wanted")
             continue
         yield from _engine(where, by_name[stamped.name], cluster, pairs, matching)
 
@@ -57,56 +57,58 @@ def _engine(
     cluster: InferenceCluster,
     pairs: list[tuple[Member, StampedMember]],
     matching: Matching,
-) -> Iterator[Finding]:
+) -> Iterator[Violation]:
     pools = {pool.name: pool for pool in cluster.pools}
     used = sorted({stamped.pool for _, stamped in pairs})
     unknown = [name for name in used if name not in pools]
     if unknown:
-        yield Finding("Pool", where, f"engine {engine.name} is on {unknown[0]}, which {cluster.name} has not")
+        yield Violation(
+            "Pool", where, f"engine {engine.name} is on {unknown[0]}, which {cluster.name} has not"
+        )
         return
     proofs = [set(ids) for ids in zip(*(pools[name].fabrics for name in used), strict=True)]
     same = any(len(ids) == 1 and "" not in ids for ids in proofs)
     proven = engine.pool_policy == "SameFabric" and same
     if len(used) > 1 and not proven:
-        yield Finding("Split", where, f"engine {engine.name} is on {' and '.join(used)}")
+        yield Violation("Split", where, f"engine {engine.name} is on {' and '.join(used)}")
     if not any(stamped.requests for _, stamped in pairs):
-        yield Finding("NothingClaimed", where, f"no member of engine {engine.name} binds a device")
+        yield Violation("NothingClaimed", where, f"no member of engine {engine.name} binds a device")
     for member, stamped in pairs:
         yield from _member(f"engine {engine.name} {member.role}", where, cluster, (member, stamped), matching)
 
 
 def _member(
     name: str, where: str, cluster: InferenceCluster, pair: tuple[Member, StampedMember], matching: Matching
-) -> Iterator[Finding]:
+) -> Iterator[Violation]:
     member, stamped = pair
     if stamped.pods != member.pods:
-        yield Finding("Shape", where, f"{name} has {stamped.pods} pods, {member.pods} are wanted")
+        yield Violation("Shape", where, f"{name} has {stamped.pods} pods, {member.pods} are wanted")
     pool = next(pool for pool in cluster.pools if pool.name == stamped.pool)
     possible = matching.claims(member, pool)
     if not possible:
-        yield Finding("NoMatch", where, f"{name} does not match {cluster.name}/{pool.name}")
+        yield Violation("NoMatch", where, f"{name} does not match {cluster.name}/{pool.name}")
         return
     claimed = tuple((request.name, request.device_class, request.count) for request in stamped.requests)
     if claimed not in {tuple(part[:3] for part in claim) for claim in possible}:
-        yield Finding(
+        yield Violation(
             "Claim", where, f"{name} claims {claimed}, which {cluster.name}/{pool.name} cannot give"
         )
     elsewhere = any(matching.claimable(member, pool) for pool in cluster.pools)
     if member.requests and not claimed and elsewhere:
-        yield Finding("Stranded", where, f"{name} binds nothing, and could on another pool")
+        yield Violation("Stranded", where, f"{name} binds nothing, and could on another pool")
 
 
-def check_names(where: str, decided: Decided, replica: ModelReplica) -> Iterator[Finding]:
+def check_names(where: str, decided: Decided, replica: ModelReplica) -> Iterator[Violation]:
     """Check the name of a new replica, and that nobody else has its identity."""
     named = f"{decided.deployment.name}-{replica.cluster}-{replica.index}"
     digest = hashlib.sha256(named.encode()).hexdigest()[:5]
     if not replica.name.endswith(f"-{digest}"):
-        yield Finding("Name", where, f"does not end in {digest}, the digest of {named}")
+        yield Violation("Name", where, f"does not end in {digest}, the digest of {named}")
     same = [
         twin for twin in decided.existing if (twin.cluster, twin.index) == (replica.cluster, replica.index)
     ]
     if same:
-        yield Finding(
+        yield Violation(
             "Identity", where, f"{replica.cluster}/{replica.index} is the identity of {same[0].name}"
         )
 

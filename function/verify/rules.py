@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from function.verify.capacity import check_capacity, check_completeness
 from function.verify.evacuation import deadline, evacuable
-from function.verify.finding import Finding
+from function.verify.finding import Violation
 from function.verify.gates import closed, compiles, drained
 from function.verify.matching import Matching, TooMany
 from function.verify.placing import check_names, check_pools, mismatched
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from function.verify.state import State
 
 
-def check(state: State, decisions: Sequence[Decided]) -> list[Finding]:
+def check(state: State, decisions: Sequence[Decided]) -> list[Violation]:
     """Check decisions that were made one after the other on one state. No finding: they keep every rule."""
     matching = Matching()
     findings = [finding for decided in decisions for finding in _one(state, decided, matching)]
@@ -30,7 +30,7 @@ def check(state: State, decisions: Sequence[Decided]) -> list[Finding]:
     return sorted(set(findings))
 
 
-def _one(state: State, decided: Decided, matching: Matching) -> Iterator[Finding]:
+def _one(state: State, decided: Decided, matching: Matching) -> Iterator[Violation]:
     yield from _counts(decided)
     yield from _lost(state, decided, matching)
     yield from _moved(decided)
@@ -38,37 +38,39 @@ def _one(state: State, decided: Decided, matching: Matching) -> Iterator[Finding
         where = f"{decided.deployment.namespace}/{replica.name}"
         cluster = state.clusters.get(replica.cluster)
         if cluster is None:
-            yield Finding("Gate", where, f"placed on {replica.cluster}, which cannot be read or is not there")
+            yield Violation(
+                "Gate", where, f"placed on {replica.cluster}, which cannot be read or is not there"
+            )
             continue
         for why in closed(state, decided.deployment, cluster):
-            yield Finding("Gate", where, f"placed on {replica.cluster}, but {why}")
+            yield Violation("Gate", where, f"placed on {replica.cluster}, but {why}")
         try:
             yield from check_pools(where, decided.deployment, cluster, replica, matching)
         except TooMany:
-            yield Finding("Unchecked", where, "there are too many assignments of devices to try them all")
+            yield Violation("Unchecked", where, "there are too many assignments of devices to try them all")
         yield from check_names(where, decided, replica)
 
 
-def _counts(decided: Decided) -> Iterator[Finding]:
+def _counts(decided: Decided) -> Iterator[Violation]:
     deployment, total, new = decided.deployment, len(decided.desired), decided.new
     least = deployment.least
     policy = deployment.spec.placement
     surge = policy.disruption.max_surge if policy and policy.disruption else 0
     if new and total > deployment.wanted + surge:
         said = f"{total} desired, {deployment.wanted} wanted, {len(new)} new"
-        yield Finding("TooMany", decided.title, f"{said}, surge {surge}" if surge else said)
+        yield Violation("TooMany", decided.title, f"{said}, surge {surge}" if surge else said)
     if new and least is not None and total < least:
-        yield Finding("MinReplicas", decided.title, f"{len(new)} new below minReplicas {least}")
+        yield Violation("MinReplicas", decided.title, f"{len(new)} new below minReplicas {least}")
     if new and not compiles(deployment):
-        yield Finding("InvalidInput", decided.title, f"{len(new)} new though a selector does not compile")
+        yield Violation("InvalidInput", decided.title, f"{len(new)} new though a selector does not compile")
     limit = policy.max_replicas_per_cluster if policy else None
     for cluster, count in sorted(Counter(replica.cluster for replica in decided.desired).items()):
         # A replica that leaves when its replacement serves does not count against it.
         if limit is not None and count > limit + surge and any(replica.cluster == cluster for replica in new):
-            yield Finding("MaxReplicasPerCluster", decided.title, f"{count} on {cluster}, {limit} allowed")
+            yield Violation("MaxReplicasPerCluster", decided.title, f"{count} on {cluster}, {limit} allowed")
 
 
-def _lost(state: State, decided: Decided, matching: Matching) -> Iterator[Finding]:
+def _lost(state: State, decided: Decided, matching: Matching) -> Iterator[Violation]:
     """A replica leaves for a reason on the list, or not at all."""
     replaceable = len(decided.new)
     identities = {(after.cluster, after.index) for _, after in decided.kept}
@@ -93,17 +95,17 @@ def _lost(state: State, decided: Decided, matching: Matching) -> Iterator[Findin
             replaceable -= 1
             continue
         where = f"{decided.deployment.namespace}/{replica.name}"
-        yield Finding("Lost", where, f"leaves {replica.cluster} for no reason that allows it")
+        yield Violation("Lost", where, f"leaves {replica.cluster} for no reason that allows it")
 
 
-def _moved(decided: Decided) -> Iterator[Finding]:
+def _moved(decided: Decided) -> Iterator[Violation]:
     """A replica never changes its cluster or its pools."""
     for before, after in decided.kept:
         where = f"{decided.deployment.namespace}/{before.name}"
         if before.cluster != after.cluster:
-            yield Finding("Moved", where, f"from {before.cluster} to {after.cluster}")
+            yield Violation("Moved", where, f"from {before.cluster} to {after.cluster}")
         elif before.whole and _pinned(before) != _pinned(after):
-            yield Finding("Moved", where, "to other pools of its cluster")
+            yield Violation("Moved", where, "to other pools of its cluster")
 
 
 def _pinned(replica: ModelReplica) -> set[tuple[str, str, str]]:

@@ -6,14 +6,14 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from function.verify.finding import Finding
+from function.verify.finding import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from function.api import InferenceCluster, ModelCache, ModelReplica, Pool
 
-Held = dict[tuple[str, str], int]
+HeldNodes = dict[tuple[str, str], int]
 """Nodes by (cluster, pool)."""
 
 
@@ -29,9 +29,9 @@ class State:
     """Names of clusters that are there and cannot be read."""
 
 
-def held_by(replica: ModelReplica) -> Held:
+def held_by(replica: ModelReplica) -> HeldNodes:
     """Nodes a replica holds: one per pod of a member that claims devices, times the engine's copies."""
-    held: Held = defaultdict(int)
+    held: HeldNodes = defaultdict(int)
     for engine in replica.engines:
         for member in engine.members:
             if member.requests:
@@ -39,9 +39,9 @@ def held_by(replica: ModelReplica) -> Held:
     return held
 
 
-def total_of(replicas: Iterable[ModelReplica]) -> Held:
+def total_of(replicas: Iterable[ModelReplica]) -> HeldNodes:
     """Nodes that replicas hold together."""
-    held: Held = defaultdict(int)
+    held: HeldNodes = defaultdict(int)
     for replica in replicas:
         for where, nodes in held_by(replica).items():
             held[where] += nodes
@@ -91,11 +91,11 @@ def _who(replicas: Iterable[ModelReplica], where: tuple[str, str]) -> str:
     return ", ".join(f"{name} ({nodes})" for nodes, name in sorted(holders, reverse=True) if nodes)
 
 
-def check_state(state: State) -> list[Finding]:
+def check_state(state: State) -> list[Violation]:
     """Say what is wrong with a fleet as it stands: overcommitted pools, replicas pinned to nothing."""
     living = [replica for replica in state.replicas if not replica.deleting]
     findings = [
-        Finding("Overcommitted", f"{where[0]}/{where[1]}", f"{text}, by {_who(living, where)}")
+        Violation("Overcommitted", f"{where[0]}/{where[1]}", f"{text}, by {_who(living, where)}")
         for where, text in beyond(state, living)
     ]
     for replica in living:
@@ -103,17 +103,17 @@ def check_state(state: State) -> list[Finding]:
     return sorted(findings)
 
 
-def _misplaced(state: State, replica: ModelReplica) -> Iterator[Finding]:
+def _misplaced(state: State, replica: ModelReplica) -> Iterator[Violation]:
     name = f"{replica.namespace}/{replica.name}"
     if not replica.whole:
-        yield Finding("Unreadable", name, "some field of it has the wrong type")
+        yield Violation("Unreadable", name, "some field of it has the wrong type")
     if not state.clusters or replica.cluster in state.unreadable:
         return
     cluster = state.clusters.get(replica.cluster)
     if cluster is None:
-        yield Finding("NoSuchCluster", name, f"runs on {replica.cluster}, which is not in the fleet")
+        yield Violation("NoSuchCluster", name, f"runs on {replica.cluster}, which is not in the fleet")
         return
     pool_names = {pool.name for pool in cluster.pools}
     pinned = {member.pool for engine in replica.engines for member in engine.members}
     for pool in sorted(pinned - pool_names):
-        yield Finding("NoSuchPool", name, f"is pinned to {replica.cluster}/{pool}, which is not published")
+        yield Violation("NoSuchPool", name, f"is pinned to {replica.cluster}/{pool}, which is not published")

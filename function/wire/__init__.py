@@ -11,8 +11,16 @@ raises `Unreadable` when it is read, and costs that object only.
 from __future__ import annotations
 
 from function.wire.document import WireDocument
-from function.wire.request import Call, Malformed, decode
+from function.wire.request import MalformedRequest, ReceivedCall, decode
 from function.wire.response import Ttl, encode
 from function.wire.safe import encode_internal_error
 
-__all__ = ["Call", "Malformed", "Ttl", "WireDocument", "decode", "encode", "encode_internal_error"]
+__all__ = [
+    "MalformedRequest",
+    "ReceivedCall",
+    "Ttl",
+    "WireDocument",
+    "decode",
+    "encode",
+    "encode_internal_error",
+]

@@ -25,12 +25,12 @@ UNREADABLE_INPUT = "(unreadable)"
 """The one field of an input that could not be decoded: no reader knows it, so every reader refuses it."""
 
 
-class Malformed(ValueError):
+class MalformedRequest(ValueError):
     """The bytes are not a RunFunctionRequest."""
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ReceivedCall:
     """One request, and the message it came in: the answer copies from it what is not ours."""
 
     request: Request
@@ -53,7 +53,7 @@ class Call:
             return True
 
 
-def decode(content: bytes) -> Call:
+def decode(content: bytes) -> ReceivedCall:
     """Slice a request. No object in it is decoded yet, so the objects may still turn out unreadable.
 
     Raises:
@@ -66,7 +66,7 @@ def decode(content: bytes) -> Call:
     except Unusual:
         message, required = _parsed(content)
     except DecodeError:
-        raise Malformed("the bytes are not a RunFunctionRequest") from None
+        raise MalformedRequest("the bytes are not a RunFunctionRequest") from None
     request = Request(
         composite=WireDocument(message.observed.composite.resource),
         observed=_observed(message.observed.resources),
@@ -75,7 +75,7 @@ def decode(content: bytes) -> Call:
         desired=frozenset(message.desired.resources),
         desired_status=_status(message.desired.composite.resource),
     )
-    return Call(request, message)
+    return ReceivedCall(request, message)
 
 
 def _observed(resources: Any) -> dict[str, WireDocument]:
@@ -91,7 +91,7 @@ def _parsed(content: bytes) -> tuple[Any, dict[str, tuple[bytes, ...]]]:
     try:
         message = messages.Request.FromString(content)
     except DecodeError:
-        raise Malformed("the bytes are not a RunFunctionRequest") from None
+        raise MalformedRequest("the bytes are not a RunFunctionRequest") from None
     delivered = message.required_resources
     return message, {
         name: tuple(item.resource for item in delivered[name].items if item.resource) for name in delivered

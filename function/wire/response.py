@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from function.boundary import Condition, Desired, Plain, Request, Requirement, Response, Result
-    from function.wire.request import Call
+    from function.wire.request import ReceivedCall
 
 _NANO = 1_000_000_000
 
@@ -37,7 +37,7 @@ class Ttl:
         return self.pending if pending is None else pending
 
 
-def encode(call: Call, response: Response, ttl: Ttl) -> bytes:
+def encode(call: ReceivedCall, response: Response, ttl: Ttl) -> bytes:
     """Return the answer to `call`. Raises `Unreadable` when ours cannot be merged into an earlier status."""
     message = envelope(call, ttl.of(response))
     written: write.Written = {}
@@ -56,7 +56,7 @@ def encode(call: Call, response: Response, ttl: Ttl) -> bytes:
     return serialised(message)
 
 
-def envelope(call: Call, ttl: float) -> Any:
+def envelope(call: ReceivedCall, ttl: float) -> Any:
     """Return a response that holds what is not ours: tag, context and the desired state so far."""
     message = messages.Response()
     message.meta.tag = call.message.meta.tag
@@ -106,7 +106,7 @@ def merge(below: Mapping[str, Plain], above: Mapping[str, Plain]) -> dict[str, P
     return merged
 
 
-def require(message: Any, call: Call, requirements: tuple[Requirement, ...]) -> None:
+def require(message: Any, call: ReceivedCall, requirements: tuple[Requirement, ...]) -> None:
     """State what Crossplane must fetch, unless all of it came unasked.
 
     Crossplane starts a reconcile with no requirements known, compares those of an answer with those of the

@@ -15,7 +15,7 @@ from function.wire.response import Ttl, add_condition, add_result, envelope, req
 
 if TYPE_CHECKING:
     from function.boundary import Condition, Requirement
-    from function.wire.request import Call
+    from function.wire.request import ReceivedCall
 
 # What server-side apply may be sent of an object that was read back: no status, and of the metadata only
 # what a user could have written.
@@ -24,7 +24,7 @@ _SECRET_DATA = ("data", "stringData")
 _METADATA = ("annotations", "labels", "name", "namespace")
 
 
-class InternalError(Protocol):
+class ErrorAnswer(Protocol):
     """What to say (`function.fail_static`); what stays is decided here, without decoding an object."""
 
     @property
@@ -44,7 +44,7 @@ class InternalError(Protocol):
         """Whether something declared is missing."""
 
 
-def encode_internal_error(call: Call, error: InternalError, ttl: Ttl) -> bytes:
+def encode_internal_error(call: ReceivedCall, error: ErrorAnswer, ttl: Ttl) -> bytes:
     """Return an answer that removes nothing, whatever was observed: not Ready, with every condition."""
     response = envelope(call, ttl.pending)
     require(response, call, error.requirements)
@@ -56,7 +56,7 @@ def encode_internal_error(call: Call, error: InternalError, ttl: Ttl) -> bytes:
     return serialised(response)
 
 
-def _keep_observed(call: Call, response: Any) -> bool:
+def _keep_observed(call: ReceivedCall, response: Any) -> bool:
     """Desire everything observed, unchanged. False when an object cannot even be cut, so cannot be kept."""
     observed = call.message.observed.resources
     kept = {}

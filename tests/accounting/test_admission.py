@@ -10,8 +10,8 @@ from function.scheduler.capacity.device_accounting import (
     Claim,
     Copies,
     DeviceCapacity,
+    DeviceKind,
     Gangs,
-    Kind,
     Pods,
     gang,
     total,
@@ -24,7 +24,7 @@ CLASSES = ("gpu", "nic", "mig")
 
 
 def packed(nodes: int, devices: Pod, gangs: Plain) -> DeviceCapacity:
-    kinds = tuple(Kind(name, number) for name, number in zip(CLASSES, devices, strict=False))
+    kinds = tuple(DeviceKind(name, number) for name, number in zip(CLASSES, devices, strict=False))
     return DeviceCapacity(nodes, kinds, charged(gangs))
 
 
@@ -214,5 +214,5 @@ def test_what_cannot_be_told_is_counted_against_the_set(
         (Copies(gang(Pods(tuple(Claim(*claim) for claim in pod), 1) for pod in one_gang), 1),)
         for one_gang in gangs
     )
-    found = DeviceCapacity(1, tuple(Kind(*kind) for kind in kinds), held)
+    found = DeviceCapacity(1, tuple(DeviceKind(*kind) for kind in kinds), held)
     assert (found.stranded is None) == fits, reason

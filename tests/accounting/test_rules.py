@@ -11,9 +11,9 @@ from function.scheduler.capacity.device_accounting import (
     Copies,
     Demand,
     DeviceCapacity,
+    DeviceKind,
     Gangs,
-    Kind,
-    Load,
+    PodLoad,
     Pods,
     gang,
     kinds_of,
@@ -29,7 +29,7 @@ from tests.support.world import World
 Pod = dict[str, int]
 """Devices a pod claims, by class."""
 EIGHT_GPUS, FOUR_GPUS = (Claim("gpu", 8),), (Claim("gpu", 4),)
-EIGHT, FOUR, NICS = Kind("gpu", 8), Kind("gpu", 4), Kind("nic", 2)
+EIGHT, FOUR, NICS = DeviceKind("gpu", 8), DeviceKind("gpu", 4), DeviceKind("nic", 2)
 
 
 def gangs(*item: tuple[Pod, ...]) -> Gangs:
@@ -50,7 +50,7 @@ def alone(*pods: Pod) -> Gangs:
 class Case:
     reason: str
     nodes: int
-    kinds: tuple[Kind, ...]
+    kinds: tuple[DeviceKind, ...]
     stands: Gangs
     more: Gangs
     lacks: tuple[int, int] | None
@@ -193,7 +193,7 @@ def test_what_one_pool_admits(case: Case) -> None:
     ],
 )
 def test_what_is_called_free(
-    nodes: int, kinds: tuple[Kind, ...], stands: Gangs, free: int, reason: str
+    nodes: int, kinds: tuple[DeviceKind, ...], stands: Gangs, free: int, reason: str
 ) -> None:
     assert DeviceCapacity(nodes, kinds, stands).free_nodes == free, reason
 
@@ -201,19 +201,24 @@ def test_what_is_called_free(
 @pytest.mark.parametrize(
     ("claims", "kinds", "expected", "reason"),
     [
-        ((("gpu", 2),), (EIGHT,), Load((2,), (2,)), "one request"),
-        ((("gpu", 2), ("gpu", 3)), (EIGHT,), Load((5,), (5,)), "requests of one class may share an entry"),
-        ((("gpu", 5), ("gpu", 5)), (EIGHT,), Load((10,), (8,)), "and cannot need more than the entry has"),
-        ((("gpu", 9),), (EIGHT,), Load((9,), (0,)), "no node hosts it: nothing is kept free for it"),
-        ((("gpu", 8), ("nic", 3)), (EIGHT, NICS), Load((8, 3), (0, 0)), "one request too many is enough"),
-        ((("gpu", 5),), (FOUR, EIGHT), Load((5, 5), (0, 5)), "an entry that is too small is not needed"),
-        ((("other", 1),), (EIGHT,), Load((0,), (0,), strange=True), "a class that is not published"),
-        ((("gpu", 1), ("other", 1)), (EIGHT,), Load((1,), (0,), strange=True), "or one of two that is not"),
-        ((("nic", 1),), (EIGHT, NICS), Load((0, 1), (0, 1)), "kinds it does not claim are left alone"),
+        ((("gpu", 2),), (EIGHT,), PodLoad((2,), (2,)), "one request"),
+        ((("gpu", 2), ("gpu", 3)), (EIGHT,), PodLoad((5,), (5,)), "requests of one class may share an entry"),
+        ((("gpu", 5), ("gpu", 5)), (EIGHT,), PodLoad((10,), (8,)), "and cannot need more than the entry has"),
+        ((("gpu", 9),), (EIGHT,), PodLoad((9,), (0,)), "no node hosts it: nothing is kept free for it"),
+        ((("gpu", 8), ("nic", 3)), (EIGHT, NICS), PodLoad((8, 3), (0, 0)), "one request too many is enough"),
+        ((("gpu", 5),), (FOUR, EIGHT), PodLoad((5, 5), (0, 5)), "an entry that is too small is not needed"),
+        ((("other", 1),), (EIGHT,), PodLoad((0,), (0,), strange=True), "a class that is not published"),
+        (
+            (("gpu", 1), ("other", 1)),
+            (EIGHT,),
+            PodLoad((1,), (0,), strange=True),
+            "or one of two that is not",
+        ),
+        ((("nic", 1),), (EIGHT, NICS), PodLoad((0, 1), (0, 1)), "kinds it does not claim are left alone"),
     ],
 )
 def test_how_a_pod_lies_on_the_kinds_of_a_pool(
-    claims: tuple[Claim, ...], kinds: tuple[Kind, ...], expected: Load, reason: str
+    claims: tuple[Claim, ...], kinds: tuple[DeviceKind, ...], expected: PodLoad, reason: str
 ) -> None:
     assert load(claims, kinds) == expected, reason
 
@@ -227,7 +232,7 @@ def test_only_what_a_claim_can_bind_is_counted() -> None:
     ]
     fleet = [one("a", pools=[build.pool("p", 2, devices)], accounting="Device")]
     [pool] = decide(World(ask(), fleet)).inputs.fleet.clusters["a"].pools
-    assert kinds_of(pool) == (Kind("gpu.nvidia.com", 8), Kind("rdma.dra.net", 2))
+    assert kinds_of(pool) == (DeviceKind("gpu.nvidia.com", 8), DeviceKind("rdma.dra.net", 2))
 
 
 @pytest.mark.parametrize(

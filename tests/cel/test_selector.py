@@ -9,9 +9,9 @@ import pytest
 
 from function.cel import (
     CompileError,
-    Evaluations,
+    OutcomeCache,
     Reference,
-    Requirement,
+    ReleaseRequirement,
     Subject,
     bind_cluster,
     bind_node,
@@ -215,28 +215,30 @@ def test_ties_go_to_the_first_by_name() -> None:
 
 REQUIREMENTS = [
     (f"{A}.x == 1", ()),
-    ("[1].all(i, v, true)", (Requirement("all() with two variables", "1.32"),)),
-    ("[1].transformList(i, v, v) == []", (Requirement("transformList() with two variables", "1.32"),)),
-    ('isSemver("v1", true) && isSemver("1.0.0")', (Requirement("isSemver()", "1.33"),)),
-    ("[1].first().hasValue()", (Requirement("first()", "1.33"),)),
-    ("device.allowMultipleAllocations", (Requirement("device.allowMultipleAllocations", "1.34"),)),
-    ("[1].sort() == [1]", (Requirement("sort()", "1.34"),)),
-    ("[1].sortBy(x, x) == [1]", (Requirement("sortBy()", "1.34"),)),
+    ("[1].all(i, v, true)", (ReleaseRequirement("all() with two variables", "1.32"),)),
+    ("[1].transformList(i, v, v) == []", (ReleaseRequirement("transformList() with two variables", "1.32"),)),
+    ('isSemver("v1", true) && isSemver("1.0.0")', (ReleaseRequirement("isSemver()", "1.33"),)),
+    ("[1].first().hasValue()", (ReleaseRequirement("first()", "1.33"),)),
+    ("device.allowMultipleAllocations", (ReleaseRequirement("device.allowMultipleAllocations", "1.34"),)),
+    ("[1].sort() == [1]", (ReleaseRequirement("sort()", "1.34"),)),
+    ("[1].sortBy(x, x) == [1]", (ReleaseRequirement("sortBy()", "1.34"),)),
     (
         f"{A}.x.includes(1) && [1].reverse() == []",
-        (Requirement("includes()", "1.36"), Requirement("reverse()", "1.34")),
+        (ReleaseRequirement("includes()", "1.36"), ReleaseRequirement("reverse()", "1.34")),
     ),
-    (f"{A}.x.exists(v, v == 1)", (Requirement("lists as attributes", "1.36"),)),
+    (f"{A}.x.exists(v, v == 1)", (ReleaseRequirement("lists as attributes", "1.36"),)),
 ]
 
 
 @pytest.mark.parametrize(("expression", "expected"), REQUIREMENTS)
-def test_since_which_release_a_selector_compiles(expression: str, expected: tuple[Requirement, ...]) -> None:
+def test_since_which_release_a_selector_compiles(
+    expression: str, expected: tuple[ReleaseRequirement, ...]
+) -> None:
     assert compile_device(expression).requirements == expected
 
 
 def test_a_pair_is_evaluated_once() -> None:
-    evaluations = Evaluations()
+    evaluations = OutcomeCache()
     selector, other = (
         compile_device(f"{A}.architecture == 'Hopper'"),
         compile_device(f"{A}.architecture == 'Ada'"),
@@ -250,7 +252,7 @@ def test_a_pair_is_evaluated_once() -> None:
 
 
 def test_what_a_selector_does_not_read_does_not_defeat_reuse() -> None:
-    evaluations = Evaluations()
+    evaluations = OutcomeCache()
     selector = compile_device(f"{A}.architecture == 'Hopper' && {C}.memory.isGreaterThan(quantity('1Gi'))")
     for uuid in range(50):
         device = H200 | {"attributes": H200["attributes"] | {"uuid": {"string": f"GPU-{uuid}"}}}
@@ -293,7 +295,7 @@ def test_equal_projections_have_equal_outcomes() -> None:
         H200 | {"attributes": {"version": {"version": "bad"}}},
         H200 | {"attributes": {"other": {"version": "bad"}}},
     ]
-    evaluations = Evaluations()
+    evaluations = OutcomeCache()
     for expression in EXPRESSIONS:
         selector = compile_device(expression)
         for device in variants:

@@ -121,7 +121,7 @@ def test_mutated_bytes_are_answered_or_refused(number: int, function: Function) 
         content = mutated_bytes(draw, encoded(generate.world(seed, BUSY)))
         try:
             response = drive.pb.RunFunctionResponse.FromString(function.answer(content))
-        except wire.Malformed:
+        except wire.MalformedRequest:
             refused += 1
             continue
         assert all(result.message != INTERNAL_ERROR_TEXT for result in response.results), f"seed {seed}"

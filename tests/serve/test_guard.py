@@ -97,7 +97,7 @@ def test_a_composite_that_cannot_be_read_is_answered_too() -> None:
 
 
 def test_no_request_at_all_is_refused() -> None:
-    with pytest.raises(wire.Malformed):
+    with pytest.raises(wire.MalformedRequest):
         ask(boom, b"\xff")
 
 

@@ -179,5 +179,5 @@ def test_a_request_is_gone_as_soon_as_it_is_answered(number: int) -> None:
 def answered(function: Function, content: bytes) -> None:
     try:
         function.answer(content)
-    except wire.Malformed:
+    except wire.MalformedRequest:
         return

@@ -93,7 +93,7 @@ def test_a_call_without_anything_can_be_answered() -> None:
 
 @pytest.mark.parametrize("content", [b"\xff", b"\x12\x05ab", b"not a request"])
 def test_bytes_that_are_no_request_are_refused(content: bytes) -> None:
-    with pytest.raises(wire.Malformed):
+    with pytest.raises(wire.MalformedRequest):
         wire.decode(content)
 
 
@@ -220,7 +220,7 @@ def test_a_status_that_is_no_object_is_replaced() -> None:
     assert response.desired.composite.resource == struct({"kind": "X", "status": {"a": 1}})
 
 
-def failure(call: wire.Call, *requirements: Requirement) -> InternalError:
+def failure(call: wire.ReceivedCall, *requirements: Requirement) -> InternalError:
     return replace(internal_error(call.request, requirements, ("ReplicasReady",)), message="sorry")
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from function.cel.checker.calls import call_type, check_format, mismatch
 from function.cel.checker.comprehensions import loop_type
 from function.cel.checker.environment import TYPE_IDENTIFIERS
-from function.cel.checker.scope import Place, Scope, TypeSteps, Variable
+from function.cel.checker.scope import Scope, ScopedNode, TypeSteps, Variable
 from function.cel.checker.state import Checked, Checker
 from function.cel.checker.unification import equivalent
 from function.cel.cost.frame import SUBJECT
@@ -23,12 +23,12 @@ from function.cel.syntax.descent import descend
 from function.cel.syntax.nodes import (
     Bind,
     Call,
+    Identifier,
     ListLiteral,
     Literal,
     Loop,
     MapLiteral,
-    Message,
-    Name,
+    MessageLiteral,
     Node,
     OptionalMap,
     Select,
@@ -61,7 +61,7 @@ def check(root: Node, environment: Environment, dialect: Dialect) -> Checked:
     return checker.checked
 
 
-def _note(checker: Checker, wanted: Place) -> TypeSteps:
+def _note(checker: Checker, wanted: ScopedNode) -> TypeSteps:
     """Return the type of a node and note it. Raises Mistake."""
     node, scope = wanted
     steps = RULES[type(node)](checker, node, scope)
@@ -105,7 +105,7 @@ def _literal(_checker: Checker, node: Literal, _scope: Scope) -> Type:
     return node.type
 
 
-def _name(checker: Checker, node: Name, scope: Scope) -> Type:
+def _name(checker: Checker, node: Identifier, scope: Scope) -> Type:
     """Return the type of a name: a variable's, or of a type's name."""
     variable = checker.variable(node.name, scope)
     if variable is not None:
@@ -152,7 +152,7 @@ def _map_literal(checker: Checker, node: MapLiteral, scope: Scope) -> TypeSteps:
     return map_of(key or checker.substitution.variable(), value or checker.substitution.variable())
 
 
-def _message(checker: Checker, node: Message, scope: Scope) -> TypeSteps:
+def _message(checker: Checker, node: MessageLiteral, scope: Scope) -> TypeSteps:
     """Return the type of a message literal."""
     declared = MESSAGES.get(node.name)
     if declared is None:
@@ -198,12 +198,12 @@ def _optional_map(checker: Checker, node: OptionalMap, scope: Scope) -> TypeStep
 
 RULES: Mapping[type, Callable[[Checker, Any, Scope], Type | TypeSteps]] = {
     Literal: _literal,
-    Name: _name,
+    Identifier: _name,
     Select: _select,
     Call: call_type,
     ListLiteral: _list_literal,
     MapLiteral: _map_literal,
-    Message: _message,
+    MessageLiteral: _message,
     Bind: _bind,
     OptionalMap: _optional_map,
     Loop: loop_type,

@@ -15,7 +15,7 @@ _BY_NAME = map_of(types.STRING, types.DYN)
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class VariableField:
     """A field of the variable, and what reading it reads: the word for it in messages and references."""
 
     type: Type
@@ -37,7 +37,7 @@ class Environment:
 
     variable: str
     type: Type
-    fields: Mapping[str, Field]
+    fields: Mapping[str, VariableField]
     unknown: Type = types.DYN
     """The type of a value of which the check knows nothing: a whole selector may have it."""
 
@@ -46,17 +46,17 @@ DEVICE = Environment(
     "device",
     Type("kubernetes.DRADevice"),
     {
-        "driver": Field(types.STRING, "driver"),
-        "attributes": Field(map_of(types.STRING, _BY_NAME), "attribute"),
-        "capacity": Field(map_of(types.STRING, map_of(types.STRING, types.QUANTITY)), "capacity"),
-        "allowMultipleAllocations": Field(types.BOOL, "allowMultipleAllocations", "1.34"),
+        "driver": VariableField(types.STRING, "driver"),
+        "attributes": VariableField(map_of(types.STRING, _BY_NAME), "attribute"),
+        "capacity": VariableField(map_of(types.STRING, map_of(types.STRING, types.QUANTITY)), "capacity"),
+        "allowMultipleAllocations": VariableField(types.BOOL, "allowMultipleAllocations", "1.34"),
     },
 )
 _WITHOUT_LISTS = map_of(types.STRING, map_of(types.STRING, types.ANY))
 DEVICE_WITHOUT_LISTS = Environment(
     DEVICE.variable,
     DEVICE.type,
-    {**DEVICE.fields, "attributes": Field(_WITHOUT_LISTS, "attribute")},
+    {**DEVICE.fields, "attributes": VariableField(_WITHOUT_LISTS, "attribute")},
     unknown=types.ANY,
 )
 """The device of an API server whose gate DRAListTypeAttributes is off, as it is by default."""
@@ -64,18 +64,18 @@ CLUSTER = Environment(
     "cluster",
     Type("fleet.Cluster"),
     {
-        "name": Field(types.STRING, "name"),
-        "labels": Field(map_of(types.STRING, types.STRING), "label"),
-        "attributes": Field(_BY_NAME, "attribute"),
+        "name": VariableField(types.STRING, "name"),
+        "labels": VariableField(map_of(types.STRING, types.STRING), "label"),
+        "attributes": VariableField(_BY_NAME, "attribute"),
     },
 )
 NODE = Environment(
     "node",
     Type("fleet.Node"),
     {
-        "name": Field(types.STRING, "name"),
-        "className": Field(types.STRING, "className"),
-        "attributes": Field(_BY_NAME, "attribute"),
+        "name": VariableField(types.STRING, "name"),
+        "className": VariableField(types.STRING, "className"),
+        "attributes": VariableField(_BY_NAME, "attribute"),
     },
 )
 

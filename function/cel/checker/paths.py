@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.cel.cost.frame import SUBJECT
-from function.cel.syntax.nodes import Call, Literal, Name, Node, Select, children
+from function.cel.syntax.nodes import Call, Identifier, Literal, Node, Select, children
 
 if TYPE_CHECKING:
     from function.cel.checker.state import Checked
-    from function.cel.evaluator.subject import Path
+    from function.cel.evaluator.subject import ReadPath
 
 
-def literal_path(checked: Checked, node: Node) -> Path | None:
+def literal_path(checked: Checked, node: Node) -> ReadPath | None:
     """Return the keys that lead from the variable to a node, if all are written out and none is optional."""
     keys: list[str] = []
-    while not isinstance(node, Name):
+    while not isinstance(node, Identifier):
         step = None if _is_optional(node) or (isinstance(node, Select) and node.test) else _step(node)
         key = None if step is None else step[1]
         if step is None or key is None:
@@ -30,9 +30,9 @@ def _is_optional(node: Node) -> bool:
     return isinstance(node, Call) and node.function in ("_[?_]", "_?._")
 
 
-def paths(checked: Checked, root: Node) -> frozenset[Path]:
+def paths(checked: Checked, root: Node) -> frozenset[ReadPath]:
     """Return the longest literal paths that an expression reads; () is the whole subject."""
-    read: set[Path] = set()
+    read: set[ReadPath] = set()
     todo: list[Node] = [root]
     while todo:
         path, rest = _path(checked, todo.pop())
@@ -42,12 +42,12 @@ def paths(checked: Checked, root: Node) -> frozenset[Path]:
     return frozenset(read)
 
 
-def _path(checked: Checked, node: Node) -> tuple[Path | None, list[Node]]:
+def _path(checked: Checked, node: Node) -> tuple[ReadPath | None, list[Node]]:
     """Return the path that a node reads, if it is one, and the nodes still to look at."""
     keys: list[str | None] = []
     rest: list[Node] = []
     current = node
-    while not isinstance(current, Name):
+    while not isinstance(current, Identifier):
         step = _step(current)
         if step is None:
             return None, children(node)

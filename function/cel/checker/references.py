@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
     from function.cel.checker.environment import Environment
-    from function.cel.evaluator.subject import Path, Subject
+    from function.cel.evaluator.subject import ReadPath, Subject
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -28,7 +28,7 @@ class Reference:
         return "/".join(part for part in (self.domain, self.id) if part is not None) or self.kind
 
 
-def references(environment: Environment, read: Iterable[Path]) -> frozenset[Reference]:
+def references(environment: Environment, read: Iterable[ReadPath]) -> frozenset[Reference]:
     """Return the references that paths are. Reading the whole subject reads every field."""
     made: set[Reference] = set()
     for path in read:
@@ -68,7 +68,7 @@ class Projection:
 
     __slots__ = ("_exact", "_partial", "_whole")
 
-    def __init__(self, environment: Environment, read: frozenset[Path]) -> None:
+    def __init__(self, environment: Environment, read: frozenset[ReadPath]) -> None:
         full = {path for path in read if path and len(path) == environment.fields[path[0]].depth + 1}
         self._exact = tuple(sorted(full))
         self._partial = tuple(sorted(read - full))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from function.cel.cost.frame import SUBJECT
 from function.cel.evaluator.paths import path_code
 from function.cel.library.declarations import ALWAYS
-from function.cel.syntax.nodes import Call, Loop, Name, Node, Select, children
+from function.cel.syntax.nodes import Call, Identifier, Loop, Node, Select, children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,16 +23,16 @@ TWO_VARIABLE_ONLY = frozenset({"transformList", "transformMap", "transformMapEnt
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
+class ReleaseRequirement:
     """A word of a selector, and the Kubernetes release (as major.minor) whose API server first knows it."""
 
     name: str
     since: str
 
 
-def requirements(checked: Checked) -> tuple[Requirement, ...]:
+def requirements(checked: Checked) -> tuple[ReleaseRequirement, ...]:
     """Return the words that not every release knows, newest first, then by name."""
-    needed: set[Requirement] = set()
+    needed: set[ReleaseRequirement] = set()
     todo: list[Node] = [checked.root]
     while todo:
         node = todo.pop()
@@ -41,21 +41,21 @@ def requirements(checked: Checked) -> tuple[Requirement, ...]:
     return tuple(sorted(needed, key=lambda one: (-_minor(one.since), one.name)))
 
 
-def _of(checked: Checked, node: Node) -> Iterator[Requirement]:
+def _of(checked: Checked, node: Node) -> Iterator[ReleaseRequirement]:
     if isinstance(node, Call) and node in checked.overloads:
         since = min((overload.since for overload in checked.overloads[node]), key=_minor)
-        yield Requirement(f"{checked.overloads[node][0].name}()", since)
+        yield ReleaseRequirement(f"{checked.overloads[node][0].name}()", since)
     elif isinstance(node, Loop):
         if path_code(checked, node.range) is not None:
-            yield Requirement("lists as attributes", LISTS)
+            yield ReleaseRequirement("lists as attributes", LISTS)
         if node.kind in TWO_VARIABLE_ONLY or len(node.names) > 1:
-            yield Requirement(f"{node.kind}() with two variables", TWO_VARIABLES)
+            yield ReleaseRequirement(f"{node.kind}() with two variables", TWO_VARIABLES)
         elif node.kind == "sortBy":
-            yield Requirement("sortBy()", LIST_EXTENSIONS)
+            yield ReleaseRequirement("sortBy()", LIST_EXTENSIONS)
     elif isinstance(node, Select) and _is_variable(checked, node.operand):
         field = checked.environment.fields.get(node.field)
         if field is not None:
-            yield Requirement(f"{checked.environment.variable}.{node.field}", field.since)
+            yield ReleaseRequirement(f"{checked.environment.variable}.{node.field}", field.since)
 
 
 def _minor(release: str) -> int:
@@ -63,4 +63,6 @@ def _minor(release: str) -> int:
 
 
 def _is_variable(checked: Checked, node: Node) -> bool:
-    return isinstance(node, Name) and node in checked.variables and checked.variables[node].slot == SUBJECT
+    return (
+        isinstance(node, Identifier) and node in checked.variables and checked.variables[node].slot == SUBJECT
+    )

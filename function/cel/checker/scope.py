@@ -18,6 +18,6 @@ class Variable(NamedTuple):
 
 
 Scope: TypeAlias = dict[str, Variable]
-Place: TypeAlias = tuple[Node, Scope]
+ScopedNode: TypeAlias = tuple[Node, Scope]
 """A node and the names it sees."""
-TypeSteps: TypeAlias = Generator[Place, Type, Type]
+TypeSteps: TypeAlias = Generator[ScopedNode, Type, Type]

@@ -10,7 +10,7 @@ from function.cel.checker.scope import Variable
 from function.cel.checker.unification import Substitution
 from function.cel.cost.frame import FIRST_SLOT, SUBJECT
 from function.cel.errors import Mistake
-from function.cel.syntax.nodes import Call, Name, Node, Select, dotted
+from function.cel.syntax.nodes import Call, Identifier, Node, Select, dotted
 from function.cel.syntax.types import BOOL, DYN, DYNAMIC, Type, optional_of, type_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Checked:
     dialect: Dialect
     types: dict[Node, Type]
     overloads: dict[Call, tuple[Overload, ...]]
-    variables: dict[Name, Variable]
+    variables: dict[Identifier, Variable]
     slots: dict[Node, tuple[int, ...]]
     type_values: dict[Node, str]
     global_calls: set[Call]
@@ -66,7 +66,7 @@ class Checker:
         environment = self.checked.environment
         return Variable(environment.type, SUBJECT) if name[1:] == environment.variable else None
 
-    def type_value(self, node: Name | Select, name: str) -> Type:
+    def type_value(self, node: Identifier | Select, name: str) -> Type:
         """Return the type of a name that stands for a type."""
         if name not in TYPE_IDENTIFIERS:
             raise Mistake(f"undeclared reference to '{name}' (in container '')", node.span.at)

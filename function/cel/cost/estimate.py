@@ -15,12 +15,12 @@ from function.cel.syntax.descent import collect, descend
 from function.cel.syntax.nodes import (
     Bind,
     Call,
+    Identifier,
     ListLiteral,
     Literal,
     Loop,
     MapLiteral,
-    Message,
-    Name,
+    MessageLiteral,
     Node,
     OptionalMap,
     Select,
@@ -41,7 +41,7 @@ STEPS = {"all": 3, "exists": 4, "exists_one": 2, "transformMap": 3, "transformMa
 MADE = {"transformMap": CREATE_MAP, "transformMapEntry": CREATE_MAP, "all": 0, "exists": 0, "exists_one": 1}
 
 
-class Wanted(NamedTuple):
+class SizedNode(NamedTuple):
     """A node and the sizes of the names it sees."""
 
     node: Node
@@ -51,7 +51,7 @@ class Wanted(NamedTuple):
 def estimate(checked: Checked) -> int:
     """Return the most units that Kubernetes expects the selector to cost; at most 2**64 - 1."""
     estimator = _Estimator(checked)
-    estimated: Estimate = descend(estimator.rule, Wanted(checked.root, {}))
+    estimated: Estimate = descend(estimator.rule, SizedNode(checked.root, {}))
     return min(estimated.cost, MOST)
 
 
@@ -60,7 +60,7 @@ class _Estimator:
         self.types = checked.types
         self.checked = checked
 
-    def rule(self, wanted: Wanted) -> Any:
+    def rule(self, wanted: SizedNode) -> Any:
         return RULES[type(wanted.node)](self, wanted.node, wanted.names)
 
     def sized(self, node: Node, cost: int, size: int = UNKNOWN, element: tuple[int, ...] = ()) -> Estimate:
@@ -78,14 +78,14 @@ class _Estimator:
         size = len(node.value) if text else UNKNOWN
         return self.sized(node, 0, size)._replace(literal=node.value)
 
-    def name(self, node: Name, names: dict[str, Estimate]) -> Estimate:
+    def name(self, node: Identifier, names: dict[str, Estimate]) -> Estimate:
         variable = names.get(node.name)
         return self.sized(node, 1, variable.size, variable.element) if variable else self.sized(node, 1)
 
-    def select(self, node: Select, names: dict[str, Estimate]) -> Generator[Wanted, Estimate, Estimate]:
+    def select(self, node: Select, names: dict[str, Estimate]) -> Generator[SizedNode, Estimate, Estimate]:
         if node in self.checked.type_values:
             return self.sized(node, 1)
-        operand = yield Wanted(node.operand, names)
+        operand = yield SizedNode(node.operand, names)
         if node.test:
             return self.sized(node, operand.cost)
         kind = self.types[node.operand]
@@ -95,49 +95,55 @@ class _Estimator:
             return self.sized(node, operand.cost + step, size, tuple(levels))
         return self.sized(node, operand.cost + step, *calls.inside(operand))
 
-    def call(self, node: Call, names: dict[str, Estimate]) -> Generator[Wanted, Estimate, Estimate]:
+    def call(self, node: Call, names: dict[str, Estimate]) -> Generator[SizedNode, Estimate, Estimate]:
         nodes = node.args if node in self.checked.global_calls else operands(node)
-        given = yield from collect(Wanted(arg, names) for arg in nodes)
+        given = yield from collect(SizedNode(arg, names) for arg in nodes)
         kinds = [self.types[arg].name for arg in nodes]
         given = [self.marked(arg, one) for arg, one in zip(nodes, given, strict=True)]
         cost, size, element = calls.call(node.function, kinds, given)
         return self.sized(node, cost, size, element)
 
-    def items(self, node: ListLiteral, names: dict[str, Estimate]) -> Generator[Wanted, Estimate, Estimate]:
-        given = yield from collect(Wanted(item.value, names) for item in node.items)
+    def items(
+        self, node: ListLiteral, names: dict[str, Estimate]
+    ) -> Generator[SizedNode, Estimate, Estimate]:
+        given = yield from collect(SizedNode(item.value, names) for item in node.items)
         items = max((one.size for one in given), default=0)
         made = self.sized(node, CREATE_LIST + sum(one.cost for one in given), len(given))
         return made._replace(items=items)
 
-    def entries(self, node: MapLiteral, names: dict[str, Estimate]) -> Generator[Wanted, Estimate, Estimate]:
+    def entries(
+        self, node: MapLiteral, names: dict[str, Estimate]
+    ) -> Generator[SizedNode, Estimate, Estimate]:
         both = [part for entry in node.entries for part in (entry.key, entry.value)]
-        given = yield from collect(Wanted(part, names) for part in both)
+        given = yield from collect(SizedNode(part, names) for part in both)
         items = max((one.size for one in given), default=0)
         made = self.sized(node, CREATE_MAP + sum(one.cost for one in given), len(node.entries))
         return made._replace(items=items)
 
-    def message(self, node: Message, names: dict[str, Estimate]) -> Generator[Wanted, Estimate, Estimate]:
-        given = yield from collect(Wanted(value, names) for _, value, _ in node.fields)
+    def message(
+        self, node: MessageLiteral, names: dict[str, Estimate]
+    ) -> Generator[SizedNode, Estimate, Estimate]:
+        given = yield from collect(SizedNode(value, names) for _, value, _ in node.fields)
         return self.sized(node, CREATE_MESSAGE + sum(one.cost for one in given))
 
-    def bind(self, node: Bind, names: dict[str, Estimate]) -> Generator[Wanted, Estimate, Estimate]:
-        value = yield Wanted(node.value, names)
-        body = yield Wanted(node.body, {**names, node.name: value})
+    def bind(self, node: Bind, names: dict[str, Estimate]) -> Generator[SizedNode, Estimate, Estimate]:
+        value = yield SizedNode(node.value, names)
+        body = yield SizedNode(node.body, {**names, node.name: value})
         return self.sized(node, CREATE_LIST + value.cost + body.cost, body.size, body.element)
 
     def optional_map(
         self, node: OptionalMap, names: dict[str, Estimate]
-    ) -> Generator[Wanted, Estimate, Estimate]:
-        given = yield Wanted(node.optional, names)
-        body = yield Wanted(node.body, {**names, node.name: Estimate(0, *calls.inside(given))})
+    ) -> Generator[SizedNode, Estimate, Estimate]:
+        given = yield SizedNode(node.optional, names)
+        body = yield SizedNode(node.body, {**names, node.name: Estimate(0, *calls.inside(given))})
         bound = CREATE_LIST + given.cost + 1 + body.cost + (0 if node.flat else 1)
         return self.sized(node, given.cost + 1 + max(bound, 1))
 
-    def loop(self, node: Loop, names: dict[str, Estimate]) -> Generator[Wanted, Estimate, Estimate]:
-        over = yield Wanted(node.range, names)
+    def loop(self, node: Loop, names: dict[str, Estimate]) -> Generator[SizedNode, Estimate, Estimate]:
+        over = yield SizedNode(node.range, names)
         size, below = calls.inside(over) if over.element else (over.items, ())
         inner = {**names, **dict.fromkeys(node.names, Estimate(0, size, below))}
-        steps = yield from collect(Wanted(step, inner) for step in node.steps)
+        steps = yield from collect(SizedNode(step, inner) for step in node.steps)
         each_step = STEPS.get(node.kind, 2 + CREATE_LIST) + sum(step.cost for step in steps)
         each_step += node.kind == "filter"
         total = over.cost + MADE.get(node.kind, CREATE_LIST) + 1 + over.size * each_step
@@ -148,12 +154,12 @@ class _Estimator:
 
 RULES: dict[type, Callable[[_Estimator, Any, dict[str, Estimate]], Any]] = {
     Literal: _Estimator.literal,
-    Name: _Estimator.name,
+    Identifier: _Estimator.name,
     Select: _Estimator.select,
     Call: _Estimator.call,
     ListLiteral: _Estimator.items,
     MapLiteral: _Estimator.entries,
-    Message: _Estimator.message,
+    MessageLiteral: _Estimator.message,
     Bind: _Estimator.bind,
     OptionalMap: _Estimator.optional_map,
     Loop: _Estimator.loop,

@@ -16,14 +16,14 @@ from function.cel.library import operators
 from function.cel.library.relations import KEYS, equal, optional_element
 from function.cel.library.values import Optional, Value, type_name
 from function.cel.syntax.descent import collect
-from function.cel.syntax.nodes import Call, Name, Node, Select, operands, written
+from function.cel.syntax.nodes import Call, Identifier, Node, Select, operands, written
 from function.cel.syntax.types import BOOL, DYN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from function.cel.evaluator.build import Build
-    from function.cel.library.declarations import Cost, Overload
+    from function.cel.library.declarations import CallCost, Overload
     from function.cel.syntax.types import Type
 
 DECIDING = frozenset({"_==_", "_!=_", "@in"})
@@ -32,7 +32,7 @@ LAZY = frozenset({"or", "orValue"})
 INDEXES = frozenset({"_[_]", "_[?_]"})
 COMPILED_PATTERN = 1000
 """Units for compiling a regular expression that is computed."""
-UNSURE: dict[str, Cost] = {"@in": looked, "_[_]": 1, "_[?_]": 1}
+UNSURE: dict[str, CallCost] = {"@in": looked, "_[_]": 1, "_[?_]": 1}
 """What operators cost whose overload only shows at run time, where the length does not tell."""
 OPERATORS = operators.GENERIC.keys()
 """Functions whose overloads all run the same: they tell the types apart themselves."""
@@ -116,7 +116,7 @@ def _choice(build: Build, node: Call) -> CodeSteps:
 
 def _branch_cost(code: Code, node: Node) -> int:
     """Return the cost of a branch: Kubernetes does not charge for the name that begins a path there."""
-    path = isinstance(node, Name | Select) or (isinstance(node, Call) and node.function == "_[_]")
+    path = isinstance(node, Identifier | Select) or (isinstance(node, Call) and node.function == "_[_]")
     return max(code.cost - 1, 0) if path else code.cost
 
 
@@ -167,7 +167,7 @@ def _eager(build: Build, node: Call) -> CodeSteps:
         units += COMPILED_PATTERN
     if node.function in INDEXES:
         _check_index(node, codes[1])
-        units += relative(nodes[0]) - isinstance(nodes[1], Name | Select)
+        units += relative(nodes[0]) - isinstance(nodes[1], Identifier | Select)
     if node.function == "_==_" and isinstance(codes[1].constant, str):
         return Code(_equals_text(codes[0].run, codes[1].constant), units, certain=BOOL)
     kinds = [code.certain for code in codes]
@@ -267,7 +267,7 @@ def _metered(call: Callable[..., Value], units: Callable[..., int], runs: list[R
     return run
 
 
-def _charged(call: Callable[..., Value], units: Cost) -> Callable[[Frame, list[Value]], Value]:
+def _charged(call: Callable[..., Value], units: CallCost) -> Callable[[Frame, list[Value]], Value]:
     """Return what charges for a call and then makes it; after it where only the result tells the cost."""
 
     def fixed(frame: Frame, values: list[Value]) -> Value:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, TypeAlias
 
 from function.cel.library.values import Value
-from function.cel.syntax.nodes import Call, Name, Node, Select
+from function.cel.syntax.nodes import Call, Identifier, Node, Select
 from function.cel.syntax.types import DYN, Type
 
 Frame: TypeAlias = list[Value]
@@ -44,14 +44,14 @@ def constant(value: Value, certain: Type = DYN) -> Code:
 
 def is_path(node: Node) -> bool:
     """Whether Kubernetes reads the node as a path, so that its value arrives as it is."""
-    if isinstance(node, Name | Select):
+    if isinstance(node, Identifier | Select):
         return True
     return isinstance(node, Call) and node.function in ("_[_]", "_[?_]", "_?._", "_?_:_")
 
 
 def relative(operand: Node) -> int:
     """Return the unit that Kubernetes charges for reaching into something computed."""
-    if isinstance(operand, Name | Select):
+    if isinstance(operand, Identifier | Select):
         return 0
     if isinstance(operand, Call) and operand.function in ("_[_]", "_[?_]", "_?._"):
         return 0

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from function.cel.selector import Outcome, Program
 
 
-class Evaluations:
+class OutcomeCache:
     """A memory of outcomes and two counters. For one request and one thread."""
 
     def __init__(self) -> None:

@@ -27,12 +27,12 @@ from function.cel.syntax.descent import collect, descend
 from function.cel.syntax.nodes import (
     Bind,
     Call,
+    Identifier,
     ListLiteral,
     Literal,
     Loop,
     MapLiteral,
-    Message,
-    Name,
+    MessageLiteral,
     Node,
     OptionalMap,
     Select,
@@ -61,7 +61,7 @@ def _literal(_build: Build, node: Literal) -> Code:
     return constant(node.value, node.type)
 
 
-def _name(build: Build, node: Name) -> Code:
+def _name(build: Build, node: Identifier) -> Code:
     """Return the code of a name: a type, or a variable's slot."""
     if node in build.checked.type_values:
         return constant(TypeValue(build.checked.type_values[node]))
@@ -124,7 +124,7 @@ def _map_literal(_build: Build, node: MapLiteral) -> CodeSteps:
     return Code(run, CREATE_MAP + sum(code.cost for code in keys + values))
 
 
-def _message(_build: Build, node: Message) -> CodeSteps:
+def _message(_build: Build, node: MessageLiteral) -> CodeSteps:
     """Return the code of a message literal."""
     if not node.fields:
         zero = MESSAGES[node.name].zero
@@ -228,12 +228,12 @@ def _map_of(entries: list[tuple[Run, Run, bool]]) -> Run:
 
 RULES: dict[type, Callable[[Build, Any], Code | CodeSteps]] = {
     Literal: _literal,
-    Name: _name,
+    Identifier: _name,
     Select: _select,
     Call: call_code,
     ListLiteral: _list_literal,
     MapLiteral: _map_literal,
-    Message: _message,
+    MessageLiteral: _message,
     Bind: _bind,
     Loop: loop_code,
     OptionalMap: optional_map_code,

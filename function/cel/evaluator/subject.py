@@ -12,7 +12,7 @@ from function.cel.library.values import Map, Value, is_int64
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-Path = tuple[str, ...]
+ReadPath = tuple[str, ...]
 
 
 class Subject:
@@ -29,8 +29,8 @@ class Subject:
         self,
         kind: str,
         fields: dict[str, Value],
-        values: dict[Path, Value],
-        content: dict[Path, Hashable],
+        values: dict[ReadPath, Value],
+        content: dict[ReadPath, Hashable],
         problem: str,
         release: str = "",
     ) -> None:
@@ -54,7 +54,7 @@ class Subject:
         """The variable itself: to whoever does not read a field of it, it is a map."""
         return Map.of(self.fields)
 
-    def lacks(self, path: Path) -> EvaluationError:
+    def lacks(self, path: ReadPath) -> EvaluationError:
         """Return the error of reading what is not there, by its name."""
         words = {"attributes": "attribute", "labels": "label"}
         name = "/".join(path[1:])
@@ -81,7 +81,7 @@ class Subject:
 EMPTY = Map({})
 
 
-def _domains(field: str, values: Mapping[Path, Value]) -> Map:
+def _domains(field: str, values: Mapping[ReadPath, Value]) -> Map:
     """Return domain to (id to value). An unknown domain is an empty map."""
     domains: dict[str, Map] = {}
     for path, value in values.items():
@@ -142,7 +142,7 @@ def _qualified(name: str, driver: str) -> tuple[str, str]:
     return (domain, identifier) if slash else (driver, name)
 
 
-def _below(field: str, values: Mapping[Path, Value]) -> dict[str, Value]:
+def _below(field: str, values: Mapping[ReadPath, Value]) -> dict[str, Value]:
     return {path[1]: value for path, value in values.items() if path[0] == field}
 
 
@@ -154,11 +154,11 @@ class _Binder:
     """Collects the values of one subject."""
 
     def __init__(self) -> None:
-        self.values: dict[Path, Value] = {}
-        self.content: dict[Path, Hashable] = {}
+        self.values: dict[ReadPath, Value] = {}
+        self.content: dict[ReadPath, Hashable] = {}
         self.problem = ""
 
-    def put(self, path: Path, value: Value) -> None:
+    def put(self, path: ReadPath, value: Value) -> None:
         self.values[path] = value
         self.content[path] = value
 
@@ -168,7 +168,7 @@ class _Binder:
         fields["attributes"] = Map.of(_below("attributes", self.values))
         return Subject(kind, fields, self.values, self.content, self.problem)
 
-    def attribute(self, path: Path, name: str, attribute: Any) -> None:
+    def attribute(self, path: ReadPath, name: str, attribute: Any) -> None:
         try:
             kind, given = _given(attribute)
             self.values[path] = _converted(kind, given)
@@ -176,7 +176,7 @@ class _Binder:
         except (EvaluationError, TypeError) as error:
             self.fails(f"attribute {name}: {error}")
 
-    def capacity(self, path: Path, name: str, amount: Any) -> None:
+    def capacity(self, path: ReadPath, name: str, amount: Any) -> None:
         value = amount.get("value") if isinstance(amount, dict) else amount
         try:
             text = value if isinstance(value, str) else _number(value)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from function.cel.library.values import Value
 
-Cost: TypeAlias = "int | Callable[..., int]"
+CallCost: TypeAlias = "int | Callable[..., int]"
 
 ALWAYS = "1.31"
 """The oldest Kubernetes release that the table of versions reaches back to."""
@@ -45,7 +45,7 @@ class Overload:
     parameters: tuple[Type, ...]
     result: Type
     run: Callable[..., Value]
-    cost: Cost
+    cost: CallCost
     since: str
     generic: bool
     guarded: bool = True
@@ -53,7 +53,7 @@ class Overload:
 
 
 def function(
-    name: str, signature: str, run: Callable[..., Value], *, cost: Cost = 1, since: str = ALWAYS
+    name: str, signature: str, run: Callable[..., Value], *, cost: CallCost = 1, since: str = ALWAYS
 ) -> Overload:
     """Declare `name(arguments)`."""
     return _overload(name, signature, run, cost, since, member=False)
@@ -64,7 +64,7 @@ def method(
     signature: str,
     run: Callable[..., Value],
     *,
-    cost: Cost = 1,
+    cost: CallCost = 1,
     since: str = ALWAYS,
     guarded: bool = True,
 ) -> Overload:
@@ -73,7 +73,7 @@ def method(
 
 
 def both(
-    name: str, signature: str, run: Callable[..., Value], *, cost: Cost = 1, guarded: bool = True
+    name: str, signature: str, run: Callable[..., Value], *, cost: CallCost = 1, guarded: bool = True
 ) -> tuple[Overload, Overload]:
     """Declare a function that can be called in either style."""
     declared = method(name, signature, run, cost=cost, guarded=guarded)
@@ -81,7 +81,7 @@ def both(
 
 
 def _overload(
-    name: str, signature: str, run: Callable[..., Value], cost: Cost, since: str, *, member: bool
+    name: str, signature: str, run: Callable[..., Value], cost: CallCost, since: str, *, member: bool
 ) -> Overload:
     *parameters, result = parse_signature(signature)
     generic = any(map(has_parameter, (*parameters, result)))

@@ -21,7 +21,7 @@ _ARRAY = list_of(types.DYN)
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class MessageType:
     """What a message literal makes, the fields it may have, its value when none is given."""
 
     type: Type
@@ -29,11 +29,11 @@ class Message:
     zero: Value
 
 
-def _wrapper(wrapped: Type, zero: Value) -> Message:
-    return Message(wrapper_of(wrapped), {"value": wrapper_of(wrapped)}, zero)
+def _wrapper(wrapped: Type, zero: Value) -> MessageType:
+    return MessageType(wrapper_of(wrapped), {"value": wrapper_of(wrapped)}, zero)
 
 
-MESSAGES: Mapping[str, Message] = {
+MESSAGES: Mapping[str, MessageType] = {
     "google.protobuf.BoolValue": _wrapper(types.BOOL, zero=False),
     "google.protobuf.BytesValue": _wrapper(types.BYTES, b""),
     "google.protobuf.DoubleValue": _wrapper(types.DOUBLE, 0.0),
@@ -43,9 +43,9 @@ MESSAGES: Mapping[str, Message] = {
     "google.protobuf.StringValue": _wrapper(types.STRING, ""),
     "google.protobuf.UInt32Value": _wrapper(types.UINT, UInt(0)),
     "google.protobuf.UInt64Value": _wrapper(types.UINT, UInt(0)),
-    "google.protobuf.ListValue": Message(_ARRAY, {"values": _ARRAY}, []),
-    "google.protobuf.Struct": Message(_OBJECT, {"fields": _OBJECT}, Map({})),
-    "google.protobuf.Value": Message(
+    "google.protobuf.ListValue": MessageType(_ARRAY, {"values": _ARRAY}, []),
+    "google.protobuf.Struct": MessageType(_OBJECT, {"fields": _OBJECT}, Map({})),
+    "google.protobuf.Value": MessageType(
         types.DYN,
         {
             "null_value": types.NULL,

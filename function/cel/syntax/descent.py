@@ -12,11 +12,11 @@ from typing import Any, TypeAlias, TypeVar
 
 Wanted = TypeVar("Wanted")
 
-Rule: TypeAlias = Callable[[Wanted], Any]
+DescentRule: TypeAlias = Callable[[Wanted], Any]
 """From what is wanted to its answer, or to the steps that yield what they want and return the answer."""
 
 
-def descend(rule: Rule[Wanted], root: Wanted) -> Any:
+def descend(rule: DescentRule[Wanted], root: Wanted) -> Any:
     """Return the answer of the rule for the root, answering what each step yields on the way."""
     answer = rule(root)
     if not isinstance(answer, GeneratorType):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.cel.errors import Mistake
-from function.cel.syntax.nodes import Bind, Call, Loop, Name, OptionalMap, Select
+from function.cel.syntax.nodes import Bind, Call, Identifier, Loop, OptionalMap, Select
 
 if TYPE_CHECKING:
     from function.cel.syntax.nodes import Node
@@ -65,26 +65,26 @@ def _presence(call: Call) -> Node:
 
 
 def _is_bind(call: Call) -> bool:
-    on_cel = isinstance(call.target, Name) and call.target.name == "cel"
+    on_cel = isinstance(call.target, Identifier) and call.target.name == "cel"
     return on_cel and call.function == "bind" and len(call.args) == BIND_ARGS
 
 
 def _bind(call: Call) -> Bind:
     name, value, body = call.args
-    if not isinstance(name, Name):
+    if not isinstance(name, Identifier):
         raise Mistake("cel.bind() variable names must be simple identifiers", name.span.at)
     return Bind(call.span, _readable(name), value, body)
 
 
 def _variable(node: Node, *, read: bool = False) -> str:
-    if not isinstance(node, Name):
+    if not isinstance(node, Identifier):
         raise Mistake("argument must be a simple name", node.span.at)
     if node.name == ACCUMULATOR:
         raise Mistake("iteration variable overwrites accumulator variable", node.span.at)
     return _readable(node) if read else node.name
 
 
-def _readable(node: Name) -> str:
+def _readable(node: Identifier) -> str:
     """Return a name that the macro itself reads: nobody can read one that begins with a dot."""
     if node.name.startswith("."):
         raise Mistake(f"undeclared reference to '{node.name}' (in container '')", node.span.at)

@@ -39,7 +39,7 @@ class Literal(NamedTuple):
 
 
 @_by_identity
-class Name(NamedTuple):
+class Identifier(NamedTuple):
     """A bare identifier; one that was written with a leading dot keeps it."""
 
     span: Span
@@ -73,7 +73,7 @@ class Item(NamedTuple):
     optional: bool
 
 
-class Entry(NamedTuple):
+class MapEntry(NamedTuple):
     """An entry of a map literal; `optional` is `?key: value`."""
 
     key: Node
@@ -94,11 +94,11 @@ class MapLiteral(NamedTuple):
     """`{k: v}`."""
 
     span: Span
-    entries: tuple[Entry, ...]
+    entries: tuple[MapEntry, ...]
 
 
 @_by_identity
-class Message(NamedTuple):
+class MessageLiteral(NamedTuple):
     """`Name{field: value}`, a protobuf message. A field is its name, its value, whether it is `?field`."""
 
     span: Span
@@ -139,7 +139,16 @@ class OptionalMap(NamedTuple):
 
 
 Node: TypeAlias = (
-    Literal | Name | Select | Call | ListLiteral | MapLiteral | Message | Bind | Loop | OptionalMap
+    Literal
+    | Identifier
+    | Select
+    | Call
+    | ListLiteral
+    | MapLiteral
+    | MessageLiteral
+    | Bind
+    | Loop
+    | OptionalMap
 )
 
 
@@ -149,7 +158,7 @@ def dotted(node: Node) -> str | None:
     while isinstance(node, Select) and not node.test:
         parts.append(node.field)
         node = node.operand
-    return ".".join([node.name, *reversed(parts)]) if isinstance(node, Name) else None
+    return ".".join([node.name, *reversed(parts)]) if isinstance(node, Identifier) else None
 
 
 def written(node: Node) -> str:
@@ -174,7 +183,7 @@ def children(node: Node) -> list[Node]:  # noqa: PLR0911 - one for each kind of 
         return [item.value for item in node.items]
     if isinstance(node, MapLiteral):
         return [part for entry in node.entries for part in (entry.key, entry.value)]
-    if isinstance(node, Message):
+    if isinstance(node, MessageLiteral):
         return [value for _, value, _ in node.fields]
     if isinstance(node, Bind):
         return [node.value, node.body]

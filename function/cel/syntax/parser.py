@@ -16,13 +16,13 @@ from function.cel.syntax.lexer import END, OPERANDS, Lexer, Token
 from function.cel.syntax.literals import literal
 from function.cel.syntax.nodes import (
     Call,
-    Entry,
+    Identifier,
     Item,
     ListLiteral,
     Literal,
+    MapEntry,
     MapLiteral,
-    Message,
-    Name,
+    MessageLiteral,
     Node,
     Select,
     Span,
@@ -295,10 +295,10 @@ class _Parser:
 
     def name(self, symbols: Symbols, start: int) -> Node:
         (token,) = symbols
-        return Name(self.span(start, start), _identifier(token))
+        return Identifier(self.span(start, start), _identifier(token))
 
     def rooted_name(self, symbols: Symbols, start: int) -> Node:
-        return Name(self.span(start, start), f".{_identifier(symbols[1])}")
+        return Identifier(self.span(start, start), f".{_identifier(symbols[1])}")
 
     def literal(self, symbols: Symbols, start: int) -> Node:
         (token,) = symbols
@@ -318,9 +318,9 @@ class _Parser:
     def item(self, symbols: Symbols, _start: int) -> Item:
         return Item(_node(symbols[-1]), len(symbols) > 1)
 
-    def entry(self, symbols: Symbols, _start: int) -> Entry:
+    def entry(self, symbols: Symbols, _start: int) -> MapEntry:
         (key, optional), _, value = symbols
-        return Entry(key, _node(value), optional)
+        return MapEntry(key, _node(value), optional)
 
     def parts(self, symbols: Symbols, _start: int) -> Symbols:
         """Collect the items, entries or fields of a literal."""
@@ -348,7 +348,7 @@ class _Parser:
         if name is None:
             raise Mistake("Syntax error: a message needs a type name before its brace", brace.start)
         given = tuple(fields) if type(fields) is list else ()
-        return Message(self.span(brace.start, start), name, given)
+        return MessageLiteral(self.span(brace.start, start), name, given)
 
 
 def _after_passing(made: Table, below: int, state: int, kind: str) -> int:

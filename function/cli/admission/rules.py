@@ -6,14 +6,14 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from function.cel.checker.environment import Environment, Field
+from function.cel.checker.environment import Environment, VariableField
 from function.cel.evaluator.subject import Subject
 from function.cel.library.values import Map
 from function.cel.selector import Outcome, Selector, compiled
 from function.cel.syntax import types
 from function.cel.syntax.types import Type
 
-FIELDS = {name: Field(types.DYN, "value") for name in ("self", "oldSelf")}
+FIELDS = {name: VariableField(types.DYN, "value") for name in ("self", "oldSelf")}
 BOTH = Environment("both", Type("schema.Both"), FIELDS)
 """One variable of an unknown type that holds the two: the dialect has one variable only."""
 

@@ -12,7 +12,7 @@ from function.boundary import NoReuse, PlainDocument, Request
 from function.cli.bad_input import BadInput, closest
 from function.cli.options import Command, end, lenient, may_read_live
 from function.cli.worlds.inputs import read_manifests
-from function.operations.state import ANNOTATION, FLEET, WATCHED, State, read_state
+from function.operations.state import ANNOTATION, FLEET, WATCHED, FleetState, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -92,11 +92,11 @@ def _request(manifests: Manifests) -> Request:
     return Request(PlainDocument({}), required={**required, WATCHED: ()})
 
 
-def _all(state: State) -> list[Deployment]:
+def _all(state: FleetState) -> list[Deployment]:
     return [deployment for deployment in state.deployments if not deployment.deleting]
 
 
-def _named(state: State, names: Iterable[str]) -> list[Deployment]:
+def _named(state: FleetState, names: Iterable[str]) -> list[Deployment]:
     """The deployments of some names. Raises BadInput."""
     deployments = {
         f"{deployment.namespace}/{deployment.name}": deployment for deployment in state.deployments
@@ -107,7 +107,7 @@ def _named(state: State, names: Iterable[str]) -> list[Deployment]:
     return [deployments[name] for name in sorted(set(names))]
 
 
-def _concerned(state: State, clusters: Iterable[str]) -> list[Deployment]:
+def _concerned(state: FleetState, clusters: Iterable[str]) -> list[Deployment]:
     """The deployments that a change of some clusters concerns; without any, of none. Raises BadInput."""
     cluster_names = state.clusters.keys() | {
         name for deployment in state.deployments for name in deployment.clusters

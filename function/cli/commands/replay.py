@@ -43,7 +43,7 @@ def _load(path: Path) -> Recording:
 
 
 def answer(recording: Recording) -> bytes:
-    """Answer the recorded request with this version. Raises wire.Malformed."""
+    """Answer the recorded request with this version. Raises wire.MalformedRequest."""
     call = wire.decode(recording.request)
     return wire.encode(call, run(call.request), recording.ttl)
 
@@ -71,7 +71,7 @@ def _replayed(path: Path) -> dict[str, Any]:
     recording = _load(path)
     try:
         again = answer(recording)
-    except wire.Malformed as error:
+    except wire.MalformedRequest as error:
         raise BadInput(f"{path}: {error}") from None
     differing = differences(readable(recording.response), readable(again))
     return {

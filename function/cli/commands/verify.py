@@ -25,7 +25,7 @@ from function.cli.text import answered, console, emit, escape, reassure
 from function.cli.worlds.inputs import Inputs, read, read_manifests
 from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.simulate import one_round
-from function.verify import Decided, Finding, State, check, check_state
+from function.verify import Decided, State, Violation, check, check_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -117,7 +117,7 @@ def _from_file(path: str) -> Desired:
     return by_deployment(manifest.content for manifest in manifests["ModelReplica"])
 
 
-def _about(findings: list[Finding], inputs: Inputs) -> list[Finding]:
+def _about(findings: list[Violation], inputs: Inputs) -> list[Violation]:
     """Leave out what is about deployments of a namespace that was not asked about; pools belong to all."""
     inputs.titles(())  # A namespace that is not there is refused.
     only, pools = inputs.origin.only, {"Overcommit"}
@@ -128,7 +128,7 @@ def _about(findings: list[Finding], inputs: Inputs) -> list[Finding]:
     ]
 
 
-def _section(title: str, findings: list[Finding], fine: str, faults: tuple[str, ...]) -> None:
+def _section(title: str, findings: list[Violation], fine: str, faults: tuple[str, ...]) -> None:
     out = console()
     out.print(title, style="bold")
     if not findings:
@@ -137,7 +137,7 @@ def _section(title: str, findings: list[Finding], fine: str, faults: tuple[str, 
         out.print(f"  ✗ {escape(str(finding))}", style="red", soft_wrap=True)
 
 
-def _as_data(findings: list[Finding]) -> list[dict[str, str]]:
+def _as_data(findings: list[Violation]) -> list[dict[str, str]]:
     return [
         {"rule": finding.rule, "where": finding.where, "message": finding.message} for finding in findings
     ]

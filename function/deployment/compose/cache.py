@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
     from function.api import ModelDeployment
-    from function.api.engine import Shape
+    from function.api.engine import ReplicaShape
     from function.boundary import Desired
     from function.scheduler.matching.engine_options import EngineOption
 
@@ -27,7 +27,7 @@ class PlacedFrom(NamedTuple):
     """What a new replica is composed of, besides its deployment and its key."""
 
     name: str
-    shape: Shape
+    shape: ReplicaShape
     options: tuple[EngineOption, ...]
     pools: tuple[str, ...]
 
@@ -37,7 +37,7 @@ class KeptFrom(NamedTuple):
 
     version: Hashable
     """The identity of its document: equal ones mean equal content."""
-    shape: Shape | None
+    shape: ReplicaShape | None
     observed: bool
     noted: bool
     waits: bool

@@ -22,7 +22,7 @@ Plain = dict[str, Any]
 M = TypeVar("M", bound=Model)
 
 
-class Cost(IntEnum):
+class Effort(IntEnum):
     """What a change costs who makes it, the cheapest first. Hints come in this order."""
 
     SPELLING = 0
@@ -44,18 +44,18 @@ class Cost(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class InputChange:
     """One change: what a person reads, and the input as it would be."""
 
     kind: str
-    cost: Cost
+    cost: Effort
     message: str
     apply: Callable[[SchedulingInput], SchedulingInput]
     facts: Mapping[str, object]
     """The numbers and names of the change, for machines."""
     group: str = ""
     """Of several changes of one group only the first that helps becomes a hint."""
-    smaller: Callable[[int], Change] | None = None
+    smaller: Callable[[int], InputChange] | None = None
     """The same change with another number, where it has one."""
     bounds: tuple[int, int] = (0, 0)
     """The least number it could have, and the one it has."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from function.api.reasons import Rejection
-    from function.deployment.explain.change import Change
+    from function.deployment.explain.change import InputChange
     from function.scheduler.decision import Decision
 
 SHOWN = 5
@@ -33,7 +33,7 @@ LEAST = 2
 class Hint:
     """One change and how many more replicas it lets fit."""
 
-    change: Change
+    change: InputChange
     unlocks: int
 
     @property
@@ -57,7 +57,7 @@ class _Trial:
         self._steps = decision.budget.most if decision.budget else 0
         """Steps that all tries may take together: as many as the decision, whatever each of them changes."""
 
-    def gain(self, change: Change) -> int:
+    def gain(self, change: InputChange) -> int:
         """How many more replicas have a place with the change; 0 when it does not help or was not tried."""
         if self.left <= 0 or self._steps <= 0:
             return 0
@@ -69,7 +69,7 @@ class _Trial:
         self._steps -= outcome.budget.taken if outcome.budget else 0
         return max(_reach(outcome) - _reach(self._decision), outcome.total - self._decision.total)
 
-    def least(self, change: Change, unlocks: int) -> Hint:
+    def least(self, change: InputChange, unlocks: int) -> Hint:
         """The same change with the least number that still helps."""
         low, high = change.bounds
         best = Hint(change, unlocks)

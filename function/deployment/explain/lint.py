@@ -34,7 +34,7 @@ SAME_NODE = frozenset({"node", "nodeName", "hostname", "kubernetes.io/hostname"}
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Finding:
+class Unmet:
     """One thing that is asked and that the fleet does not have."""
 
     path: str
@@ -47,7 +47,7 @@ class Finding:
         return {"path": self.path, "code": self.code, "message": self.message}
 
 
-def lint(inputs: SchedulingInput) -> list[Finding]:
+def lint(inputs: SchedulingInput) -> list[Unmet]:
     """Every finding, once per text: a second place that asks the same adds none."""
     catalogue = Catalogue.of(inputs.fleet)
     findings = [*_labels(inputs), *_invalid(inputs)]
@@ -56,13 +56,13 @@ def lint(inputs: SchedulingInput) -> list[Finding]:
     if catalogue.devices and not inputs.selectors.invalid:
         for reference in inputs.deployment.requests:
             findings.extend(_request(inputs, catalogue, reference))
-    first: dict[tuple[str, str], Finding] = {}
+    first: dict[tuple[str, str], Unmet] = {}
     for finding in findings:
         first.setdefault((finding.code, finding.message), finding)
     return list(first.values())[:SHOWN]
 
 
-def _request(inputs: SchedulingInput, catalogue: Catalogue, reference: RequestReference) -> Iterator[Finding]:
+def _request(inputs: SchedulingInput, catalogue: Catalogue, reference: RequestReference) -> Iterator[Unmet]:
     """The findings on one request: its selectors one by one, then all of them together."""
     selectors = [inputs.evaluations.program(selector) for selector in reference.sub.selectors]
     before, about = 0, catalogue.beside(selectors)
@@ -85,13 +85,13 @@ def _request(inputs: SchedulingInput, catalogue: Catalogue, reference: RequestRe
         yield from _count(reference, matching)
     elif not before:
         name = reference.request.name
-        yield Finding(reference.path, "NeverSatisfied", f"no device of the fleet satisfies request {name}")
+        yield Unmet(reference.path, "NeverSatisfied", f"no device of the fleet satisfies request {name}")
 
 
-def _count(reference: RequestReference, matching: list[Device]) -> Iterator[Finding]:
+def _count(reference: RequestReference, matching: list[Device]) -> Iterator[Unmet]:
     most = max(matching, key=lambda device: device.count)
     if most.count < reference.sub.count:
-        yield Finding(
+        yield Unmet(
             reference.path,
             "CountNeverCovered",
             f"request {reference.request.name} asks for {reference.sub.count} devices of one node, but no "
@@ -99,15 +99,15 @@ def _count(reference: RequestReference, matching: list[Device]) -> Iterator[Find
         )
 
 
-def _invalid(inputs: SchedulingInput) -> Iterator[Finding]:
+def _invalid(inputs: SchedulingInput) -> Iterator[Unmet]:
     """Selectors that do not compile, where it is known what is meant."""
     for invalid in inputs.selectors.invalid:
         text = advice(invalid, inputs.fleet)
         if text:
-            yield Finding(invalid.path, "DoesNotCompile", f"{invalid.error}; {text}")
+            yield Unmet(invalid.path, "DoesNotCompile", f"{invalid.error}; {text}")
 
 
-def _constraints(inputs: SchedulingInput, catalogue: Catalogue) -> Iterator[Finding]:
+def _constraints(inputs: SchedulingInput, catalogue: Catalogue) -> Iterator[Unmet]:
     """Attributes that devices must share and that none publishes."""
     published = {f"{domain}/{name}" for kind, domain, name in catalogue.names if kind == "attribute"}
     for path, name in _matched_attributes(inputs.deployment):
@@ -119,7 +119,7 @@ def _constraints(inputs: SchedulingInput, catalogue: Catalogue) -> Iterator[Find
             text = f"{text}; all devices of a pod are on one node anyway: leave the constraint out"
         else:
             text = _with_nearest(text, nearest(name, published))
-        yield Finding(path, "UnknownAttribute", text)
+        yield Unmet(path, "UnknownAttribute", text)
 
 
 def _matched_attributes(deployment: ModelDeployment) -> Iterator[tuple[str, str]]:
@@ -131,19 +131,19 @@ def _matched_attributes(deployment: ModelDeployment) -> Iterator[tuple[str, str]
             yield path, constraint.match_attribute
 
 
-def _selector(catalogue: Catalogue, about: Catalogue, path: str, selector: Selector) -> Iterator[Finding]:
+def _selector(catalogue: Catalogue, about: Catalogue, path: str, selector: Selector) -> Iterator[Unmet]:
     """The findings on one selector; `about` has the devices that its request is about."""
     for read in sorted(selector.reads, key=str):
         if not catalogue.publishes(read):
             text = f"no device of the fleet publishes the {read.kind} {read}"
             code = f"Unknown{read.kind.capitalize()}"
-            yield Finding(path, code, _with_nearest(text, about.instead_of(read)))
+            yield Unmet(path, code, _with_nearest(text, about.instead_of(read)))
     for comparison in selector.comparisons():
         if comparison.reference.kind == "driver":
             yield from _driver(catalogue, path, comparison)
         elif comparison.kind == "quantity" and (unit := with_unit(comparison.literal)):
             text = f'"{comparison.literal}" is no quantity of Kubernetes; write {unit}'
-            yield Finding(path, "UnknownUnit", text)
+            yield Unmet(path, "UnknownUnit", text)
         elif comparison.kind == "quantity" and comparison.operator in (">", ">="):
             yield from _below_the_box(catalogue, path, comparison)
 
@@ -153,37 +153,37 @@ def _with_nearest(text: str, name: str) -> str:
     return f"{text}; the nearest is {name}" if name else text
 
 
-def _estimate(path: str, selector: Selector) -> Iterator[Finding]:
+def _estimate(path: str, selector: Selector) -> Iterator[Unmet]:
     """A selector that the API server may refuse for what it might cost."""
     units = selector.estimate()
     if units is not None and units > LIMIT:
-        yield Finding(
+        yield Unmet(
             path,
             "MayBeRefused",
             f"the API server may refuse this selector: estimated cost {units} exceeds {LIMIT}",
         )
 
 
-def _gate(path: str, selector: Selector) -> Iterator[Finding]:
+def _gate(path: str, selector: Selector) -> Iterator[Unmet]:
     """A selector that an API server refuses whose feature gates are as they are by default."""
     if selector.gated:
         words = [word.name for word in selector.requirements if word.since == GATED]
         why = f"it has {', '.join(words)}" if words else selector.gated
-        yield Finding(
+        yield Unmet(
             path,
             "NeedsFeatureGate",
             f"your API server will refuse this claim unless its feature gate {GATE} is on: {why}",
         )
 
 
-def _driver(catalogue: Catalogue, path: str, comparison: Comparison) -> Iterator[Finding]:
+def _driver(catalogue: Catalogue, path: str, comparison: Comparison) -> Iterator[Unmet]:
     name = comparison.literal
     if comparison.operator == "==" and name not in catalogue.drivers:
         text = f'no device of the fleet has the driver "{name}"'
-        yield Finding(path, "UnknownDriver", _with_nearest(text, catalogue.driver_like(name)))
+        yield Unmet(path, "UnknownDriver", _with_nearest(text, catalogue.driver_like(name)))
 
 
-def _below_the_box(catalogue: Catalogue, path: str, comparison: Comparison) -> Iterator[Finding]:
+def _below_the_box(catalogue: Catalogue, path: str, comparison: Comparison) -> Iterator[Unmet]:
     """A capacity asked by the number on the box, where drivers report a little less."""
     read, wanted = comparison.reference, _quantity(comparison.literal)
     published = {
@@ -194,7 +194,7 @@ def _below_the_box(catalogue: Catalogue, path: str, comparison: Comparison) -> I
     }
     if published:
         most = max(published, key=lambda text: (quantity(text).real(), text))
-        yield Finding(
+        yield Unmet(
             path,
             "BelowTheBox",
             f"asks for {read.id} {comparison.literal} and leaves out devices that publish {most}: drivers "
@@ -214,7 +214,7 @@ def _just_below(text: str, wanted: Quantity) -> bool:
     return published is not None and BOX * wanted.real() <= published.real() < wanted.real()
 
 
-def _labels(inputs: SchedulingInput) -> Iterator[Finding]:
+def _labels(inputs: SchedulingInput) -> Iterator[Unmet]:
     """Labels that clusterSelector asks for and no cluster carries."""
     clusters = inputs.fleet.clusters.values()
     for key, value in sorted(inputs.deployment.template.cluster_selector.match_labels.items()):
@@ -224,7 +224,7 @@ def _labels(inputs: SchedulingInput) -> Iterator[Finding]:
         path = f'clusterSelector.matchLabels["{key}"]'
         if values:
             carried = ", ".join(sorted(values)[:5])
-            yield Finding(path, "UnknownLabel", f"no cluster has {key}={value}; its values are {carried}")
+            yield Unmet(path, "UnknownLabel", f"no cluster has {key}={value}; its values are {carried}")
         else:
             like = nearest(key, {name for cluster in clusters for name in cluster.labels})
-            yield Finding(path, "UnknownLabel", _with_nearest(f"no cluster has the label {key}", like))
+            yield Unmet(path, "UnknownLabel", _with_nearest(f"no cluster has the label {key}", like))

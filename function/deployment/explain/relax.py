@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from function.cel import CompileError, compile_device, published, suggest
-from function.deployment.explain.change import Cost
+from function.deployment.explain.change import Effort
 from function.deployment.explain.spelling import respelt, with_unit
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _SIZED = frozenset({"quantity", "semver", "int", "uint", "double"})
 class Rewrite(NamedTuple):
     """A selector as it stands and as it would match, and what that means for who wrote it."""
 
-    cost: Cost
+    cost: Effort
     old: str
     new: str
     meaning: str
@@ -58,21 +58,21 @@ def _respelt(selector: Selector, subject: Subject, catalogue: Catalogue) -> Iter
     for read in sorted(selector.reads, key=str):
         meant = None if catalogue.publishes(read) else catalogue.meant(read)
         if meant is not None:
-            yield Rewrite(Cost.SPELLING, source, respelt(source, read, meant), meaning)
+            yield Rewrite(Effort.SPELLING, source, respelt(source, read, meant), meaning)
     for compared in selector.comparisons():
         value = _value(subject, compared)
         if compared.reference.kind == "driver" and compared.literal not in catalogue.drivers:
             value = catalogue.driver_like(compared.literal)
         elif compared.kind != "string" or suggest(compared.literal, [value]) is None:
             continue
-        yield Rewrite(Cost.SPELLING, source, compared.relaxed(value) if value else "", meaning)
+        yield Rewrite(Effort.SPELLING, source, compared.relaxed(value) if value else "", meaning)
 
 
 def _with_units(selector: Selector) -> Iterator[Rewrite]:
     for compared in selector.comparisons():
         mended = with_unit(compared.literal) if compared.kind == "quantity" else ""
         new = compared.relaxed(mended) if mended else ""
-        yield Rewrite(Cost.UNIT, selector.source, new, f"correct the unit, {mended} for {compared.literal}")
+        yield Rewrite(Effort.UNIT, selector.source, new, f"correct the unit, {mended} for {compared.literal}")
 
 
 def _relaxed(selector: Selector, subject: Subject) -> Iterator[Rewrite]:
@@ -85,7 +85,7 @@ def _relaxed(selector: Selector, subject: Subject) -> Iterator[Rewrite]:
         sized = compared.kind in _SIZED
         verb = "make do with" if sized else "take"
         meaning = f"{verb} {name} {value} instead of {compared.literal}{unit}"
-        cost = Cost.RELAX if sized else Cost.ANOTHER
+        cost = Effort.RELAX if sized else Effort.ANOTHER
         yield Rewrite(cost, selector.source, compared.relaxed(value), meaning)
 
 

@@ -30,7 +30,7 @@ PAUSED_ANNOTATION = "crossplane.io/paused"
 """Crossplane does not reconcile a composite while this is "true"."""
 
 Parsed = TypeVar("Parsed")
-Named = tuple[str, str]
+NamespacedName = tuple[str, str]
 """Namespace and name."""
 
 
@@ -78,9 +78,9 @@ def _replica(document: Document, reuse: Reuse) -> ModelReplica | None:
         return None
 
 
-def _listed(request: Request, reuse: Reuse) -> dict[Named, list[tuple[ModelReplica, Document]]]:
+def _listed(request: Request, reuse: Reuse) -> dict[NamespacedName, list[tuple[ModelReplica, Document]]]:
     """The listed replicas by the deployment they name."""
-    by_deployment: dict[Named, list[tuple[ModelReplica, Document]]] = defaultdict(list)
+    by_deployment: dict[NamespacedName, list[tuple[ModelReplica, Document]]] = defaultdict(list)
     for document in request.required.get(REPLICAS, ()):
         replica = _replica(document, reuse)
         if replica is not None:
@@ -91,8 +91,8 @@ def _listed(request: Request, reuse: Reuse) -> dict[Named, list[tuple[ModelRepli
 def _seen_by(
     deployment: ModelDeployment,
     fleet: Fleet,
-    listed: Mapping[Named, Sequence[tuple[ModelReplica, Document]]],
-    caches: Mapping[Named, ModelCache],
+    listed: Mapping[NamespacedName, Sequence[tuple[ModelReplica, Document]]],
+    caches: Mapping[NamespacedName, ModelCache],
 ) -> Fleet:
     """The fleet as another deployment sees it: its own replicas, its cache."""
     own_replicas = listed_own(deployment, listed.get((deployment.namespace, deployment.name), ()))

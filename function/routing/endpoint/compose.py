@@ -15,13 +15,13 @@ from function.routing.observed import SERVICE, SLICE, again
 if TYPE_CHECKING:
     from function.api.destination import Destination
     from function.boundary import Request
-    from function.routing.endpoint.snapshot import Snapshot
+    from function.routing.endpoint.snapshot import EndpointSnapshot
 
 SERVICE_NAME_LABEL = "kubernetes.io/service-name"
 PROTOCOL = "TCP"
 
 
-def compose(request: Request, snapshot: Snapshot) -> dict[str, Desired]:
+def compose(request: Request, snapshot: EndpointSnapshot) -> dict[str, Desired]:
     """Return everything desired, by key."""
     destination, observed = snapshot.destination, snapshot.observed
     kept = {key: again(request, key, observed[key], ready=True) for key in observed}

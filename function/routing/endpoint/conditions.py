@@ -10,7 +10,7 @@ from function.fail_static import Doubt
 
 if TYPE_CHECKING:
     from function.boundary import Request
-    from function.routing.endpoint.snapshot import Snapshot
+    from function.routing.endpoint.snapshot import EndpointSnapshot
 
 READY = "RoutingReady"
 
@@ -20,7 +20,7 @@ def condition_types(_request: Request) -> tuple[str, ...]:
     return (READY,)
 
 
-def routing_ready(snapshot: Snapshot) -> Condition:
+def routing_ready(snapshot: EndpointSnapshot) -> Condition:
     """RoutingReady: routes can refer to the Service, and it leads where the URL says."""
     destination = snapshot.destination
     if isinstance(destination, Doubt):

@@ -40,7 +40,7 @@ KEYS: Mapping[str, Composed] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class EndpointSnapshot:
     """One endpoint, and what is observed of it."""
 
     namespace: str
@@ -82,7 +82,7 @@ class Snapshot:
         return last if isinstance(last, str) else ""
 
 
-def read_snapshot(request: Request, reuse: Reuse) -> Snapshot:
+def read_snapshot(request: Request, reuse: Reuse) -> EndpointSnapshot:
     """Read one request."""
     observed = ours_observed(request, KEYS)
     config, fault = RoutingConfig(), ""
@@ -91,7 +91,7 @@ def read_snapshot(request: Request, reuse: Reuse) -> Snapshot:
     except Malformed as error:
         fault = f"The function's input is invalid: {error}"
     service = observed.get(SERVICE_KEY) and text_at(request.observed[SERVICE_KEY], "metadata", "name")
-    return Snapshot(
+    return EndpointSnapshot(
         namespace=text_at(request.composite, "metadata", "namespace"),
         destination=_destination(request, observed, fault, reuse),
         observed=observed,

@@ -16,10 +16,10 @@ from function.routing.service.requirements import GATEWAY, INFERENCE_GATEWAY
 
 if TYPE_CHECKING:
     from function.boundary import Request
-    from function.routing.service.snapshot import Snapshot
+    from function.routing.service.snapshot import ServiceSnapshot
 
 
-def status(request: Request, snapshot: Snapshot) -> dict[str, Any]:
+def status(request: Request, snapshot: ServiceSnapshot) -> dict[str, Any]:
     """Return the fields of the status to write."""
     host = snapshot.config.gateway_address or _observed(request)
     if host and snapshot.name:

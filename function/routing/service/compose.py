@@ -16,11 +16,13 @@ from function.routing.service.snapshot import ROUTE_KEY
 
 if TYPE_CHECKING:
     from function.boundary import Request
-    from function.routing.service.snapshot import Snapshot
+    from function.routing.service.snapshot import ServiceSnapshot
     from function.routing.service.traffic import Backend, Traffic
 
 
-def compose(request: Request, snapshot: Snapshot, traffic: Traffic, *, ready: bool) -> dict[str, Desired]:
+def compose(
+    request: Request, snapshot: ServiceSnapshot, traffic: Traffic, *, ready: bool
+) -> dict[str, Desired]:
     """Return everything desired, by key."""
     if ROUTE_KEY in request.desired:
         return {}
@@ -31,7 +33,7 @@ def compose(request: Request, snapshot: Snapshot, traffic: Traffic, *, ready: bo
     return {ROUTE_KEY: Desired(_route(snapshot, traffic), ready=ready)}
 
 
-def _route(snapshot: Snapshot, traffic: Traffic) -> dict[str, Any]:
+def _route(snapshot: ServiceSnapshot, traffic: Traffic) -> dict[str, Any]:
     config = snapshot.config
     rule: dict[str, Any] = {"matches": [prefix_match(f"/{snapshot.namespace}/{snapshot.name}/")]}
     if config.request_timeout:
@@ -44,7 +46,7 @@ def _route(snapshot: Snapshot, traffic: Traffic) -> dict[str, Any]:
     return http_route({"namespace": snapshot.namespace}, gateway, rule)
 
 
-def _reference(snapshot: Snapshot, backend: Backend, weight: int) -> dict[str, Any]:
+def _reference(snapshot: ServiceSnapshot, backend: Backend, weight: int) -> dict[str, Any]:
     host = backend.host if snapshot.config.rewrite_host else ""
     reference: dict[str, Any] = {
         "name": backend.service,

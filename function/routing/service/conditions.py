@@ -13,7 +13,7 @@ from function.routing.service.snapshot import WAITING
 
 if TYPE_CHECKING:
     from function.boundary import Request
-    from function.routing.service.snapshot import Selection, Snapshot
+    from function.routing.service.snapshot import Selection, ServiceSnapshot
     from function.routing.service.traffic import Traffic
 
 RESOLVED, READY = "EndpointsResolved", "RoutingReady"
@@ -28,12 +28,12 @@ def condition_types(_request: Request) -> tuple[str, ...]:
     return (RESOLVED, READY)
 
 
-def conditions(snapshot: Snapshot, traffic: Traffic) -> tuple[Condition, Condition]:
+def conditions(snapshot: ServiceSnapshot, traffic: Traffic) -> tuple[Condition, Condition]:
     """Return both conditions."""
     return _resolved(snapshot, traffic), _ready(snapshot, traffic)
 
 
-def _resolved(snapshot: Snapshot, traffic: Traffic) -> Condition:
+def _resolved(snapshot: ServiceSnapshot, traffic: Traffic) -> Condition:
     """EndpointsResolved: the selectors match endpoints, and those of the first priority take requests."""
     selections = snapshot.selections
     kept = KEPT if snapshot.route is not None and not traffic.backends else ""
@@ -71,7 +71,7 @@ def _beyond(traffic: Traffic) -> str:
     return f"a route has room for {MAX_BACKENDS}, so no requests go to {listed(traffic.beyond, SHOWN)}"
 
 
-def _ready(snapshot: Snapshot, traffic: Traffic) -> Condition:
+def _ready(snapshot: ServiceSnapshot, traffic: Traffic) -> Condition:
     """RoutingReady: the gateway took the route, and something is behind it."""
     if snapshot.route is None:
         composed = not isinstance(snapshot.selections, Doubt) and snapshot.matched
@@ -90,7 +90,7 @@ def _ready(snapshot: Snapshot, traffic: Traffic) -> Condition:
     return Condition(READY, status=True, reason="RouteAccepted")
 
 
-def _has_backends(snapshot: Snapshot) -> bool:
+def _has_backends(snapshot: ServiceSnapshot) -> bool:
     """Whether the observed route leads anywhere."""
     rules = mapping((snapshot.route or {}).get("spec")).get("rules")
     return any(mapping(rule).get("backendRefs") for rule in (rules if isinstance(rules, list) else ()))

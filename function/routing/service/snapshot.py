@@ -44,7 +44,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class ServiceSnapshot:
     """One service, and all that is known around it."""
 
     namespace: str
@@ -68,14 +68,14 @@ def _key(endpoint: ModelEndpoint) -> tuple[str, str]:
     return endpoint.namespace, endpoint.name
 
 
-def read_snapshot(request: Request, reuse: Reuse) -> Snapshot:
+def read_snapshot(request: Request, reuse: Reuse) -> ServiceSnapshot:
     """Read one request."""
     observed = ours_observed(request, KEYS)
     config, selections = _read(request, reuse)
     fault = foreign(request, observed)
     if fault:
         selections = Doubt(MALFORMED, fault)
-    return Snapshot(
+    return ServiceSnapshot(
         namespace=text_at(request.composite, "metadata", "namespace"),
         name=text_at(request.composite, "metadata", "name"),
         config=config,

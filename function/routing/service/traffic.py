@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from function.api.model_endpoint import ModelEndpoint
     from function.boundary import Plain
-    from function.routing.service.snapshot import Selection, Snapshot
+    from function.routing.service.snapshot import Selection, ServiceSnapshot
 
 
 class Backend(NamedTuple):
@@ -77,7 +77,7 @@ class _Group(NamedTuple):
         return bool(self.ready and self.weight)
 
 
-def read_traffic(snapshot: Snapshot) -> Traffic:
+def read_traffic(snapshot: ServiceSnapshot) -> Traffic:
     """Return who takes the requests of a service; nobody in doubt."""
     if isinstance(snapshot.selections, Doubt):
         return NOBODY

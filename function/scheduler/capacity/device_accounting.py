@@ -86,14 +86,14 @@ class Shortage(NamedTuple):
         return self.needs - self.free
 
 
-class Kind(NamedTuple):
+class DeviceKind(NamedTuple):
     """Devices of a node that one claim can bind: an entry of the pool."""
 
     device_class: str
     devices: int
 
 
-class Load(NamedTuple):
+class PodLoad(NamedTuple):
     """One pod on the kinds of a pool."""
 
     takes: tuple[int, ...]
@@ -144,14 +144,14 @@ def stamped_gangs(engines: Iterable[StampedEngine]) -> dict[str, Gangs]:
     return {pool: added for pool, gangs in parts.items() if (added := total(gangs))}
 
 
-def kinds_of(pool: Pool) -> tuple[Kind, ...]:
+def kinds_of(pool: Pool) -> tuple[DeviceKind, ...]:
     """The kinds of devices that claims can bind on a node of the pool."""
     bindable = (device for device in pool.devices or () if device.claimable and device.count)
-    return tuple(Kind(request.device_class_name, request.count) for request in bindable)
+    return tuple(DeviceKind(request.device_class_name, request.count) for request in bindable)
 
 
 @lru_cache(maxsize=4096)
-def load(claims: Claims, kinds: tuple[Kind, ...]) -> Load:
+def load(claims: Claims, kinds: tuple[DeviceKind, ...]) -> PodLoad:
     """Lay one pod's claims on the kinds of a pool."""
     takes, needs = [], []
     for kind in kinds:
@@ -164,10 +164,10 @@ def load(claims: Claims, kinds: tuple[Kind, ...]) -> Load:
         for device_class, count in claims
     )
     strange = any(device_class not in device_classes for device_class, _ in claims)
-    return Load(tuple(takes), tuple(needs) if hosted else (0,) * len(kinds), strange)
+    return PodLoad(tuple(takes), tuple(needs) if hosted else (0,) * len(kinds), strange)
 
 
-def _blocked(needs: tuple[int, ...], kinds: tuple[Kind, ...], others: Mapping[Load, int]) -> int:
+def _blocked(needs: tuple[int, ...], kinds: tuple[DeviceKind, ...], others: Mapping[PodLoad, int]) -> int:
     """How many nodes the others can block at most for a pod with these needs."""
     limits = [kind.devices - need + 1 if need else 0 for kind, need in zip(kinds, needs, strict=True)]
     alone, small, divisor = 0, [0] * len(kinds), [0] * len(kinds)
@@ -192,7 +192,7 @@ class DeviceCapacity:
     """What stands in one pool with Device accounting. Equal ones take the same."""
 
     nodes: int
-    kinds: tuple[Kind, ...]
+    kinds: tuple[DeviceKind, ...]
     gangs: Gangs = ()
 
     def charged(self, demand: Demand) -> DeviceCapacity:
@@ -215,8 +215,8 @@ class DeviceCapacity:
         return bool(demand.gangs)
 
     @cached_property
-    def _loads(self) -> Counter[Load]:
-        counted: Counter[Load] = Counter()
+    def _loads(self) -> Counter[PodLoad]:
+        counted: Counter[PodLoad] = Counter()
         for copies in self.gangs:
             for claims, pods in copies.gang:
                 counted[load(claims, self.kinds)] += pods * copies.number

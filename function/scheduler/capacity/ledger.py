@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from function.scheduler.capacity.device_accounting import Gangs
     from function.scheduler.capacity.pool_capacity import Capacities, PoolCapacity
 
-Key = tuple[str, str]
+PoolKey = tuple[str, str]
 """A pool of the fleet: the names of its cluster and of itself."""
 NO_GANGS: Mapping[str, Gangs] = {}
 
@@ -63,8 +63,8 @@ class Ledger:
 
     def __init__(self, clusters: Iterable[InferenceCluster]) -> None:
         """Open with what every cluster publishes."""
-        self._sizes: dict[Key, int] = {}
-        self._empty: dict[Key, DeviceCapacity] = {}
+        self._sizes: dict[PoolKey, int] = {}
+        self._empty: dict[PoolKey, DeviceCapacity] = {}
         for cluster in clusters:
             for pool in cluster.pools:
                 key = (cluster.name, pool.name)
@@ -195,9 +195,9 @@ class Ledger:
         """Nodes of a pool that existing replicas hold, those that are being deleted aside."""
         return sum(replica.nodes[pool] for replica in self.holding(cluster, pool) if not replica.deleting)
 
-    def overcommitted_pools(self) -> list[Key]:
+    def overcommitted_pools(self) -> list[PoolKey]:
         """Every overcommitted pool of the fleet, in order."""
-        nodes: dict[Key, int] = defaultdict(int)
+        nodes: dict[PoolKey, int] = defaultdict(int)
         for cluster, held in self._held.items():
             for replica in held:
                 if not replica.deleting:

@@ -9,7 +9,7 @@ from function.cel import bind_cluster
 
 if TYPE_CHECKING:
     from function.api import InferenceCluster
-    from function.api.cluster_selector import ClusterSelector, Requirement
+    from function.api.cluster_selector import ClusterSelector, LabelRequirement
     from function.scheduler.matching.evaluations import Evaluations
     from function.scheduler.scheduling_input import SchedulingInput
 
@@ -61,7 +61,7 @@ def _mismatch(wanted: str, labels: dict[str, str], key: str) -> Rejection:
     return Rejection(Reason.ClusterSelectorMismatch, detail=f"wants {wanted}, {has}")
 
 
-def _written(requirement: Requirement) -> str:
+def _written(requirement: LabelRequirement) -> str:
     if requirement.operator == "Exists":
         return requirement.key
     if requirement.operator == "DoesNotExist":

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from function.api import Device, Member
 
 Values = frozenset[tuple[str, object]]
-Rule = tuple[str, frozenset[int]]
+SharedAttribute = tuple[str, frozenset[int]]
 """A qualified attribute name and the positions of the requests that must share it."""
 
 
@@ -39,7 +39,7 @@ def values_of(device: Device, name: str) -> Values:
 class Constraints:
     """The constraints of one member, followed while requests are assigned one after the other."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: Sequence[SharedAttribute]) -> None:
         """Take the rules: attribute and request positions."""
         self._rules = tuple(rules)
 

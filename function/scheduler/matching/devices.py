@@ -292,7 +292,12 @@ def _why_none(evaluations: Evaluations, request: DeviceRequest, devices: Sequenc
 
 
 def _one_entry(
-    evaluations: Evaluations, request: DeviceRequest, rank: int, sub: SubRequest, device: Device, said: Probe
+    evaluations: Evaluations,
+    request: DeviceRequest,
+    rank: int,
+    sub: SubRequest,
+    device: Device,
+    said: Probe,
 ) -> Rejection:
     short = said.kind == "match"
     gap = Gap(said.message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from function.cel import Evaluations as Outcomes
+from function.cel import OutcomeCache
 from function.scheduler.matching.published_value import gap
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Evaluations:
     def __init__(self, release: str) -> None:
         """Start with nothing, for the Kubernetes release that reads selectors."""
         self._release = release
-        self.outcomes = Outcomes()
+        self.outcomes = OutcomeCache()
         self._probes: dict[tuple[SubRequest, Subject], Probe] = {}
         self._gaps: dict[tuple[Selector, Hashable], Gap] = {}
 

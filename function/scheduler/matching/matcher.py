@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
 
     from function.api import Device, DeviceRequest, InferenceCluster, Member, Pool, StampedMember
-    from function.api.engine import Shape, SubRequest
+    from function.api.engine import ReplicaShape, SubRequest
     from function.scheduler.budget import Budget
     from function.scheduler.matching.engine_options import Verdict, Verdicts
     from function.scheduler.scheduling_input import SchedulingInput
@@ -58,7 +58,7 @@ class Matcher:
 
     # A cluster
 
-    def fit(self, shape: Shape, cluster: InferenceCluster) -> ClusterFit:
+    def fit(self, shape: ReplicaShape, cluster: InferenceCluster) -> ClusterFit:
         """Fit the engines of one shape of the deployment on a cluster."""
         spread = any(engine.pool_policy == "SameFabric" for engine in shape.engines)
         fabrics = tuple(pool.fabrics for pool in cluster.pools) if spread else ()
@@ -83,7 +83,9 @@ class Matcher:
             self._cache.fits.lists[pool.device_key, node] = number
         return number
 
-    def _engine(self, shape: Shape, at: int, pools: Sequence[Pool], classes: Sequence[int]) -> EngineFit:
+    def _engine(
+        self, shape: ReplicaShape, at: int, pools: Sequence[Pool], classes: Sequence[int]
+    ) -> EngineFit:
         engine = shape.engines[at]
         verdicts = [self._row(shape, at, pool, number) for pool, number in zip(pools, classes, strict=True)]
         options: list[EngineOption] = []
@@ -100,7 +102,7 @@ class Matcher:
         scattered = bool(options) or _scattered(verdicts, len(engine.members))
         return EngineFit(engine, tuple(options), tuple(rejections), scattered, cut_short)
 
-    def _row(self, shape: Shape, at: int, pool: Pool, number: int) -> tuple[Verdict, ...]:
+    def _row(self, shape: ReplicaShape, at: int, pool: Pool, number: int) -> tuple[Verdict, ...]:
         """Match every member of an engine against one pool."""
         key = (shape.name, at, number)
         row = self._cache.fits.rows.get(key)
@@ -110,7 +112,7 @@ class Matcher:
         return row
 
     def _single(
-        self, shape: Shape, at: int, position: int, number: int, verdicts: Verdicts
+        self, shape: ReplicaShape, at: int, position: int, number: int, verdicts: Verdicts
     ) -> EngineOption | Rejection:
         """The engine on one pool; what does not depend on the cluster's other pools is found once."""
         engine, key = shape.engines[at], (shape.name, at, position, number)
@@ -125,7 +127,7 @@ class Matcher:
         )
 
     def _varied(
-        self, shape: Shape, pools: Sequence[Pool], options: list[EngineOption]
+        self, shape: ReplicaShape, pools: Sequence[Pool], options: list[EngineOption]
     ) -> tuple[list[EngineOption], bool]:
         """Add, on pools that charge devices, the other claims that would do: those may find devices free."""
         if all(pool.accounting == "Node" for pool in pools):

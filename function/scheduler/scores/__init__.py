@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from function.scheduler.scores.cache_readiness import CacheReadiness
-from function.scheduler.scores.name import Name
+from function.scheduler.scores.name import FirstByName
 from function.scheduler.scores.preferences import PreferencesScore
 from function.scheduler.scores.ranks import Ranks
 from function.scheduler.scores.soft_spread import SoftSpread
@@ -43,7 +43,7 @@ SCORES = (
     FewestReplicas,
     MostFree,
     HashOrder,
-    Name,
+    FirstByName,
 )
 
 

@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from function.scheduler.scheduling_input import SchedulingInput
 
 
-class Name:
+class FirstByName:
     """Prefers the name that sorts first."""
 
     description = "first by name"
     elsewhere = False
 
     @classmethod
-    def of(cls, _inputs: SchedulingInput) -> Name:
+    def of(cls, _inputs: SchedulingInput) -> FirstByName:
         """It always applies."""
         return cls()
 

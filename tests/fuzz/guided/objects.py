@@ -20,7 +20,7 @@ from function.scheduler.fleet import UnreadableCluster
 from function.wire import WireDocument
 from function.wire.fast import read
 from function.wire.fast.slices import Unusual, sliced
-from function.wire.request import Malformed, _parsed
+from function.wire.request import MalformedRequest, _parsed
 from tests.fuzz.guided.drawn import Drawn, struck
 from tests.fuzz.guided.templates import TEXTS, WORDS
 
@@ -129,7 +129,7 @@ def _slice(content: bytes) -> None:
         required = None
     try:
         message, expected = _parsed(content)
-    except Malformed:
+    except MalformedRequest:
         return
     if required is not None:
         assert {name: [bytes(item) for item in items] for name, items in required.items()} == {

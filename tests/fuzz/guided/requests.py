@@ -66,7 +66,7 @@ def one(content: bytes) -> None:
     watched = Watched()
     try:
         answer = Function(log=watched, run=watched).answer(asked)
-    except wire.Malformed:
+    except wire.MalformedRequest:
         return
     assert watched.request is not None
     assert watched.response is not None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.deployment.explain.change import Cost
+from function.deployment.explain.change import Effort
 from function.deployment.explain.relax import Rewrite
 from function.deployment.explain.remedies.capacity import holders, nodes
 from function.deployment.explain.remedies.clusters import (
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from function.api.reasons import Rejection
-    from function.deployment.explain.change import Change
+    from function.deployment.explain.change import InputChange
     from function.scheduler.decision import Decision
     from function.scheduler.scheduling_input import SchedulingInput
 
-PROPOSERS: tuple[Callable[[ProposalContext], Iterator[Change]], ...] = (
+PROPOSERS: tuple[Callable[[ProposalContext], Iterator[InputChange]], ...] = (
     selectors,
     labels,
     caches,
@@ -47,15 +47,15 @@ PROPOSERS: tuple[Callable[[ProposalContext], Iterator[Change]], ...] = (
 """In the order in which their changes are tried: the cheapest first, as far as a kind has one price."""
 
 
-def corrections(inputs: SchedulingInput) -> Iterator[Change]:
+def corrections(inputs: SchedulingInput) -> Iterator[InputChange]:
     """What may be meant by device selectors that do not compile."""
     for invalid in inputs.selectors.invalid:
         new = unflattened(invalid.error.source, inputs.fleet)
         if new:
-            yield rewritten(Rewrite(Cost.SPELLING, invalid.error.source, new, "correct the spelling"))
+            yield rewritten(Rewrite(Effort.SPELLING, invalid.error.source, new, "correct the spelling"))
 
 
-def proposals(decision: Decision, rejections: Mapping[str, Rejection]) -> Iterable[Change]:
+def proposals(decision: Decision, rejections: Mapping[str, Rejection]) -> Iterable[InputChange]:
     """Every proposal: the best of each kind first, then the second best of each."""
     context = ProposalContext(decision, rejections)
     columns = [list(proposer(context)) for proposer in PROPOSERS]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from function.api.charge import is_anonymous
 from function.api.reasons import Reason
 from function.api.text import counted
-from function.deployment.explain.change import Change, Cost, changed, with_cluster
+from function.deployment.explain.change import Effort, InputChange, changed, with_cluster
 from function.deployment.explain.remedies.context import CHANGES_PER_KIND, SHORT, ProposalContext
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from function.scheduler.scheduling_input import SchedulingInput
 
 
-def nodes(context: ProposalContext) -> Iterator[Change]:
+def nodes(context: ProposalContext) -> Iterator[InputChange]:
     """Add nodes to the pool that misses the fewest."""
     for cluster, rejection in context.headed(*SHORT)[:CHANGES_PER_KIND]:
         needed = _needed(context, cluster, rejection.pool)
@@ -44,7 +44,7 @@ def _needed(context: ProposalContext, cluster: InferenceCluster, pool: str) -> i
     )
 
 
-def _grown(cluster: InferenceCluster, pool: str, more: int) -> Change:
+def _grown(cluster: InferenceCluster, pool: str, more: int) -> InputChange:
     total = cluster.by_name[pool].nodes
 
     def apply(inputs: SchedulingInput) -> SchedulingInput:
@@ -58,9 +58,9 @@ def _grown(cluster: InferenceCluster, pool: str, more: int) -> Change:
         return with_cluster(inputs, changed(cluster, status=changed(status, gpu_pools=grown)))
 
     text = f"add {counted(more, 'node')} to pool {pool} of cluster {cluster.name} ({total} to {total + more})"
-    return Change(
+    return InputChange(
         "AddNodes",
-        Cost.HARDWARE,
+        Effort.HARDWARE,
         text,
         apply,
         {"cluster": cluster.name, "pool": pool, "nodes": more},
@@ -70,7 +70,7 @@ def _grown(cluster: InferenceCluster, pool: str, more: int) -> Change:
     )
 
 
-def holders(context: ProposalContext) -> Iterator[Change]:
+def holders(context: ProposalContext) -> Iterator[InputChange]:
     """Free nodes that another deployment holds, in the pool that misses the fewest."""
     deployment = context.inputs.deployment
     deployment_name = f"{deployment.namespace}/{deployment.name}"
@@ -85,7 +85,9 @@ def holders(context: ProposalContext) -> Iterator[Change]:
             yield _freed(context, cluster, rejection, min(enough)[1])
 
 
-def _freed(context: ProposalContext, cluster: InferenceCluster, rejection: Rejection, holder: str) -> Change:
+def _freed(
+    context: ProposalContext, cluster: InferenceCluster, rejection: Rejection, holder: str
+) -> InputChange:
     """Have a holder give up replicas on a pool, the smallest first, until enough nodes are free."""
     pool, freed = rejection.pool, 0
     leaving: set[tuple[str, str]] = set()
@@ -106,4 +108,4 @@ def _freed(context: ProposalContext, cluster: InferenceCluster, rejection: Rejec
 
     text = f"free {counted(freed, 'node')} of pool {pool} of cluster {cluster.name}, held by {holder}"
     facts = {"cluster": cluster.name, "pool": pool, "nodes": freed, "heldBy": holder}
-    return Change("FreeNodes", Cost.FREE, text, apply, facts, group=f"free {cluster.name}/{pool}")
+    return InputChange("FreeNodes", Effort.FREE, text, apply, facts, group=f"free {cluster.name}/{pool}")

@@ -12,7 +12,7 @@ from function.api.reasons import Reason
 from function.api.taints import Toleration, untolerated
 from function.api.text import listed
 from function.cel import suggest
-from function.deployment.explain.change import Change, Cost, Plain, changed, edited, with_cluster
+from function.deployment.explain.change import Effort, InputChange, Plain, changed, edited, with_cluster
 from function.deployment.explain.remedies.context import CHANGES_PER_KIND, ProposalContext
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 
 
-def taints(context: ProposalContext) -> Iterator[Change]:
+def taints(context: ProposalContext) -> Iterator[InputChange]:
     """Tolerate the taint that alone keeps most clusters out."""
     tolerations = context.inputs.deployment.template.tolerations
     kept_out: dict[Taint, list[str]] = defaultdict(list)
@@ -38,7 +38,7 @@ def taints(context: ProposalContext) -> Iterator[Change]:
         yield _tolerated(taint, names)
 
 
-def _tolerated(taint: Taint, clusters: list[str]) -> Change:
+def _tolerated(taint: Taint, clusters: list[str]) -> InputChange:
     toleration = Toleration(key=taint.key, value=taint.value, effect=taint.effect)
 
     def apply(inputs: SchedulingInput) -> SchedulingInput:
@@ -51,7 +51,7 @@ def _tolerated(taint: Taint, clusters: list[str]) -> Change:
         "clusters": clusters[:CHANGES_PER_KIND],
     }
     text = f"tolerate the taint {taint} ({listed(clusters, CHANGES_PER_KIND)})"
-    return Change("TolerateTaint", Cost.TOLERATE, text, apply, facts, group=f"taint {taint}")
+    return InputChange("TolerateTaint", Effort.TOLERATE, text, apply, facts, group=f"taint {taint}")
 
 
 def _add_toleration(plain: Plain, toleration: Toleration) -> None:
@@ -59,7 +59,7 @@ def _add_toleration(plain: Plain, toleration: Toleration) -> None:
     spec["tolerations"] = [*spec.get("tolerations", ()), toleration.model_dump(by_alias=True)]
 
 
-def labels(context: ProposalContext) -> Iterator[Change]:
+def labels(context: ProposalContext) -> Iterator[InputChange]:
     """Ask for the other value of the one label that alone keeps most clusters out."""
     wanted = context.inputs.deployment.template.cluster_selector.match_labels
     kept_out: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -71,17 +71,19 @@ def labels(context: ProposalContext) -> Iterator[Change]:
         yield _selected(key, wanted[key], value, names)
 
 
-def _selected(key: str, old: str, new: str, clusters: list[str]) -> Change:
+def _selected(key: str, old: str, new: str, clusters: list[str]) -> InputChange:
     def edit(plain: Plain) -> None:
         plain["spec"]["template"]["spec"]["clusterSelector"]["matchLabels"][key] = new
 
     text = f"select {key}={new} instead of {old} ({listed(clusters, CHANGES_PER_KIND)})"
     facts = {"label": key, "from": old, "to": new, "clusters": _named(clusters)}
-    cost = Cost.ALTERNATIVE if suggest(old, [new]) is None else Cost.SPELLING
-    return Change("SelectLabel", cost, text, lambda inputs: edited(inputs, edit), facts, group=f"label {key}")
+    cost = Effort.ALTERNATIVE if suggest(old, [new]) is None else Effort.SPELLING
+    return InputChange(
+        "SelectLabel", cost, text, lambda inputs: edited(inputs, edit), facts, group=f"label {key}"
+    )
 
 
-def readiness(context: ProposalContext) -> Iterator[Change]:
+def readiness(context: ProposalContext) -> Iterator[InputChange]:
     """Mend a cluster that is not Ready."""
     ready = (ConditionStatus(type="Ready", status="True"),)
     for cluster, _ in context.headed(Reason.ClusterNotReady)[:CHANGES_PER_KIND]:
@@ -92,13 +94,13 @@ SOMEWHERE = "192.0.2.1"
 """An address for trying out what one would change; nobody has it (RFC 5737)."""
 
 
-def gateways(context: ProposalContext) -> Iterator[Change]:
+def gateways(context: ProposalContext) -> Iterator[InputChange]:
     """Give a cluster a gateway."""
     for cluster, _ in context.headed(Reason.NoGatewayAddress)[:CHANGES_PER_KIND]:
         yield _once(cluster, "ClusterGateway", "has a gateway address", gateway=Gateway(address=SOMEWHERE))
 
 
-def _once(cluster: InferenceCluster, kind: str, what: str, **status: object) -> Change:
+def _once(cluster: InferenceCluster, kind: str, what: str, **status: object) -> InputChange:
     """A cluster that says something else of itself, once it is mended."""
 
     def apply(inputs: SchedulingInput) -> SchedulingInput:
@@ -107,10 +109,10 @@ def _once(cluster: InferenceCluster, kind: str, what: str, **status: object) -> 
         return with_cluster(inputs, changed(cluster, status=changed(cluster.status, **status)))
 
     text = f"once cluster {cluster.name} {what}"
-    return Change(kind, Cost.HARDWARE, text, apply, {"cluster": cluster.name}, group=kind)
+    return InputChange(kind, Effort.HARDWARE, text, apply, {"cluster": cluster.name}, group=kind)
 
 
-def caches(context: ProposalContext) -> Iterator[Change]:
+def caches(context: ProposalContext) -> Iterator[InputChange]:
     """Stage the cache on more clusters: without the one label that alone leaves most of them out."""
     cache = context.inputs.fleet.cache
     if cache is None:
@@ -124,7 +126,7 @@ def caches(context: ProposalContext) -> Iterator[Change]:
         yield _widened(cache, key, names)
 
 
-def _widened(cache: ModelCache, key: str, clusters: list[str]) -> Change:
+def _widened(cache: ModelCache, key: str, clusters: list[str]) -> InputChange:
     def apply(inputs: SchedulingInput) -> SchedulingInput:
         left = {label: value for label, value in cache.footprint.items() if label != key}
         selector = changed(cache.spec.cluster_selector, match_labels=left)
@@ -134,10 +136,10 @@ def _widened(cache: ModelCache, key: str, clusters: list[str]) -> Change:
     name, wanted = cache.metadata.name, cache.footprint[key]
     text = f"stage the ModelCache {name} without {key}={wanted} too ({listed(clusters, CHANGES_PER_KIND)})"
     facts = {"cache": name, "label": key, "value": wanted, "clusters": _named(clusters)}
-    return Change("WidenCache", Cost.ALTERNATIVE, text, apply, facts, group=f"cache {key}")
+    return InputChange("WidenCache", Effort.ALTERNATIVE, text, apply, facts, group=f"cache {key}")
 
 
-def hydration(context: ProposalContext) -> Iterator[Change]:
+def hydration(context: ProposalContext) -> Iterator[InputChange]:
     """Start where the weights are still on their way, instead of waiting until they are there."""
     if context.headed(Reason.CacheNotReady):
 
@@ -146,7 +148,7 @@ def hydration(context: ProposalContext) -> Iterator[Change]:
 
         text = "set placement.cache to Prefer: replicas then start where the cache is not Ready yet"
         facts = {"cache": "Prefer"}
-        yield Change("PreferCache", Cost.ALTERNATIVE, text, lambda inputs: edited(inputs, edit), facts)
+        yield InputChange("PreferCache", Effort.ALTERNATIVE, text, lambda inputs: edited(inputs, edit), facts)
 
 
 def _widest(kept_out: Mapping[K, list[str]], key: Callable[[K], Any]) -> list[tuple[K, list[str]]]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from function.api.reasons import Reason
-from function.deployment.explain.change import Change, Cost, Plain, changed, edited
+from function.deployment.explain.change import Effort, InputChange, Plain, changed, edited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from function.scheduler.scheduling_input import SchedulingInput
 
 
-def limits(context: ProposalContext) -> Iterator[Change]:
+def limits(context: ProposalContext) -> Iterator[InputChange]:
     """Raise the deployment's own limit by as little as it takes."""
     policy, least = context.inputs.policy, context.inputs.deployment.spec.min_replicas
     if context.decision.withheld and least is not None:
@@ -30,16 +30,16 @@ def limits(context: ProposalContext) -> Iterator[Change]:
     if context.headed(Reason.SearchBudgetExceeded):
         steps = context.inputs.config.search_budget * 10
         text = f"raise searchBudget in the function's input to {steps}"
-        yield Change(
+        yield InputChange(
             "RaiseLimit",
-            Cost.ALTERNATIVE,
+            Effort.ALTERNATIVE,
             text,
             lambda inputs: _budgeted(inputs, steps),
             {"searchBudget": steps},
         )
 
 
-def _skews(context: ProposalContext) -> Iterator[Change]:
+def _skews(context: ProposalContext) -> Iterator[InputChange]:
     """Allow as much more skew as the nearest of the clusters needs that are too far ahead."""
     needed = {rejection.needs for _, rejection in context.headed(Reason.TopologySpread) if rejection.needs}
     stated = context.inputs.policy.topology_spread or ()
@@ -49,7 +49,7 @@ def _skews(context: ProposalContext) -> Iterator[Change]:
             yield _skewed(stated, at, more[0])
 
 
-def _skewed(stated: tuple[TopologySpread, ...], at: int, skew: int) -> Change:
+def _skewed(stated: tuple[TopologySpread, ...], at: int, skew: int) -> InputChange:
     key, old = stated[at].topology_key, stated[at].max_skew
     raised = (*stated[:at], changed(stated[at], max_skew=skew), *stated[at + 1 :])
     spread = [constraint.model_dump(mode="json", by_alias=True, exclude_none=True) for constraint in raised]
@@ -59,8 +59,13 @@ def _skewed(stated: tuple[TopologySpread, ...], at: int, skew: int) -> Change:
 
     text = f"raise maxSkew of the topologySpread over {key} from {old} to {skew}"
     facts = {"topologyKey": key, "from": old, "maxSkew": skew}
-    return Change(
-        "RaiseLimit", Cost.ALTERNATIVE, text, lambda inputs: edited(inputs, edit), facts, group=f"skew {key}"
+    return InputChange(
+        "RaiseLimit",
+        Effort.ALTERNATIVE,
+        text,
+        lambda inputs: edited(inputs, edit),
+        facts,
+        group=f"skew {key}",
     )
 
 
@@ -68,13 +73,13 @@ def _budgeted(inputs: SchedulingInput, steps: int) -> SchedulingInput:
     return replace(inputs, config=changed(inputs.config, search_budget=steps))
 
 
-def _limit(name: str, text: str, path: tuple[str, ...], value: int) -> Change:
+def _limit(name: str, text: str, path: tuple[str, ...], value: int) -> InputChange:
     def edit(plain: Plain) -> None:
         at = plain["spec"]
         for key in path[:-1]:
             at = at.setdefault(key, {})
         at[path[-1]] = value
 
-    return Change(
-        "RaiseLimit", Cost.ALTERNATIVE, text, lambda inputs: edited(inputs, edit), {name: value}, group=name
+    return InputChange(
+        "RaiseLimit", Effort.ALTERNATIVE, text, lambda inputs: edited(inputs, edit), {name: value}, group=name
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from function.api.reasons import Reason
 from function.deployment.explain.catalogue import Catalogue
-from function.deployment.explain.change import Change, Cost, Plain, edited, requests_in
+from function.deployment.explain.change import Effort, InputChange, Plain, edited, requests_in
 from function.deployment.explain.relax import Rewrite, rewrite
 from function.deployment.explain.remedies.context import CHANGES_PER_KIND, ProposalContext
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 BLAMED = (Reason.NoMatchingDevice, Reason.DeviceSelectorError)
 
 
-def selectors(context: ProposalContext) -> Iterator[Change]:
+def selectors(context: ProposalContext) -> Iterator[InputChange]:
     """Rewrite one device selector so that a device matches: the cheapest, of those the most opening."""
     rewrites = _Rewrites(context.inputs)
     opened: Counter[Rewrite] = Counter()
@@ -95,7 +95,7 @@ def _device(cluster: InferenceCluster, leaf: Rejection) -> Device | None:
     return next((device for device in devices if leaf.device in (device.name, device.driver)), None)
 
 
-def rewritten(selector: Rewrite) -> Change:
+def rewritten(selector: Rewrite) -> InputChange:
     """The change that writes a selector anew, wherever it is written."""
 
     def edit(plain: Plain) -> None:
@@ -103,14 +103,14 @@ def rewritten(selector: Rewrite) -> Change:
             for stated in (*request.get("selectors", ()), *request.get("claimSelectors", ())):
                 stated["cel"] = selector.new if stated["cel"] == selector.old else stated["cel"]
 
-    kind = "CorrectSelector" if selector.cost in (Cost.SPELLING, Cost.UNIT) else "RelaxSelector"
+    kind = "CorrectSelector" if selector.cost in (Effort.SPELLING, Effort.UNIT) else "RelaxSelector"
     text = f"{selector.meaning}: change the selector {selector.old} to {selector.new}"
     facts = {"selector": selector.old, "instead": selector.new}
     group = f"relax {selector.old}"
-    return Change(kind, selector.cost, text, lambda inputs: edited(inputs, edit), facts, group=group)
+    return InputChange(kind, selector.cost, text, lambda inputs: edited(inputs, edit), facts, group=group)
 
 
-def counts(context: ProposalContext) -> Iterator[Change]:
+def counts(context: ProposalContext) -> Iterator[InputChange]:
     """Ask for as many devices per node as there are, where the most are."""
     short = {
         (leaf.request, leaf.needs or 0, leaf.free)
@@ -122,7 +122,7 @@ def counts(context: ProposalContext) -> Iterator[Change]:
         yield _lowered(*min(short, key=lambda item: (-item[2], item)))
 
 
-def _lowered(request: str, needs: int, most: int) -> Change:
+def _lowered(request: str, needs: int, most: int) -> InputChange:
     def edit(plain: Plain) -> None:
         for stated in requests_in(plain):
             if stated.get("name") == request and stated.get("count", 1) == needs:
@@ -131,4 +131,6 @@ def _lowered(request: str, needs: int, most: int) -> Change:
     text = f"ask for {most} instead of {needs} devices in request {request}"
     facts = {"request": request, "from": needs, "to": most}
     group = f"count {request}"
-    return Change("LowerCount", Cost.RELAX, text, lambda inputs: edited(inputs, edit), facts, group=group)
+    return InputChange(
+        "LowerCount", Effort.RELAX, text, lambda inputs: edited(inputs, edit), facts, group=group
+    )
