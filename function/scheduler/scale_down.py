@@ -67,8 +67,10 @@ def _excess(inputs: SchedulingInput, staying: list[Kept]) -> list[Kept]:
     """The replicas of which one is too many; none where there are no more than wanted.
 
     Surge: outgoing ones stay for their replacements, as far as surge allows, and then any may be too many.
+    Where none is wanted nothing is replaced, so none stays for a replacement.
     """
-    wanted, allowed = inputs.deployment.wanted, surge(inputs)
+    wanted = inputs.deployment.wanted
+    allowed = surge(inputs) if wanted else 0
     lasting = [replica for replica in staying if not (allowed and replica.outgoing)]
     if len(lasting) > wanted:
         return lasting

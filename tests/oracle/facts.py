@@ -95,6 +95,7 @@ class Facts:
 
     deployment: Plain
     clusters: dict[str, Cluster] | None
+    """The clusters that can be read."""
     own: tuple[Replica, ...]
     """Ours: one for each identity, observed ones first."""
     others: tuple[Replica, ...]
@@ -107,6 +108,13 @@ class Facts:
     """True when no cache is asked for, or when its answer has arrived."""
     defaults: Plain
     """The function's defaults for a deployment's policy."""
+    unreadable: frozenset[str] = frozenset()
+    """The names of clusters that are there and cannot be read."""
+
+    @property
+    def fleet(self) -> frozenset[str]:
+        """The names of all clusters there are."""
+        return self.unreadable | (self.clusters or {}).keys()
 
     @property
     def wanted(self) -> int:
@@ -149,11 +157,15 @@ def read(world: World) -> Facts:
     """Read a world."""
     cache_asked = "modelCacheRef" in world.deployment["spec"]["template"]["spec"]
     own, others = _replicas(world)
+    whole = [cluster for cluster in world.clusters or () if _readable(cluster)]
     return Facts(
         deployment=world.deployment,
         clusters=None
         if world.clusters is None
-        else {cluster.name: cluster for cluster in map(_cluster, world.clusters)},
+        else {cluster.name: cluster for cluster in map(_cluster, whole)},
+        unreadable=frozenset(
+            cluster["metadata"]["name"] for cluster in world.clusters or () if not _readable(cluster)
+        ),
         own=own,
         others=others,
         listed=world.replicas is not None,
@@ -171,6 +183,13 @@ def _condition(plain: Plain, kind: str) -> str:
         if condition["type"] == kind
     ]
     return str(found[0]) if found else ""
+
+
+def _readable(cluster: Plain) -> bool:
+    """Say whether a cluster's status is one, as far as random worlds spoil it."""
+    status = cluster.get("status", {})
+    pools = status.get("gpuPools", []) if isinstance(status, dict) else None
+    return isinstance(pools, list) and all(isinstance(pool, dict) for pool in pools)
 
 
 def _cluster(plain: Plain) -> Cluster:

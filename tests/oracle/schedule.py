@@ -22,7 +22,8 @@ function decides otherwise, one of the two is to be corrected:
     mismatched replicas are found, go first in a scale down, and are held.
 11. While the list of replicas is unresolved, nothing but a deletion under way is acted upon.
 12. An empty list of clusters allows a scale down; a missing one allows nothing.
-13. A replica whose cluster cannot be found in an empty fleet counts as on a cluster that is not Ready.
+13. A replica whose cluster cannot be found in an empty fleet, or cannot be read, counts as on a cluster that
+    is not Ready. Its shape can be compared all the same.
 14. Two listed objects with one identity: the first by name is ours.
 15. A pool that is published but that the cluster's spec no longer has takes nothing new: a replica placed
     there would be mismatched at once.
@@ -41,7 +42,7 @@ from tests.oracle import matching
 from tests.support.build import composed_name
 
 if TYPE_CHECKING:
-    from tests.oracle.facts import Cluster, Facts, Replica
+    from tests.oracle.facts import Cluster, Facts, Pool, Replica
 
 Plain = dict[str, Any]
 Where = tuple[str, str]
@@ -135,7 +136,7 @@ class Scheduler:
         """Whether everything is known that a new placement needs."""
         facts = self.facts
         cached = not facts.cache_name or facts.cache is not None
-        return bool(facts.clusters) and facts.listed and cached
+        return bool(facts.fleet) and facts.listed and cached
 
     def cost(self, replica: Replica) -> Counter[Where]:
         """Return the nodes a replica takes as it was stamped; a pool that is not published takes none."""
@@ -211,7 +212,7 @@ class Scheduler:
         """Return why a replica has to leave at once, "" if it has not."""
         if replica.terminating:
             return "terminating"
-        if self.clusters and replica.cluster not in self.clusters:
+        if self.facts.fleet and replica.cluster not in self.facts.fleet:
             return "cluster gone"
         cluster = self.clusters.get(replica.cluster)
         if cluster and self.untolerated(cluster, "NoExecute"):
@@ -227,9 +228,13 @@ class Scheduler:
     def mismatched(self, replica: Replica) -> bool:
         """Say whether a kept replica does not fit its place any more; if it does, charge its growth."""
         cluster = self.clusters.get(replica.cluster)
-        if cluster is None or self.invalid:
+        if self.invalid:
             return False
-        if self.pool_gone(replica, cluster) or self.reshaped(replica) or self.outside(replica, cluster):
+        if self.reshaped(replica):
+            return True
+        if cluster is None:
+            return False
+        if self.pool_gone(replica, cluster) or self.outside(replica, cluster):
             return True
         if any(self.unsatisfied(member, asked, cluster) for member, asked in self.pairs(replica)):
             return True
@@ -243,6 +248,41 @@ class Scheduler:
             for engine in replica.engines
             for pair in zip(engine["members"], asked[engine["name"]], strict=True)
         ]
+
+    def editable(self, replica: Replica) -> bool:
+        """Say whether edits reach a replica: not while they depend on what is unknown.
+
+        Without its pool, or where a selector errs on it, what is stamped must be what is wanted, as far as
+        that can be told: the same counts under the same names, the same cache, no more nodes on that pool.
+        """
+        if self.invalid or self.facts.clusters is None or not self.facts.listed:
+            return False
+        if not self.doubtful(replica):
+            return True
+        grown = self._sizes(self.facts.inner["engines"], replica) - self._sizes(replica.engines, replica)
+        unpublished = [pool for pool in grown if not self.published((replica.cluster, pool))]
+        same_cache = replica.cache == self.facts.cache_name
+        return not unpublished and same_cache and all(itertools.starmap(_agrees, self.pairs(replica)))
+
+    def doubtful(self, replica: Replica) -> bool:
+        """Say whether it is unknown how a replica fits its place."""
+        cluster, facts = self.clusters.get(replica.cluster), self.facts
+        if cluster is None:
+            return True
+        if facts.cache_name and facts.cache is None and replica.cache != facts.cache_name:
+            return True
+        return any(_unknown(member, asked, cluster) for member, asked in self.pairs(replica))
+
+    def _sizes(self, sizes: list[Plain], replica: Replica) -> Counter[str]:
+        """Return the nodes by pool that a replica would take with the sizes of some engines."""
+        size = {engine["name"]: engine for engine in sizes}
+        total: Counter[str] = Counter()
+        for engine in replica.engines:
+            members = zip(engine["members"], size[engine["name"]]["members"], strict=True)
+            for member, sized in members:
+                if matching.stamped(member):
+                    total[member["nodePoolName"]] += matching.pods(size[engine["name"]], sized)
+        return total
 
     @staticmethod
     def pool_gone(replica: Replica, cluster: Cluster) -> bool:
@@ -278,9 +318,7 @@ class Scheduler:
         pool = cluster.pools.get(member["nodePoolName"])
         if pool is None:
             return False
-        had = matching.stamped(member)
-        resolved = {matching.claims(asked, assignment) for assignment in matching.assignments(asked, pool)}
-        return had not in resolved and not matching.errs(asked, pool)
+        return not _satisfied(member, asked, pool) and not matching.errs(asked, pool)
 
     def grown(self, replica: Replica) -> Counter[Where]:
         """Return what a replica takes now on top of what is stamped on it."""
@@ -464,7 +502,7 @@ class Scheduler:
         said = {
             "InputsUnresolved": unresolved,
             "InvalidNodeSelector": self.invalid,
-            "NoClusters": facts.clusters == {} and (facts.wanted > 0 or placed > 0),
+            "NoClusters": facts.clusters is not None and not facts.fleet and (facts.wanted > 0 or placed > 0),
             "ReplacementBlocked": self.stuck,
             "InsufficientCapacity": placed == 0 < facts.wanted,
             "PartiallyScheduled": placed < facts.wanted,
@@ -472,6 +510,24 @@ class Scheduler:
             "ReplicasCreated": True,
         }
         plan.reasons = [reason for reason, holds in said.items() if holds]
+
+
+def _unknown(member: Plain, asked: Plain, cluster: Cluster) -> bool:
+    """Say whether a stamped member's pool is not published, or nothing but an error speaks against it."""
+    pool = cluster.pools.get(member["nodePoolName"])
+    return pool is None or (matching.errs(asked, pool) and not _satisfied(member, asked, pool))
+
+
+def _satisfied(member: Plain, asked: Plain, pool: Pool) -> bool:
+    """Say whether a pool gives a member what it was stamped with."""
+    resolved = {matching.claims(asked, assignment) for assignment in matching.assignments(asked, pool)}
+    return matching.stamped(member) in resolved
+
+
+def _agrees(member: Plain, asked: Plain) -> bool:
+    """Say whether every stamped request is still wanted, with its count."""
+    counts = {request["name"]: request.get("count", 1) for request in matching.requests(asked)}
+    return all(counts.get(name) == count for name, _, count in matching.stamped(member))
 
 
 def matches(labels: Plain, found: Plain) -> bool:

@@ -11,7 +11,8 @@ What the rules leave open, this file decides as follows:
     `rollout.maxUnavailable` where nothing else is said.
 5.  `rollout.maxUnavailable` of 0 replaces those in service; without surge it counts as 1.
 6.  With surge what is not in service is the first to go, of all that may.
-7.  Those that exist beyond wanted are the replacements of the first outgoing ones.
+7.  Those that exist beyond wanted are the replacements of the first outgoing ones. Where none is wanted,
+    nothing is replaced: all leave.
 8.  What is not in service takes nothing with it: a mismatched one leaves for any place where a rollout is
     staged, and an outgoing one when its replacement serves, whatever the budget says.
 """
@@ -153,7 +154,7 @@ class Staged(Scheduler):
             lasting = [replica for replica in kept if not (surge and self.outgoing(replica))]
             if len(lasting) > wanted:
                 self.give_up(self.victim(lasting), "scale down")
-            elif len(kept) > wanted + min(surge, len(kept) - len(lasting)):
+            elif len(kept) > wanted + (min(surge, len(kept) - len(lasting)) if wanted else 0):
                 self.give_up(self.victim(kept), "scale down")
             else:
                 return
@@ -216,7 +217,7 @@ class Staged(Scheduler):
 
     def outdated(self, replica: Replica) -> bool:
         """Say whether an update would restart the pods of a replica."""
-        if replica in self.plan.held:
+        if replica in self.plan.held or not self.editable(replica):
             return False
         inner, spec = self.facts.inner, replica.plain["spec"]
         asked = {engine["name"]: engine for engine in inner["engines"]}

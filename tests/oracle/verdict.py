@@ -10,7 +10,7 @@ from tests.oracle.schedule import New, Plan, Scheduler
 from tests.oracle.staged import Staged, staged
 
 if TYPE_CHECKING:
-    from tests.oracle.facts import Cluster, Facts, Replica
+    from tests.oracle.facts import Facts, Replica
     from tests.support.drive import Answer
     from tests.support.world import World
 
@@ -95,28 +95,14 @@ def retained(facts: Facts, planned: Plan, replica: Replica) -> Plain:
             "engines": [_pinned(engine) for engine in replica.engines],
         },
     }
-    if replica in planned.held and replica not in planned.moving:
+    held = replica in planned.held and replica not in planned.moving
+    if held or not scheduler_of(facts).editable(replica):
         expected["spec"]["engines"] = [_as_observed(engine) for engine in replica.engines]
-    elif settled(facts, replica):
+    else:
         made = _paused if replica in planned.paused else _updated
         expected["spec"]["engines"] = [made(facts, engine) for engine in replica.engines]
         expected["metadata"]["labels"] = labels(facts, replica.cluster, replica.index)
     return expected
-
-
-def settled(facts: Facts, replica: Replica) -> bool:
-    """Say whether nothing is in doubt about a replica, so that edits reach it."""
-    if matching.invalid(facts.deployment) or not facts.clusters or not facts.listed:
-        return False
-    if facts.cache_name and facts.cache is None:
-        return False
-    cluster = facts.clusters[replica.cluster]
-    return all(_settled(member, asked, cluster) for member, asked in Scheduler(facts).pairs(replica))
-
-
-def _settled(member: Plain, asked: Plain, cluster: Cluster) -> bool:
-    pool = cluster.pools.get(member["nodePoolName"])
-    return pool is not None and not matching.errs(asked, pool)
 
 
 def _pinned(engine: Plain) -> Plain:

@@ -233,6 +233,15 @@ ROLLOUTS = [
         image=NEW,
     ),
     Case(
+        "none is wanted any more: nothing is replaced, also while no cluster is known",
+        [Seen("a", 0), Seen("b", 0)],
+        [],
+        {},
+        wanted=0,
+        placement=BY_SURGE,
+        image=NEW,
+    ),
+    Case(
         "with rollout.maxUnavailable 1 surge is not used: it goes in place",
         [Seen("a", 0), Seen("b", 0)],
         ["a-0", "b-0"],

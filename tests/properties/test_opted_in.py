@@ -116,6 +116,8 @@ FIELDS = (
     "disruption",
     "maxSurge",
     "rollout",
+    "cache",
+    "evacuate",
     "alternativePolicy",
     "alternatives",
     "matchExpressions",

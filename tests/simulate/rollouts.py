@@ -9,7 +9,8 @@ After every reconcile:
 - what served and was taken out of service by us (updated, drained, replaced) left no more than the budget of
   the wanted replicas out of service;
 - an image that does not start took no more serving replicas than `rollout.maxUnavailable`;
-- there are at most wanted plus maxSurge replicas, and no pool holds more than it has.
+- there are at most wanted plus maxSurge replicas, and no pool holds more than it has;
+- what does not arrive, or cannot be read, updates nothing that depends on it and takes nothing away.
 
 When nothing happens any more everything comes to rest: as many serve as are wanted and have a place, on the
 image that is wanted, and on the way there no replica was updated twice.
@@ -84,6 +85,8 @@ class Life:
     updates: Counter[str] = field(default_factory=Counter)
     """Updates of each replica since the last event, by key."""
     seen: Counter[str] = field(default_factory=Counter)
+    garbled: dict[str, Plain] = field(default_factory=dict)
+    """What clusters published whose status nobody can read now."""
 
     @property
     def of(self) -> Deployment:
@@ -174,6 +177,8 @@ class Life:
         wanted = self.of.plain["spec"]["replicas"]
         stay = served & answer.replicas.keys()
         updated = {key for key in stay if before[key] != image(answer.replicas[key])}
+        if updated and self.plane.withheld:
+            yield f"{sorted(updated)} were updated while {sorted(self.plane.withheld)} did not arrive"
         causes = {dropped.own.key: dropped.cause for dropped in answer.decision.dropped}
         gone = {key for key in served if key not in answer.replicas}
         left = len(served - updated - gone)
@@ -226,7 +231,8 @@ class Life:
         )
         for name, number in held.items():
             cluster = self.plane.clusters.get(name)
-            if cluster is not None and number > cluster["status"]["gpuPools"][0]["nodes"]:
+            published = self.garbled.get(name, cluster["status"] if cluster else None)
+            if published is not None and number > published["gpuPools"][0]["nodes"]:
                 yield f"{name} holds {number} replicas"
 
     # What happens
@@ -295,7 +301,30 @@ def _lose(life: Life) -> None:
 def _vanish(life: Life) -> None:
     """A cluster is deleted, and comes back empty at the end of the episode."""
     if len(life.plane.clusters) > 1:
-        life.plane.clusters.pop(life.draw.choice(sorted(life.plane.clusters)))
+        gone = life.draw.choice(sorted(life.plane.clusters))
+        life.plane.clusters.pop(gone)
+        life.garbled.pop(gone, None)
+
+
+def _blind(life: Life) -> None:
+    """A requirement does not arrive for a while."""
+    life.plane.withheld = frozenset({life.draw.choice(("clusters", "all-replicas"))})
+
+
+def _garble(life: Life) -> None:
+    """A cluster publishes something that nobody can read."""
+    name = life.draw.choice(sorted(life.plane.clusters))
+    cluster = life.plane.clusters[name]
+    life.garbled.setdefault(name, cluster["status"])
+    cluster["status"] = life.draw.choice(("broken", {"gpuPools": [None]}))
+
+
+def _see(life: Life) -> None:
+    """Everything arrives and can be read again."""
+    life.plane.withheld = frozenset()
+    for name, cluster in life.plane.clusters.items():
+        cluster["status"] = life.garbled.get(name, cluster["status"])
+    life.garbled.clear()
 
 
 def _scale(life: Life) -> None:
@@ -310,6 +339,7 @@ def _wait(_: Life) -> None:
 EVENTS = (
     *(_good, _good, _bad, _bad, _reshape, _scale),
     *(_drain, _undrain, _fail, _lose, _vanish),
+    *(_blind, _garble, _see, _see),
     *(_wait, _wait, _wait),
 )
 POLICIES: tuple[Plain, ...] = (
@@ -347,6 +377,7 @@ def live(seed: int, steps: int = 16) -> Life:
                 life.step()
                 life.plane.age()
         _undrain(life)
+        _see(life)
         life.edit(life.draw.choice(GOOD))
         life.updates.clear()
         _rest(life)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.oracle import facts as read_facts
-from tests.oracle import matching
 from tests.oracle.staged import digest
-from tests.oracle.verdict import scheduler_of, settled
 from tests.support import build, generate
 from tests.support.optins import DISRUPTIONS, aged, staged
 from tests.support.parts import Source
@@ -16,6 +13,9 @@ if TYPE_CHECKING:
     from tests.support.world import World
 
 STAGING = generate.Taste(doubt=0.0, oddity=0.05, own=1.0, edits=0.5)
+DOUBTFUL = generate.Taste(doubt=0.3, oddity=0.25, own=1.0, edits=0.5)
+BROKEN: tuple[Any, ...] = ("broken", {"gpuPools": [None]}, {"gpuPools": "none"})
+"""Statuses of a cluster that nobody can read."""
 
 
 def world(seed: int) -> World:
@@ -50,13 +50,19 @@ def _struck(draw: Source, made: World) -> None:
         status["conditions"] = [*others, sick]
 
 
-def staging(seed: int) -> World:
-    """Return a world in the middle of a rollout, a drain, or both, with budgets and perhaps surge.
+def staging_in_doubt(seed: int) -> World:
+    """Return such a world in which something is undelivered, unreadable, invalid or terminating."""
+    made, draw = staging(seed, DOUBTFUL), Source(f"staging in doubt {seed}")
+    for cluster in made.clusters or ():
+        if draw.odds(0.15):
+            cluster["status"] = draw.choice(BROKEN)
+    return made
 
-    Nothing is in doubt in it: what doubt does to a budget, `tests/placement` says.
-    """
+
+def staging(seed: int, taste: generate.Taste = STAGING) -> World:
+    """Return a world in the middle of a rollout, a drain, or both, with budgets and perhaps surge."""
     draw = Source(f"staging {seed}")
-    made = generate.world(seed, STAGING).copy()
+    made = generate.world(seed, taste).copy()
     chosen: dict[str, Any] = {}
     if draw.odds(0.7):
         chosen["disruption"] = dict(draw.choice(DISRUPTIONS))
@@ -89,15 +95,3 @@ def _in_the_middle(draw: Source, replica: dict[str, Any]) -> None:
         return
     replica["metadata"]["generation"] = 3
     replica["status"]["conditions"][0]["observedGeneration"] = draw.choice((2, 3, 3))
-
-
-def certain(world: World) -> bool:
-    """Say whether nothing is in doubt: then every edit reaches every replica that is not mismatched."""
-    facts = read_facts.read(world)
-    if not facts.clusters or not facts.listed or matching.invalid(facts.deployment):
-        return False
-    scheduler = scheduler_of(facts)
-    planned = scheduler.run()
-    return scheduler.resolved and all(
-        settled(facts, replica) for replica in planned.kept if replica not in planned.held
-    )
