@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from function.cluster import names
+from tests.support.deviation import Deviation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.chain.difference import Difference
     from tests.chain.pair import Pair
-
-
-class Deviation(Enum):
-    """The deviations that recorded answers can show, named as in docs/compatibility.md."""
-
-    ClusterObserved = "what a cluster must have is looked at"
-    ClusterConditions = "conditions say whether it is reached and published"
-    KeptCluster = "a class that is gone takes nothing away"
-    NotReadyUntilReachable = "a cluster without pools or an address is not Ready"
-    StackOnRequest = "a serving stack is composed only where the input asks for one"
-
-
-def explanations(pair: Pair, difference: Difference) -> list[Deviation]:
-    """Return the deviations that explain a difference, none when it is unexplained."""
-    return [deviation for deviation in Deviation if _EXPLAINS[deviation](pair, difference)]
 
 
 def _observed(_: Pair, difference: Difference) -> bool:
@@ -60,10 +43,10 @@ def _stack(pair: Pair, difference: Difference) -> bool:
     return difference.key == names.STACK or (difference.key == "BackendReady" and waiting)
 
 
-_EXPLAINS: dict[Deviation, Callable[[Pair, Difference], bool]] = {
-    Deviation.ClusterObserved: _observed,
-    Deviation.ClusterConditions: _conditions,
-    Deviation.KeptCluster: _kept,
-    Deviation.NotReadyUntilReachable: _unready,
-    Deviation.StackOnRequest: _stack,
-}
+DEVIATIONS: tuple[Deviation[Pair, Difference], ...] = (
+    Deviation("ClusterObserved", "what a cluster must have is looked at", _observed),
+    Deviation("ClusterConditions", "conditions say whether it is reached and published", _conditions),
+    Deviation("KeptCluster", "a class that is gone takes nothing away", _kept),
+    Deviation("NotReadyUntilReachable", "a cluster without pools or an address is not Ready", _unready),
+    Deviation("StackOnRequest", "a serving stack is composed only where the input asks for one", _stack),
+)

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING
 from tests.chain import cluster_deviations, replica_deviations, service_deviations
 from tests.chain.difference import differences
 from tests.chain.pair import load
+from tests.support.deviation import Deviation, explaining
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from enum import Enum
+    from collections.abc import Iterator
 
     from tests.chain.difference import Difference
     from tests.chain.pair import Pair
+
+    ChainDeviation = Deviation[Pair, Difference]
 
 HERE = Path(__file__).parent
 
@@ -29,14 +31,13 @@ class Recorded:
     """The recordings of one kind."""
 
     pairs: tuple[Pair, ...]
-    deviations: tuple[Enum, ...] = ()
+    deviations: tuple[ChainDeviation, ...] = ()
     """All that recorded answers can show."""
-    explanations: Callable[[Pair, Difference], list[Enum]] = lambda _pair, _difference: []
 
-    def explained(self, pair: Pair) -> Iterator[tuple[Difference, list[Enum]]]:
+    def explained(self, pair: Pair) -> Iterator[tuple[Difference, list[ChainDeviation]]]:
         """Yield every difference of a pair with the deviations that explain it."""
         for difference in differences(pair.ours, pair.theirs):
-            yield difference, self.explanations(pair, difference)
+            yield difference, explaining(self.deviations, pair, difference)
 
 
 def pairs_of(name: str) -> tuple[Pair, ...]:
@@ -49,15 +50,9 @@ def pairs_of(name: str) -> tuple[Pair, ...]:
 
 REPLICA_PAIRS, CLUSTER_PAIRS = pairs_of("model-replica"), pairs_of("inference-cluster")
 RECORDED: dict[str, Recorded] = {
-    "ModelReplica": Recorded(
-        REPLICA_PAIRS, tuple(replica_deviations.Deviation), replica_deviations.explanations
-    ),
-    "InferenceCluster": Recorded(
-        CLUSTER_PAIRS, tuple(cluster_deviations.Deviation), cluster_deviations.explanations
-    ),
+    "ModelReplica": Recorded(REPLICA_PAIRS, replica_deviations.DEVIATIONS),
+    "InferenceCluster": Recorded(CLUSTER_PAIRS, cluster_deviations.DEVIATIONS),
     "ModelEndpoint": Recorded(pairs_of("model-endpoint")),
-    "ModelService": Recorded(
-        pairs_of("model-service"), tuple(service_deviations.Deviation), service_deviations.explanations
-    ),
+    "ModelService": Recorded(pairs_of("model-service"), service_deviations.DEVIATIONS),
 }
 """By kind of composite."""

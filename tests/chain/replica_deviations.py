@@ -1,41 +1,20 @@
-"""Every way in which the replica handler answers otherwise than v0.3: rows of docs/compatibility.md.
-
-A deviation is as narrow as it can be: what it does not explain is a defect of one side or a missing row.
-"""
+"""Every way in which the replica handler answers otherwise than v0.3: rows of docs/compatibility.md."""
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from function.fail_static import base_of
 from function.replica import names
+from tests.support.deviation import Deviation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.chain.difference import Difference
     from tests.chain.pair import Pair
 
 Plain = dict[str, Any]
 
 SPEC = ".spec.forProvider.manifest.spec"
-
-
-class Deviation(Enum):
-    """The deviations that recorded answers can show, named as in docs/compatibility.md."""
-
-    Deadline = "weights take longer than ten minutes"
-    ModelUpdated = "a condition says how far an update is"
-    NoSurge = "an update takes no devices that nobody charged"
-    NothingIsNotReady = "a replica without any resource is not ready"
-    PickerCounts = "a replica serves when its picker works"
-    ValidNames = "a name that Kubernetes refuses is mended"
-
-
-def explanations(pair: Pair, difference: Difference) -> list[Deviation]:
-    """Return the deviations that explain a difference, none when it is unexplained."""
-    return [item for item in Deviation if _EXPLAINS[item](pair, difference)]
 
 
 def _deployment(pair: Pair, key: str) -> Plain:
@@ -92,11 +71,11 @@ def _names(pair: Pair, difference: Difference) -> bool:
     return difference.what == "desired" and (base_of(key) != key or named)
 
 
-_EXPLAINS: dict[Deviation, Callable[[Pair, Difference], bool]] = {
-    Deviation.Deadline: _deadline,
-    Deviation.ModelUpdated: _updated,
-    Deviation.NoSurge: _no_surge,
-    Deviation.NothingIsNotReady: _nothing,
-    Deviation.PickerCounts: _picker,
-    Deviation.ValidNames: _names,
-}
+DEVIATIONS: tuple[Deviation[Pair, Difference], ...] = (
+    Deviation("Deadline", "weights take longer than ten minutes", _deadline),
+    Deviation("ModelUpdated", "a condition says how far an update is", _updated),
+    Deviation("NoSurge", "an update takes no devices that nobody charged", _no_surge),
+    Deviation("NothingIsNotReady", "a replica without any resource is not ready", _nothing),
+    Deviation("PickerCounts", "a replica serves when its picker works", _picker),
+    Deviation("ValidNames", "a name that Kubernetes refuses is mended", _names),
+)

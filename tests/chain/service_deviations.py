@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tests.support.deviation import Deviation
 
+if TYPE_CHECKING:
     from tests.chain.difference import Difference
     from tests.chain.pair import Pair
-
-
-class Deviation(Enum):
-    """The deviations that recorded answers can show, named as in docs/compatibility.md."""
-
-    NoRouteIsNotReady = "a service without a route is not ready"
-    ServiceConditions = "both conditions are returned on every path"
-
-
-def explanations(pair: Pair, difference: Difference) -> list[Deviation]:
-    """Return the deviations that explain a difference, none when it is unexplained."""
-    return [deviation for deviation in Deviation if _EXPLAINS[deviation](pair, difference)]
 
 
 def _unready(pair: Pair, difference: Difference) -> bool:
@@ -33,7 +20,7 @@ def _conditions(pair: Pair, difference: Difference) -> bool:
     return (difference.what, difference.key) == ("condition", "RoutingReady") and routeless
 
 
-_EXPLAINS: dict[Deviation, Callable[[Pair, Difference], bool]] = {
-    Deviation.NoRouteIsNotReady: _unready,
-    Deviation.ServiceConditions: _conditions,
-}
+DEVIATIONS: tuple[Deviation[Pair, Difference], ...] = (
+    Deviation("NoRouteIsNotReady", "a service without a route is not ready", _unready),
+    Deviation("ServiceConditions", "both conditions are returned on every path", _conditions),
+)

@@ -1,41 +1,17 @@
-"""Every way in which we answer otherwise than Modelplane v0.3 on purpose: rows of docs/compatibility.md.
-
-A deviation says of one difference whether it explains it. It is as narrow as it can be: what it does not
-explain is a defect of one side or a row that is missing.
-"""
+"""Every way in which the deployment handler answers otherwise than v0.3: rows of docs/compatibility.md."""
 
 from __future__ import annotations
 
 from collections import Counter
-from enum import Enum
 from typing import TYPE_CHECKING, Any
+
+from tests.support.deviation import Deviation
 
 if TYPE_CHECKING:
     from tests.compat.difference import Difference
     from tests.compat.pair import Pair
 
 Plain = dict[str, Any]
-
-
-class Deviation(Enum):
-    """The deviations that recorded answers can show, named as in docs/compatibility.md."""
-
-    EndpointsFollow = "an observed endpoint stays while its cluster has no gateway"
-    EveryConditionEveryTime = "every condition is returned on every path"
-    FailStatic = "an empty fleet list removes nothing"
-    HeldUntilReplaced = "a mismatched replica stays until its replacement has a place"
-    InputsUnresolved = "what is not delivered yet is said"
-    NotReadyWhenShort = "fewer placed than wanted is not ready"
-    OneCall = "what came with the first call is not asked for again"
-    PartiallyScheduled = "some but not all placed is not a success"
-    Requirements = "every cluster is asked for; we filter"
-    RoutableIsReady = "a replica counts as ready when traffic can reach it"
-    ScaleDownOrder = "unhealthy replicas leave before healthy ones"
-
-
-def explanations(pair: Pair, difference: Difference) -> list[Deviation]:
-    """Return the deviations that explain a difference, none when it is unexplained."""
-    return [item for item in Deviation if _EXPLAINS[item](pair, difference)]
 
 
 def _observed(pair: Pair, kind: str) -> set[str]:
@@ -155,8 +131,9 @@ def _routable(pair: Pair, difference: Difference) -> bool:
 def _scale_down(pair: Pair, difference: Difference) -> bool:
     """As many leave on both sides, others are chosen; ours keeps no fewer that are Ready."""
     ours, theirs = pair.ours.replicas.keys(), pair.theirs.replicas.keys()
-    own = _observed(pair, "replica")
-    if len(own) <= pair.wanted or len(ours) != len(theirs) or ours == theirs or not ours | theirs <= own:
+    observed = _observed(pair, "replica")
+    as_many = len(observed) > pair.wanted and len(ours) == len(theirs)
+    if not as_many or ours == theirs or not ours | theirs <= observed:
         return False
     if difference.what == "status":
         return bool(difference.ours["replicas"]["ready"] >= difference.theirs["replicas"]["ready"])
@@ -179,16 +156,16 @@ def _endpoints(pair: Pair, difference: Difference) -> bool:
     )
 
 
-_EXPLAINS = {
-    Deviation.EndpointsFollow: _endpoints,
-    Deviation.EveryConditionEveryTime: _every_condition,
-    Deviation.FailStatic: _fail_static,
-    Deviation.HeldUntilReplaced: _held,
-    Deviation.InputsUnresolved: _unresolved,
-    Deviation.NotReadyWhenShort: _not_ready,
-    Deviation.OneCall: _one_call,
-    Deviation.PartiallyScheduled: _partially,
-    Deviation.Requirements: _requirements,
-    Deviation.RoutableIsReady: _routable,
-    Deviation.ScaleDownOrder: _scale_down,
-}
+DEVIATIONS: tuple[Deviation[Pair, Difference], ...] = (
+    Deviation("EndpointsFollow", "an observed endpoint stays while its cluster has no gateway", _endpoints),
+    Deviation("EveryConditionEveryTime", "every condition is returned on every path", _every_condition),
+    Deviation("FailStatic", "an empty fleet list removes nothing", _fail_static),
+    Deviation("HeldUntilReplaced", "a mismatched replica stays until its replacement has a place", _held),
+    Deviation("InputsUnresolved", "what is not delivered yet is said", _unresolved),
+    Deviation("NotReadyWhenShort", "fewer placed than wanted is not ready", _not_ready),
+    Deviation("OneCall", "what came with the first call is not asked for again", _one_call),
+    Deviation("PartiallyScheduled", "some but not all placed is not a success", _partially),
+    Deviation("Requirements", "every cluster is asked for; we filter", _requirements),
+    Deviation("RoutableIsReady", "a replica counts as ready when traffic can reach it", _routable),
+    Deviation("ScaleDownOrder", "unhealthy replicas leave before healthy ones", _scale_down),
+)
