@@ -43,7 +43,7 @@ def output(command: str) -> str | None:
     joined = command.replace("\\\n", " ")
     words = joined.split()
     if words[0] == "fleet-scheduler" and "|" not in words:
-        printed = command_line(*words[1:])[1]
+        printed: str | None = command_line(*words[1:])[1]
     elif words[0] == "crossplane":
         printed = _crossplane(joined)
     else:
