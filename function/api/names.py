@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import TypeAlias
 
 BASE_LENGTH = 57
 """Characters of the deployment's name that are kept: with `-` and the digest that makes 63."""
@@ -19,6 +20,10 @@ NAME_LENGTH = 63
 _KEY = re.compile(r"(replica|endpoint)-(.+)-(0|[1-9][0-9]{0,8})", re.ASCII)
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 _OUTSIDE_LABEL = re.compile(r"[^a-z0-9-]")
+
+
+NamespacedName: TypeAlias = tuple[str, str]
+"""Namespace and name."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -7,6 +7,7 @@ text. Nothing here, and nothing between the doors, knows either format. Imports 
 from function.boundary.document import (
     PACKED,
     Document,
+    JsonObject,
     Packed,
     Plain,
     PlainDocument,
@@ -25,6 +26,7 @@ __all__ = [
     "Costs",
     "Desired",
     "Document",
+    "JsonObject",
     "NoReuse",
     "Packed",
     "Part",

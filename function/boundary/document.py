@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Plain: TypeAlias = Any
 """A JSON value: None, bool, int, float, str, list or dict. Integral numbers arrive as int."""
+JsonObject: TypeAlias = dict[str, Any]
+"""A JSON object, such as a manifest."""
 
 Shape: TypeAlias = "Mapping[str, Shape | None]"
 """The paths a reader wants: key to shape, None for a whole subtree, "*" for every key of a map.

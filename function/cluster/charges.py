@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from function.api import ModelReplica
+    from function.boundary import JsonObject
     from function.scheduler.capacity.overcommit import Yielding
 
 NAMED = 8
@@ -27,14 +28,13 @@ NAMED_SHARES = 32
 YIELDING = 100
 """Replicas of a pool that are told to give way at a time, the last created."""
 
-Plain = dict[str, Any]
 MemberClaims = tuple[int, tuple[tuple[str, int], ...]]
 """Pods, and device class and count of each claimed request."""
 EngineClaims = tuple[tuple[int, tuple[MemberClaims, ...]], ...]
 """Copies and members of each engine; empty where the pool charges nodes."""
 
 
-class Holding(NamedTuple):
+class ReplicaHolding(NamedTuple):
     """What one replica holds of a pool. Equal ones hold the same."""
 
     nodes: int
@@ -46,7 +46,7 @@ class HolderShare(NamedTuple):
     """What equal replicas of one holder hold, each."""
 
     holder: str
-    held: Holding
+    held: ReplicaHolding
 
 
 def charge(
@@ -62,14 +62,16 @@ def charge(
     return made
 
 
-def charged(pool: Mapping[str, Any], replicas: Iterable[ModelReplica]) -> Plain:
+def charged(pool: Mapping[str, Any], replicas: Iterable[ModelReplica]) -> JsonObject:
     """Return the charge of one pool, the largest holders first, then by name."""
     name, by_devices = str(pool.get("name")), pool.get("accounting") == "Device"
     shares: Counter[HolderShare] = Counter()
     for replica in replicas:
         if replica.nodes.get(name):
             claims = _claims(replica, name) if by_devices else ()
-            shares[HolderShare(holder(replica), Holding(replica.nodes[name], replica.deleting, claims))] += 1
+            shares[
+                HolderShare(holder(replica), ReplicaHolding(replica.nodes[name], replica.deleting, claims))
+            ] += 1
     totals: Counter[str] = Counter()
     for share, number in shares.items():
         totals[share.holder] += share.held.nodes * number
@@ -85,12 +87,12 @@ def charged(pool: Mapping[str, Any], replicas: Iterable[ModelReplica]) -> Plain:
     }
 
 
-def _who(key: str) -> Plain:
+def _who(key: str) -> JsonObject:
     unnamed = key.removeprefix(stray(""))
     return {"deployment": key} if unnamed == key else {"replica": unnamed}
 
 
-def _holding(number: int, held: Holding) -> Plain:
+def _holding(number: int, held: ReplicaHolding) -> JsonObject:
     return {
         "replicas": number,
         "nodes": held.nodes * number,
@@ -99,7 +101,7 @@ def _holding(number: int, held: Holding) -> Plain:
     }
 
 
-def _engine(copies: int, members: Iterable[MemberClaims]) -> Plain:
+def _engine(copies: int, members: Iterable[MemberClaims]) -> JsonObject:
     entries = [
         {"pods": pods, "requests": [{"deviceClassName": name, "count": count} for name, count in requests]}
         for pods, requests in members
@@ -121,9 +123,9 @@ def _claims(replica: ModelReplica, pool: str) -> EngineClaims:
     return tuple(sorted(engines))
 
 
-def _others(shares: Iterable[tuple[HolderShare, int]]) -> Iterator[Plain]:
+def _others(shares: Iterable[tuple[HolderShare, int]]) -> Iterator[JsonObject]:
     """The shares of holders that are not named, equal ones together."""
-    groups: dict[tuple[int, Holding], list[str]] = defaultdict(list)
+    groups: dict[tuple[int, ReplicaHolding], list[str]] = defaultdict(list)
     for share, number in shares:
         groups[number, share.held].append(digest(share.holder))
     for (number, held), digests in sorted(groups.items(), reverse=True):
@@ -132,7 +134,7 @@ def _others(shares: Iterable[tuple[HolderShare, int]]) -> Iterator[Plain]:
 
 def _giving_way(
     cluster: str, pools: Sequence[Mapping[str, Any]], replicas: Iterable[ModelReplica]
-) -> dict[str, list[Plain]]:
+) -> dict[str, list[JsonObject]]:
     """Who gives way on each pool that holds more than it has, the most senior first."""
     try:
         published = InferenceCluster.parse(
@@ -143,13 +145,13 @@ def _giving_way(
     ledger = Ledger([published])
     for replica in replicas:
         ledger.open(replica, cluster)
-    entries: dict[str, list[Plain]] = defaultdict(list)
+    entries: dict[str, list[JsonObject]] = defaultdict(list)
     for yielding_replica in yielding(ledger):
         entries[yielding_replica.pool].append(_gives_way(yielding_replica))
     return {pool: leaving[-YIELDING:] for pool, leaving in entries.items()}
 
 
-def _gives_way(yielding_replica: Yielding) -> Plain:
+def _gives_way(yielding_replica: Yielding) -> JsonObject:
     replica = yielding_replica.replica
     entries = {"deployment": replica.deployment, "uid": replica.uid, "created": replica.created}
     return {

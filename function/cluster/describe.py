@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from function.cluster.drift import is_individual, read_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from function.boundary import JsonObject
     from function.cluster.drift import NodeDevices, PublishedDevice
 
-Plain = dict[str, Any]
 
 NAMES = {"gpu": "gpu", "tpu": "tpu", "dra": "nic"}
 """Names of entries by the first label of their driver; another driver's entry is called device."""
@@ -32,14 +32,14 @@ class NothingPublished(ValueError):
 class Described:
     """A class, and what it was made of."""
 
-    spec: Plain
+    spec: JsonObject
     nodes: int
     """Nodes that have exactly these devices."""
     others: int
     """Nodes that have others."""
 
 
-def describe(slices: Iterable[Plain]) -> Described:
+def describe(slices: Iterable[JsonObject]) -> Described:
     """Return the spec of the class of the most frequent kind of node.
 
     Raises:
@@ -54,14 +54,14 @@ def describe(slices: Iterable[Plain]) -> Described:
     return Described({"devices": devices}, count, len(nodes) - count)
 
 
-def _entries(node: NodeDevices) -> list[Plain]:
+def _entries(node: NodeDevices) -> list[JsonObject]:
     counts: Counter[str] = Counter()
     for driver in sorted(node.by_driver):
         counts.update(json.dumps(_kind(device), sort_keys=True) for device in node.by_driver[driver])
     return [{**json.loads(kind), "count": count} for kind, count in sorted(counts.items())]
 
 
-def _kind(device: PublishedDevice) -> Plain:
+def _kind(device: PublishedDevice) -> JsonObject:
     """Return what a device has in common with others of its kind."""
     attributes = {
         name.removeprefix(f"{device.driver}/"): value
@@ -73,12 +73,12 @@ def _kind(device: PublishedDevice) -> Plain:
         for name, value in sorted(device.capacity.items())
         if isinstance(value, dict) and "value" in value
     }
-    kind: Plain = {"driver": device.driver, "deviceClassName": device.driver}
+    kind: JsonObject = {"driver": device.driver, "deviceClassName": device.driver}
     published = {"attributes": attributes, "capacity": capacity}
     return kind | {key: values for key, values in published.items() if values}
 
 
-def _named(entries: list[Plain]) -> list[Plain]:
+def _named(entries: list[JsonObject]) -> list[JsonObject]:
     """Name the entries by their driver, the second of a name with a number."""
     used: Counter[str] = Counter()
     named = []

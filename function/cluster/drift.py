@@ -24,7 +24,8 @@ from function.objects import mapping
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-Plain = dict[str, Any]
+    from function.boundary import JsonObject
+
 
 POOL_LABEL = "modelplane.ai/pool"
 BLOCKING, DOUBTFUL, CAPACITY, INFORMATION = range(4)
@@ -85,8 +86,8 @@ class PublishedDevice:
 
     driver: str
     name: str
-    attributes: Mapping[str, Plain]
-    capacity: Mapping[str, Plain]
+    attributes: Mapping[str, JsonObject]
+    capacity: Mapping[str, JsonObject]
     tainted: bool
 
 
@@ -100,7 +101,9 @@ class NodeDevices:
     """Drivers some of whose slices are missing."""
 
 
-def drift(cluster: Plain, slices: Iterable[Plain], nodes: Iterable[Plain]) -> tuple[PoolDrift, ...]:
+def drift(
+    cluster: JsonObject, slices: Iterable[JsonObject], nodes: Iterable[JsonObject]
+) -> tuple[PoolDrift, ...]:
     """Return what drifts, pool by pool in the order they are published."""
     devices_by_node = read_nodes(slices)
     pools = mapping(cluster.get("status")).get("gpuPools")
@@ -113,7 +116,7 @@ def drift(cluster: Plain, slices: Iterable[Plain], nodes: Iterable[Plain]) -> tu
     return tuple(_pool(pool, selectors, labels, devices_by_node) for pool in published)
 
 
-def _selectors(cluster: Plain) -> dict[str, dict[str, str]]:
+def _selectors(cluster: JsonObject) -> dict[str, dict[str, str]]:
     """Return the labels that the nodes of each pool carry."""
     declared = mapping(cluster.get("spec")).get("nodePools")
     stated = {
@@ -124,7 +127,7 @@ def _selectors(cluster: Plain) -> dict[str, dict[str, str]]:
 
 
 def _pool(
-    pool: Plain,
+    pool: JsonObject,
     selectors: Mapping[str, Mapping[str, str]],
     labels: Mapping[str, Mapping[str, Any]],
     devices_by_node: Mapping[str, NodeDevices],
@@ -162,7 +165,7 @@ def _unlabelled(
 
 
 def _on_nodes(
-    pool: str, entries: Iterable[Plain], members: Sequence[tuple[str, NodeDevices | None]]
+    pool: str, entries: Iterable[JsonObject], members: Sequence[tuple[str, NodeDevices | None]]
 ) -> Iterator[Drift]:
     """Hold every claimable entry against every node whose slices are known; the worst node is named."""
     for entry in entries:
@@ -183,7 +186,7 @@ def _lacks(has: NodeDevices, driver: str) -> bool:
 
 
 def _entry(
-    pool: str, entry: Plain, inventories: Sequence[tuple[str, tuple[PublishedDevice, ...]]]
+    pool: str, entry: JsonObject, inventories: Sequence[tuple[str, tuple[PublishedDevice, ...]]]
 ) -> Iterator[Drift]:
     name, count = str(entry.get("name")), int(entry.get("count") or 1)
     short: list[tuple[int, str]] = []
@@ -199,7 +202,7 @@ def _entry(
         yield Drift(pool, "DeviceCountShort", text)
 
 
-def _compared(pool: str, entry: Plain, node: str, devices: Sequence[PublishedDevice]) -> Iterator[Drift]:
+def _compared(pool: str, entry: JsonObject, node: str, devices: Sequence[PublishedDevice]) -> Iterator[Drift]:
     for device in devices:
         for key in _short_of(entry, device):
             has = mapping(_value(device.capacity, device.driver, key)).get("value", "none")
@@ -215,7 +218,7 @@ def _compared(pool: str, entry: Plain, node: str, devices: Sequence[PublishedDev
                 yield Drift(pool, "Undeclared", key)
 
 
-def _type_fits(entry: Plain, device: PublishedDevice) -> bool:
+def _type_fits(entry: JsonObject, device: PublishedDevice) -> bool:
     """Whether a device is of the entry's kind at all: a driver publishes GPUs and their partitions alike."""
     for kind in ("type", "profile", "productName"):
         wants = mapping(mapping(entry.get("attributes")).get(kind)).get("string")
@@ -225,7 +228,7 @@ def _type_fits(entry: Plain, device: PublishedDevice) -> bool:
     return True
 
 
-def _short_of(entry: Plain, device: PublishedDevice) -> list[str]:
+def _short_of(entry: JsonObject, device: PublishedDevice) -> list[str]:
     """Return the capacities of which the class claims more than the device has."""
     wanted = mapping(entry.get("capacity"))
     return sorted(key for key in wanted if _more(wanted[key], _value(device.capacity, device.driver, key)))
@@ -242,13 +245,13 @@ def _more(wants: object, has: object) -> bool:
         return False
 
 
-def _differs(entry: Plain, device: PublishedDevice) -> list[str]:
+def _differs(entry: JsonObject, device: PublishedDevice) -> list[str]:
     """Return the attributes that the device has otherwise than the class says, or not at all."""
     wanted = mapping(entry.get("attributes"))
     return sorted(key for key in wanted if _value(device.attributes, device.driver, key) != wanted[key])
 
 
-def _value(published: Mapping[str, Plain], driver: str, key: str) -> Plain | None:
+def _value(published: Mapping[str, JsonObject], driver: str, key: str) -> JsonObject | None:
     """Look a name up as DRA does: one without a domain is the driver's."""
     bare = _bare(driver, key)
     return next((value for name, value in published.items() if _bare(driver, name) == bare), None)
@@ -270,13 +273,13 @@ def _bare(driver: str, key: str) -> str:
     return key.removeprefix(f"{driver}/")
 
 
-def _shown(typed: Plain | None) -> str:
+def _shown(typed: JsonObject | None) -> str:
     return "none" if not typed else ", ".join(f'{kind} "{value}"' for kind, value in sorted(typed.items()))
 
 
-def read_nodes(slices: Iterable[Plain]) -> dict[str, NodeDevices]:
+def read_nodes(slices: Iterable[JsonObject]) -> dict[str, NodeDevices]:
     """Group ResourceSlices by node and driver, each pool of a driver at its newest generation."""
-    pools: dict[tuple[str, str, str], list[Plain]] = defaultdict(list)
+    pools: dict[tuple[str, str, str], list[JsonObject]] = defaultdict(list)
     for content in slices:
         spec = mapping(content.get("spec"))
         node, driver = spec.get("nodeName"), spec.get("driver")
@@ -305,12 +308,12 @@ def read_nodes(slices: Iterable[Plain]) -> dict[str, NodeDevices]:
     }
 
 
-def _number(spec: Plain, key: str) -> int:
+def _number(spec: JsonObject, key: str) -> int:
     value = mapping(spec.get("pool")).get(key)
     return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else 1
 
 
-def _devices(driver: str, spec: Plain) -> Iterator[PublishedDevice]:
+def _devices(driver: str, spec: JsonObject) -> Iterator[PublishedDevice]:
     """Yield the devices of a slice; before resource.k8s.io/v1 their content was in `basic`."""
     listed = spec.get("devices")
     for device in map(mapping, listed if isinstance(listed, list) else ()):

@@ -22,7 +22,7 @@ from function.deployment.explain.report import report
 from function.deployment.handler import NO_REUSE, answer
 from function.deployment.requirements import declared
 from function.scheduler.headroom import (
-    PoolFit,
+    FittingPool,
     Room,
     count_more,
     fitting_pools,
@@ -46,9 +46,9 @@ __all__ = [
     "ClusterOutline",
     "ClusterVerdict",
     "EngineOutline",
+    "FittingPool",
     "Forecast",
     "Hint",
-    "PoolFit",
     "PoolOutline",
     "ReplicaRow",
     "Room",
@@ -226,7 +226,7 @@ class Forecast:
         """How many more replicas fit on each cluster alone, counted up to a limit. As `outline`."""
         return room_by_cluster(self._decided, limit)
 
-    def fitting_pools(self) -> list[PoolFit]:
+    def fitting_pools(self) -> list[FittingPool]:
         """The pools that the first engine fits, capacity aside."""
         return list(fitting_pools(self._decision)) if self._decision else []
 

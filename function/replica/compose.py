@@ -21,11 +21,9 @@ from function.replica.workloads import engine_workloads
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from function.boundary import Request
+    from function.boundary import JsonObject, Request
     from function.objects import ObservedObject
     from function.replica.snapshot import ReplicaSnapshot
-
-Resource = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,7 @@ def _desired(
     request: Request,
     observed: Mapping[str, ObservedObject],
     states: tuple[EngineState, ...],
-    wanted: Mapping[str, Resource],
+    wanted: Mapping[str, JsonObject],
     kept: Iterable[str],
 ) -> Composition:
     keep = _keeper(request)
@@ -153,7 +151,7 @@ def _keeper(request: Request) -> Callable[[str], Desired]:
     return keep
 
 
-def _routing(snapshot: ReplicaSnapshot) -> dict[str, Resource]:
+def _routing(snapshot: ReplicaSnapshot) -> dict[str, JsonObject]:
     manifests = {
         names.POOL: inference_pool(snapshot),
         names.ROUTE: model_route(snapshot),
@@ -169,10 +167,10 @@ def _routing(snapshot: ReplicaSnapshot) -> dict[str, Resource]:
     }
 
 
-def _extras(snapshot: ReplicaSnapshot, workloads: Any) -> dict[str, Resource]:
+def _extras(snapshot: ReplicaSnapshot, workloads: Any) -> dict[str, JsonObject]:
     """What the input asks for besides."""
     config, provider_config = snapshot.config, snapshot.cluster.provider_config
-    wanted: dict[str, Resource] = {}
+    wanted: dict[str, JsonObject] = {}
     if config.remote_namespace == "Same":
         wanted[names.NAMESPACE] = extras.namespace(snapshot)
     if config.budget:

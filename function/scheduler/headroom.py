@@ -36,7 +36,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class PoolFit:
+class FittingPool:
     """One pool that a deployment of one engine fits, capacity aside."""
 
     cluster: str
@@ -84,7 +84,7 @@ def room_by_cluster(decision: Decision, limit: int) -> Iterator[Room]:
         yield Room(name, 0, full[name])
 
 
-def fitting_pools(decision: Decision) -> Iterator[PoolFit]:
+def fitting_pools(decision: Decision) -> Iterator[FittingPool]:
     """Every pool that the first engine of the first shape fits, whether or not there is room now."""
     matcher, (shape, *_) = Matcher(decision.inputs), decision.inputs.deployment.shapes
     rejections = rejections_of_another(decision)
@@ -97,10 +97,10 @@ def fitting_pools(decision: Decision) -> Iterator[PoolFit]:
 
 def _pool_fit(
     decision: Decision, cluster: InferenceCluster, option: EngineOption, rejection: Rejection | None
-) -> PoolFit:
+) -> FittingPool:
     pool = cluster.pools[option.pools[0]]
     chosen = {resolved.device.name for match in option.matches for resolved in match.resolved}
-    return PoolFit(
+    return FittingPool(
         cluster.name,
         pool.name,
         max(1, option.nodes),

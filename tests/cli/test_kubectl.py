@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from function.cli.worlds.changes import AddNodes, Change, Delete, Drain, Replicas, Taint
+from function.cli.worlds.changes import AddNodes, Change, Delete, Drain, Replicas, SetTaint
 from function.cli.worlds.manifests import Manifest, Manifests
 from tests.cli.command import run, write
 from tests.support import build
@@ -79,10 +79,10 @@ OTHER, MINE = build.taint("other"), build.taint("maintenance", "NoSchedule", "ye
 @pytest.mark.parametrize(
     ("taints", "change", "reason"),
     [
-        ([], Taint("east", "maintenance", "", "NoSchedule"), "the first taint"),
-        ([OTHER], Taint("east", "maintenance", "x", "NoExecute"), "one more"),
-        ([MINE, OTHER], Taint("east", "maintenance", "no", "NoSchedule"), "another value"),
-        ([OTHER, MINE], Taint("east", "maintenance", "", "NoSchedule", remove=True), "one less"),
+        ([], SetTaint("east", "maintenance", "", "NoSchedule"), "the first taint"),
+        ([OTHER], SetTaint("east", "maintenance", "x", "NoExecute"), "one more"),
+        ([MINE, OTHER], SetTaint("east", "maintenance", "no", "NoSchedule"), "another value"),
+        ([OTHER, MINE], SetTaint("east", "maintenance", "", "NoSchedule", remove=True), "one less"),
         ([OTHER], Drain("east"), "a drain is a taint"),
         ([], AddNodes("east", "l4", 3), "more nodes"),
         ([], AddNodes("east", "h100", -1), "fewer nodes"),

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import yaml
 
@@ -15,19 +15,19 @@ from function.cli.bad_input import closest
 from function.cli.nearest import nearest
 
 if TYPE_CHECKING:
+    from function.boundary import JsonObject
     from function.cli.admission.structural import Schema
 
-Plain = dict[str, Any]
 
 HERE = Path(__file__).parent
 SOURCES = ("apis/*/definition.yaml", "input/*.yaml")
 
-CONDITIONS: Plain = {
+CONDITIONS: JsonObject = {
     "type": "array",
     "items": {"type": "object", "required": ["type"], "x-kubernetes-preserve-unknown-fields": True},
 }
 """What Crossplane adds to the status of every composite."""
-MACHINERY: Plain = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+MACHINERY: JsonObject = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 """`spec.crossplane` and `status.crossplane`: Crossplane's own."""
 
 NEAR_GROUP, NEAR_KIND = 0.7, 0.8
@@ -85,7 +85,7 @@ def schema_of(name: str, version: str) -> Schema:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     declared = yaml.load(kind.file.read_text(encoding="utf-8"), loader)  # noqa: S506 - a safe loader, our file
     versions = {entry["name"]: entry for entry in declared["spec"]["versions"]}
-    schema: Plain = versions[version]["schema"]["openAPIV3Schema"]
+    schema: JsonObject = versions[version]["schema"]["openAPIV3Schema"]
     properties = {**schema["properties"], "apiVersion": {"type": "string"}, "kind": {"type": "string"}}
     properties["metadata"] = MACHINERY
     if not kind.is_input:
@@ -96,7 +96,7 @@ def schema_of(name: str, version: str) -> Schema:
     return structural.compiled({**schema, "properties": properties})
 
 
-def head(content: Plain) -> tuple[Kind | None, Finding | None]:
+def head(content: JsonObject) -> tuple[Kind | None, Finding | None]:
     """Return the kind of an object, and what is wrong with its apiVersion or kind.
 
     Neither where it is an object of somebody else's.
@@ -130,7 +130,7 @@ def _slip(field: str, value: str, hint: str) -> Finding:
     return Finding((field,), message, f'"{value}"', hint, UNKNOWN_KIND)
 
 
-def check(content: Plain, kind: Kind) -> list[Finding]:
+def check(content: JsonObject, kind: Kind) -> list[Finding]:
     """Every finding on an object of a shipped kind: on its metadata, then in the order of its fields."""
     from function.cli.admission import metadata, structural  # noqa: PLC0415 - as above
 

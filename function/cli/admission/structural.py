@@ -20,7 +20,8 @@ from function.recording.allowed import STRIPPED
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Plain = dict[str, Any]
+    from function.boundary import JsonObject
+
 
 KEYWORDS = frozenset(
     {"type", "description", "default", "format", "properties", "additionalProperties", "items", "required"}
@@ -72,7 +73,7 @@ class Schema:
     int_or_string: bool = False
 
 
-def compiled(plain: Plain) -> Schema:
+def compiled(plain: JsonObject) -> Schema:
     """Compile a schema as it is written in an XRD or a CRD."""
     values, items = plain.get("additionalProperties"), plain.get("items")
     pattern = plain.get("pattern")
@@ -100,7 +101,7 @@ def _regular(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"{pattern[:-1]}\Z" if pattern.endswith("$") else pattern)
 
 
-def _list_keys(plain: Plain) -> tuple[str, ...] | None:
+def _list_keys(plain: JsonObject) -> tuple[str, ...] | None:
     kind = plain.get("x-kubernetes-list-type")
     return tuple(plain.get("x-kubernetes-list-map-keys", ())) if kind in ("map", "set") else None
 
@@ -144,7 +145,7 @@ class Check:
         if schema.rules and len(self.findings) == before:
             self._rules(schema, value, path)
 
-    def _map(self, schema: Schema, value: Plain, path: Path) -> None:
+    def _map(self, schema: Schema, value: JsonObject, path: Path) -> None:
         meant: set[str] = set()
         for key, child in value.items():
             below = schema.properties.get(key) or schema.values
@@ -203,7 +204,7 @@ class Check:
             if "oldSelf" not in rule.source and not holds(rule.source, value):
                 self.findings.append(Finding(path, rule.message, code=RULE))
 
-    def _unknown(self, schema: Schema, key: str, holder: Plain, path: Path) -> set[str]:
+    def _unknown(self, schema: Schema, key: str, holder: JsonObject, path: Path) -> set[str]:
         """Refuse a key; where it was probably meant for a required field that is missing, return that."""
         near = nearest(key, schema.properties, most=1)
         required = {name for name in near if name in schema.required and holder.get(name) is None}

@@ -27,7 +27,7 @@ HOW = (
 
 
 @dataclass(slots=True)
-class Answer:
+class Advised:
     """What was found for every deployment that is short, and for replicas on an alternative."""
 
     advices: list[Advice] = field(default_factory=list)
@@ -67,7 +67,7 @@ def _advice(advice: Advice) -> dict[str, Any]:
     return {"deployment": advice.deployment, **counts, "gains": gains, "moves": moves, "commands": commands}
 
 
-def _show(answer: Answer, faults: tuple[str, ...]) -> None:
+def _show(answer: Advised, faults: tuple[str, ...]) -> None:
     out = console()
     for advice in answer.advices:
         moves = "one move" if len(advice.moves) == 1 else f"{len(advice.moves)} moves"
@@ -93,9 +93,9 @@ def _show(answer: Answer, faults: tuple[str, ...]) -> None:
         reassure(out, "Nothing is missing, and nothing could be upgraded", faults)
 
 
-def _advise(inputs: Inputs, chosen: list[str], max_moves: int) -> Answer:
+def _advise(inputs: Inputs, chosen: list[str], max_moves: int) -> Advised:
     """Look for moves for every deployment that is short once the fleet has settled."""
-    reuse, answer = ParseMemo(), Answer()
+    reuse, answer = ParseMemo(), Advised()
     settled = settle(inputs.world, reuse)
     world = settled.world
     for planned in settled.last:

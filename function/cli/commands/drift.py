@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,9 +14,8 @@ from function.cli.worlds.inputs import read_manifests
 from function.cluster.drift import PoolDrift, drift
 
 if TYPE_CHECKING:
+    from function.boundary import JsonObject
     from function.cli.worlds.manifests import Manifests
-
-Plain = dict[str, Any]
 
 
 @click.command(name="drift", cls=Command)
@@ -49,7 +48,7 @@ def show_drift(files: tuple[str, ...], output: str) -> None:
     end(faults, findings=any(pool.drifts for pool in drifts))
 
 
-def _cluster(manifests: Manifests, errors: tuple[str, ...]) -> tuple[Plain, tuple[str, ...]]:
+def _cluster(manifests: Manifests, errors: tuple[str, ...]) -> tuple[JsonObject, tuple[str, ...]]:
     """The only cluster of the files, and everything that is wrong with them. Raises BadInput."""
     completed = complete_all(manifests)
     if len(completed.clusters) != 1:
@@ -68,6 +67,6 @@ def _print(drifts: tuple[PoolDrift, ...]) -> None:
             out.print(f"  could also publish: {escape(', '.join(undeclared))}", soft_wrap=True)
 
 
-def _data(pool: PoolDrift) -> Plain:
+def _data(pool: PoolDrift) -> JsonObject:
     findings = [{"kind": finding.kind, "detail": finding.detail} for finding in pool.findings]
     return {"name": pool.name, "nodes": pool.declared, "seen": pool.complete, "findings": findings}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +13,8 @@ from function.cli.text import complain, emit
 from function.cli.worlds.inputs import read_manifests
 from function.cluster.describe import NothingPublished, describe
 
-Plain = dict[str, Any]
+if TYPE_CHECKING:
+    from function.boundary import JsonObject
 
 
 @click.command(name="class", cls=Command)
@@ -74,7 +75,7 @@ def _nothing(what: tuple[str, ...]) -> str:
     return "there is no ResourceSlice in the files"
 
 
-def _class(name: str, spec: Plain) -> Plain:
+def _class(name: str, spec: JsonObject) -> JsonObject:
     metadata = {"name": name}
     return {
         "apiVersion": "modelplane.ai/v1alpha1",

@@ -18,7 +18,7 @@ from function.recording.file import NoRecording, Recording, loaded, readable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Difference = tuple[str, Any, Any]
+FieldDifference = tuple[str, Any, Any]
 """A path, what was recorded there and what this version says."""
 SHOWN = 20
 ABSENT = "(absent)"
@@ -48,7 +48,7 @@ def answer(recording: Recording) -> bytes:
     return wire.encode(call, run(call.request), recording.ttl)
 
 
-def differences(was: Any, now: Any, path: str = "") -> Iterator[Difference]:
+def differences(was: Any, now: Any, path: str = "") -> Iterator[FieldDifference]:
     """Where two plain values differ, as far down as they have the same form."""
     if isinstance(was, dict) and isinstance(now, dict):
         for key in sorted({*was, *now}):

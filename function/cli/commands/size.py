@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from function.cli.worlds.manifests import Manifests
     from function.cli.worlds.source import Source
 
-Answer = list[tuple[Need, list[PoolFit]]]
+Sized = list[tuple[Need, list[PoolFit]]]
 DEFAULT_CONTEXT = 8_192
 DEFAULT_MEMORY = 79
 """GiB of a GPU where no fleet says what there is: what the driver of one sold with 80 GB reports."""
@@ -46,7 +46,7 @@ def _pool_data(fit: PoolFit) -> dict[str, Any]:
     return data | ({"barred": fit.barred} if fit.barred else {})
 
 
-def _data(sized: models.Model, load: Load, answer: Answer, drivers: Drivers) -> dict[str, Any]:
+def _data(sized: models.SizedModel, load: Load, answer: Sized, drivers: Drivers) -> dict[str, Any]:
     model = sized.architecture
     published = {"parametersPublished": round(sized.published * 1e9)} if sized.published else {}
     return {
@@ -74,7 +74,7 @@ def _data(sized: models.Model, load: Load, answer: Answer, drivers: Drivers) -> 
     }
 
 
-def _heading(out: Console, sized: models.Model, load: Load) -> None:
+def _heading(out: Console, sized: models.SizedModel, load: Load) -> None:
     model = sized.architecture
     billions = model.parameters / 1e9
     published = f" (published {sized.published:g}, {sized.deviation})" if sized.published else ""
@@ -108,7 +108,7 @@ def _where(pools: list[PoolFit], *, with_fleet: bool) -> str:
     )
 
 
-def _show(sized: models.Model, load: Load, answer: Answer, drivers: Drivers, *, with_fleet: bool) -> None:
+def _show(sized: models.SizedModel, load: Load, answer: Sized, drivers: Drivers, *, with_fleet: bool) -> None:
     out = console()
     _heading(out, sized, load)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
@@ -134,12 +134,12 @@ def _show(sized: models.Model, load: Load, answer: Answer, drivers: Drivers, *, 
         out.print(text, end="", markup=False, soft_wrap=True)
 
 
-def _best(answer: Answer) -> tuple[Need, list[PoolFit]] | None:
+def _best(answer: Sized) -> tuple[Need, list[PoolFit]] | None:
     """The split with the fewest GPUs that has room somewhere."""
     return next(((need, pools) for need, pools in answer if any(pool.replicas for pool in pools)), None)
 
 
-def _chosen(answer: Answer, memory: int, *, with_fleet: bool) -> Need:
+def _chosen(answer: Sized, memory: int, *, with_fleet: bool) -> Need:
     """The split that a manifest is for: the one of fewest GPUs that has room, or that such GPUs can hold."""
     if with_fleet:
         best = _best(answer)

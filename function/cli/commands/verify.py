@@ -15,6 +15,7 @@ from function.api import (
     ModelReplica,
     SchedulerConfig,
 )
+from function.api.names import NamespacedName
 from function.api.ownership import Owner
 from function.api.placement import PlacementPolicy
 from function.api.replica import parse as parse_replica
@@ -32,9 +33,8 @@ if TYPE_CHECKING:
 
     from function.cli.worlds.source import Source
 
-Names = tuple[str, str]
-Desired = dict[Names, list[dict[str, Any]]]
-"""Desired ModelReplicas by (namespace, deployment)."""
+DesiredReplicas = dict[NamespacedName, list[dict[str, Any]]]
+"""Desired ModelReplicas by deployment."""
 
 
 def _replica(content: dict[str, Any]) -> ModelReplica:
@@ -78,7 +78,7 @@ def _with_defaults(deployment: ModelDeployment, config: dict[str, Any] | None) -
     return deployment.model_copy(update={"spec": deployment.spec.model_copy(update={"placement": policy})})
 
 
-def decisions(inputs: Inputs, state: State, desired: Desired) -> list[Decided]:
+def decisions(inputs: Inputs, state: State, desired: DesiredReplicas) -> list[Decided]:
     """Pair every readable deployment with what is desired of it."""
     decided = []
     for manifest in inputs.world.deployments:
@@ -92,9 +92,9 @@ def decisions(inputs: Inputs, state: State, desired: Desired) -> list[Decided]:
     return decided
 
 
-def by_deployment(resources: Iterable[dict[str, Any]]) -> Desired:
+def by_deployment(resources: Iterable[dict[str, Any]]) -> DesiredReplicas:
     """Sort desired ModelReplicas by the deployment their labels name."""
-    desired: Desired = defaultdict(list)
+    desired: DesiredReplicas = defaultdict(list)
     for resource in resources:
         if resource.get("kind") == "ModelReplica":
             replica = _replica(resource)
@@ -102,7 +102,7 @@ def by_deployment(resources: Iterable[dict[str, Any]]) -> Desired:
     return desired
 
 
-def _planned(inputs: Inputs) -> Desired:
+def _planned(inputs: Inputs) -> DesiredReplicas:
     planned = one_round(inputs.world, ParseMemo())
     responses = (plan.response for plan in planned)
     return by_deployment(
@@ -110,7 +110,7 @@ def _planned(inputs: Inputs) -> Desired:
     )
 
 
-def _from_file(path: str) -> Desired:
+def _from_file(path: str) -> DesiredReplicas:
     manifests, errors = read_manifests([path])
     if errors:
         raise BadInput(f"{path}: what the API server would refuse is no decision")

@@ -14,7 +14,7 @@ from function.cli.bad_input import BadInput
 from function.cli.options import FINDINGS, FINE, Command, Names, output_option, reads_control_plane
 from function.cli.text import answered, note, printable
 from function.cli.worlds.inputs import title_of
-from function.cli.worlds.settling import Change, Standing, changes, standing
+from function.cli.worlds.settling import Standing, StateChange, changes, standing
 from function.cli.worlds.source import connect
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _looks(plane: ControlPlane, namespace: str, name: str, interval: float) -> I
         sleep(interval)
 
 
-def _say(change: Change, output: str) -> None:
+def _say(change: StateChange, output: str) -> None:
     """One line, at once: a pipe is read while the watch goes on."""
     now = datetime.now(tz=UTC)
     if output == "json":

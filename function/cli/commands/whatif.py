@@ -14,7 +14,7 @@ from function.cli.options import OUTPUT, Command, Names, end, reads_fleet
 from function.cli.render.script import show_commands
 from function.cli.text import answered, console, emit, escape
 from function.cli.worlds.apply import Apply
-from function.cli.worlds.changes import AddNodes, Change, Delete, Drain, Replicas, Taint
+from function.cli.worlds.changes import AddNodes, Change, Delete, Drain, Replicas, SetTaint
 from function.cli.worlds.compare import Difference, compare
 from function.cli.worlds.inputs import taken
 from function.cli.worlds.kubectl import Commands, Script
@@ -111,13 +111,13 @@ def _changes(options: dict[str, tuple[Any, ...]]) -> Iterator[Change]:
         yield AddNodes(match["cluster"], match["pool"], int(match["nodes"]))
     for match in options["taint"]:
         where, key, value = match["cluster"], match["key"], match["value"] or ""
-        yield Taint(where, key, value, match["effect"], remove=bool(match["remove"]))
+        yield SetTaint(where, key, value, match["effect"], remove=bool(match["remove"]))
     yield from map(Drain, options["drain"])
     yield from map(Delete, options["delete"])
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WhatIf:
     """Both forecasts and their difference."""
 
     changes: tuple[Change, ...]
@@ -148,7 +148,7 @@ def script_of(manifests: Manifests, changes: tuple[Change, ...]) -> Commands:
 
 def ask(
     manifests: Manifests, changes: tuple[Change, ...], origin: Origin | None = None
-) -> tuple[Answer, tuple[str, ...]]:
+) -> tuple[WhatIf, tuple[str, ...]]:
     """Forecast with and without the changes. Returns the answer and what cannot be read. Raises BadInput."""
     reuse, changed = ParseMemo(), taken(changed_by(manifests, changes), origin)
     start = changed if changed.faults else taken(manifests, quietly=True)
@@ -159,7 +159,7 @@ def ask(
     chosen = changed.titles(())
     differences = [entry for entry in compare(before, after) if not chosen or entry.name in chosen]
     commands = script_of(manifests, changes)
-    return Answer(changes, before, after, differences, bystanders, commands), changed.faults
+    return WhatIf(changes, before, after, differences, bystanders, commands), changed.faults
 
 
 def _bystanders(manifests: Manifests, emptied: set[str]) -> Iterator[str]:
@@ -173,7 +173,7 @@ def _bystanders(manifests: Manifests, emptied: set[str]) -> Iterator[str]:
             yield f"{replica.namespace}/{replica.name} on {cluster}"
 
 
-def _as_data(answer: Answer) -> dict[str, Any]:
+def _as_data(answer: WhatIf) -> dict[str, Any]:
     return {
         "changes": [str(change) for change in answer.changes],
         "settles": answer.after.settled,
@@ -212,7 +212,7 @@ def _lines(difference: Difference) -> Iterator[tuple[str, str]]:
         yield f"    in service at worst: {least} (without the change {without})", ""
 
 
-def _show(answer: Answer) -> None:
+def _show(answer: WhatIf) -> None:
     out = console()
     concerned = [difference for difference in answer.differences if difference.changed]
     out.print(escape("What if: " + "; ".join(map(str, answer.changes))), style="bold")
@@ -229,7 +229,7 @@ def _show(answer: Answer) -> None:
     show_commands(out, answer.commands, "To make the change", "To take it back")
 
 
-def _summary(out: Console, answer: Answer) -> None:
+def _summary(out: Console, answer: WhatIf) -> None:
     differences = answer.differences
     moved = sum(difference.moves for difference in differences)
     worse = sum(difference.worse for difference in differences)

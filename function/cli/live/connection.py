@@ -19,9 +19,9 @@ from function.cli.live.resources import DEPLOYMENTS, REPLICAS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from function.boundary import JsonObject
     from function.cli.live.resources import Resource
 
-Plain = dict[str, Any]
 
 PAGE = 500
 """Objects asked for at a time, as kubectl does."""
@@ -65,7 +65,7 @@ class ControlPlane:
         self._timeout = (min(CONNECT_SECONDS, target.seconds), target.seconds)
         self._server = str(configuration.host)
 
-    def objects(self, resource: Resource, namespace: str = "", labels: str = "") -> list[Plain]:
+    def objects(self, resource: Resource, namespace: str = "", labels: str = "") -> list[JsonObject]:
         """List a kind, in all namespaces or in one, each with apiVersion and kind; [] where it is not served.
 
         All pages are of one moment. Where the server has forgotten it, the list begins anew.
@@ -84,18 +84,20 @@ class ControlPlane:
             return [{**plain, "apiVersion": version, "kind": resource.kind} for plain in content]
         raise AssertionError("the last failure is raised")
 
-    def get(self, resource: Resource, name: str, namespace: str) -> Plain | None:
+    def get(self, resource: Resource, name: str, namespace: str) -> JsonObject | None:
         """One object, or None where there is none."""
         where = (resource.group, resource.version, namespace, resource.plural, name)
         try:
-            content: Plain = self._api.get_namespaced_custom_object(*where, _request_timeout=self._timeout)
+            content: JsonObject = self._api.get_namespaced_custom_object(
+                *where, _request_timeout=self._timeout
+            )
         except self._failures as error:
             if absent(error):
                 return None
             raise refusal(error, self._where, "get", resource, namespace) from None
         return content
 
-    def deployment(self, namespace: str, name: str) -> tuple[Plain | None, list[Plain]]:
+    def deployment(self, namespace: str, name: str) -> tuple[JsonObject | None, list[JsonObject]]:
         """One deployment, None where there is none, and the replicas that say they are of it."""
         deployment = self.get(DEPLOYMENTS, name, namespace)
         return deployment, self.objects(REPLICAS, namespace, f"{DEPLOYMENT_LABEL}={name}")
@@ -104,7 +106,7 @@ class ControlPlane:
     def _where(self) -> str:
         return f"{self.title} ({self._server})"
 
-    def _pages(self, resource: Resource, namespace: str, labels: str) -> Iterator[Plain]:
+    def _pages(self, resource: Resource, namespace: str, labels: str) -> Iterator[JsonObject]:
         token = ""
         while True:
             page = self._page(resource, namespace, labels, token)
@@ -113,13 +115,13 @@ class ControlPlane:
             if not token:
                 return
 
-    def _page(self, resource: Resource, namespace: str, labels: str, token: str) -> Plain:
+    def _page(self, resource: Resource, namespace: str, labels: str, token: str) -> JsonObject:
         paging = {"limit": PAGE, **({"_continue": token} if token else {})}
         chosen = {"label_selector": labels} if labels else {}
         more = {**paging, **chosen, "_request_timeout": self._timeout}
         if namespace:
             where = (resource.group, resource.version, namespace, resource.plural)
-            page: Plain = self._api.list_namespaced_custom_object(*where, **more)
+            page: JsonObject = self._api.list_namespaced_custom_object(*where, **more)
         else:
             page = self._api.list_cluster_custom_object(
                 resource.group, resource.version, resource.plural, **more
@@ -170,13 +172,13 @@ def _is_there(kubeconfig: str) -> bool:
     return any(Path(part).is_file() for part in kubeconfig.split(os.pathsep) if part)
 
 
-def _context(config: Any, where: str, wanted: str) -> Plain:
+def _context(config: Any, where: str, wanted: str) -> JsonObject:
     """The context that was asked for, else the current one. Raises BadInput when there is no such."""
     contexts, current = config.list_kube_config_contexts(where)
     if not wanted:
-        chosen: Plain = current
+        chosen: JsonObject = current
         return chosen
-    by_name: dict[str, Plain] = {str(context["name"]): context for context in contexts}
+    by_name: dict[str, JsonObject] = {str(context["name"]): context for context in contexts}
     if wanted not in by_name:
         raise BadInput(f'{where}: no context "{wanted}"; {closest(wanted, by_name)}')
     return by_name[wanted]

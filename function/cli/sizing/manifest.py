@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from function.cli.bad_input import BadInput
 from function.cli.sizing.memory import GIB, Load, Need, weights_total
 
 if TYPE_CHECKING:
-    from function.cli.sizing.models import Model
+    from function.boundary import JsonObject
+    from function.cli.sizing.models import SizedModel
 
-Plain = dict[str, Any]
 
 IMAGE = "docker.io/vllm/vllm-openai:v0.11.2"
 PORT = 8000
@@ -37,7 +37,7 @@ class Wish:
     repository: str = ""
 
 
-def manifest(model: Model, load: Load, need: Need, selector: Plain, wish: Wish) -> Plain:
+def manifest(model: SizedModel, load: Load, need: Need, selector: JsonObject, wish: Wish) -> JsonObject:
     """A ModelDeployment that serves a model with one split. Raises BadInput where something is missing."""
     repository = wish.repository or model.repository
     if not repository:
@@ -55,7 +55,7 @@ def manifest(model: Model, load: Load, need: Need, selector: Plain, wish: Wish) 
     }
 
 
-def remarks(model: Model, load: Load, need: Need) -> list[str]:
+def remarks(model: SizedModel, load: Load, need: Need) -> list[str]:
     """What in a manifest is an estimate, and how near it comes."""
     shape, billions = model.architecture, model.architecture.parameters / 1e9
     against = f"published {model.published:g}, {model.deviation}" if model.published else "none published"
@@ -75,7 +75,7 @@ def _object_name(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:LONGEST_NAME].rstrip("-") or "model"
 
 
-def _words(model: Model, load: Load, need: Need, repository: str) -> list[str]:
+def _words(model: SizedModel, load: Load, need: Need, repository: str) -> list[str]:
     """The command line that both members of a gang share."""
     split, is_as_published = need.split, load.dtype == model.architecture.dtype
     if not is_as_published and not (load.dtype in CONVERTED and model.architecture.dtype in PLAIN):
@@ -100,12 +100,12 @@ class _Member:
     """What the members of the engine share."""
 
     need: Need
-    selector: Plain
+    selector: JsonObject
     image: str
     words: list[str]
     served: str
 
-    def members(self) -> list[Plain]:
+    def members(self) -> list[JsonObject]:
         serving = [f"--served-model-name={self.served}", f"--port={PORT}"]
         nodes = self.need.split.pipeline
         if nodes == 1:
@@ -120,10 +120,10 @@ class _Member:
         worker = self._member("Worker", [*gang, "--headless"])
         return [leader, {"role": "Worker", "worker": {"nodes": nodes - 1}, **worker}]
 
-    def _member(self, role: str, words: list[str]) -> Plain:
+    def _member(self, role: str, words: list[str]) -> JsonObject:
         token = {"secretKeyRef": {"name": "hf-token", "key": "HF_TOKEN", "optional": True}}
         address = {"name": "VLLM_HOST_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
-        container: Plain = {
+        container: JsonObject = {
             "name": "engine",
             "image": self.image,
             "command": ["/bin/sh", "-c"],

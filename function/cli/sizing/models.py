@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class SizedModel:
     """A model: its shape, and what an engine has to be told to load it."""
 
     name: str
@@ -58,11 +58,11 @@ def names() -> list[str]:
     return sorted(_facts())
 
 
-def known_model(name: str) -> Model:
+def known_model(name: str) -> SizedModel:
     """A model by its name. Raises KeyError."""
     facts = _facts()[name]
     published = facts["published"]
-    return Model(
+    return SizedModel(
         name,
         read_config(facts["config"], name),
         facts["repository"],
@@ -83,7 +83,7 @@ class ModelNames:
         return [CompletionItem(name) for name in names() if name.startswith(incomplete)]
 
 
-def model(given: str) -> Model:
+def model(given: str) -> SizedModel:
     """A model by its name, its repository, or the path of its `config.json`. Raises BadInput."""
     by_name = {
         str(name).lower(): title
@@ -98,7 +98,7 @@ def model(given: str) -> Model:
     return _from_file(path)
 
 
-def _from_file(path: Path) -> Model:
+def _from_file(path: Path) -> SizedModel:
     try:
         plain = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, RecursionError) as error:
@@ -108,4 +108,4 @@ def _from_file(path: Path) -> Model:
     architecture = read_config(plain, str(path))
     repository = plain.get("_name_or_path")
     repository = repository if isinstance(repository, str) and "/" in repository.strip("/.") else ""
-    return Model(repository.rpartition("/")[2] or architecture.kind or "model", architecture, repository)
+    return SizedModel(repository.rpartition("/")[2] or architecture.kind or "model", architecture, repository)

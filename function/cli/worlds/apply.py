@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from function.cli.worlds.edits import edited, pools_of, spec_of
 from function.cli.worlds.kubectl import RESOURCES, Commands, resource
@@ -13,9 +13,8 @@ from function.cli.worlds.kubectl import RESOURCES, Commands, resource
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from function.boundary import JsonObject
     from function.cli.worlds.manifests import Manifest, Manifests
-
-Plain = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ def _applied(manifests: Manifests, kind: str, new: Manifest) -> Manifests:
     return edited(manifests, kind, new.identity, partial(_overlay, new), overlay=True)
 
 
-def _overlay(new: Manifest, content: Plain) -> None:
+def _overlay(new: Manifest, content: JsonObject) -> None:
     """Put a manifest over an object; a cluster whose node pools change publishes anew."""
     pools = spec_of(content).get("nodePools")
     content["metadata"] = {**content.get("metadata", {}), **new.metadata}
@@ -102,7 +101,7 @@ def _uses(cluster: Manifest, classes: set[str]) -> bool:
     return any(pool.get("className") in classes for pool in pools.values())
 
 
-def _republish(content: Plain) -> None:
+def _republish(content: JsonObject) -> None:
     """Forget the published pools: they are derived from node pools and classes, as the platform would."""
     status = content.get("status")
     if isinstance(status, dict):

@@ -20,12 +20,11 @@ from function.cli.worlds.kubectl import (
 )
 
 if TYPE_CHECKING:
+    from function.boundary import JsonObject
     from function.cli.worlds.manifests import Manifests
 
 DRAIN_KEY = "fleet-scheduler.whatif/drain"
 """Key of the taint that stands for a drain: only a toleration of everything covers it."""
-
-Plain = dict[str, Any]
 
 
 class Change(Protocol):
@@ -39,7 +38,7 @@ class Change(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Taint:
+class SetTaint:
     """Taint a cluster, or (with `remove`) take a taint off."""
 
     cluster: str
@@ -72,11 +71,11 @@ class Taint:
         return Commands((patch_cluster(self.cluster, there),), (patch_cluster(self.cluster, back),))
 
     @property
-    def _taint(self) -> Plain:
+    def _taint(self) -> JsonObject:
         value = {"value": self.value} if self.value else {}
         return {"key": self.key, **value, "effect": self.effect}
 
-    def _edit(self, content: Plain) -> None:
+    def _edit(self, content: JsonObject) -> None:
         spec = spec_of(content)
         before = spec.get("taints") or []
         others = [taint for taint in before if not self._is(taint)]
@@ -108,8 +107,8 @@ class Drain:
         return self._taint.commands(manifests)
 
     @property
-    def _taint(self) -> Taint:
-        return Taint(self.cluster, DRAIN_KEY, "", "NoExecute")
+    def _taint(self) -> SetTaint:
+        return SetTaint(self.cluster, DRAIN_KEY, "", "NoExecute")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +150,7 @@ class AddNodes:
         """Edit the declared count that is published, and what is published of it."""
         return edited(manifests, "InferenceCluster", ("", self.cluster), self._edit)
 
-    def _edit(self, content: Plain) -> None:
+    def _edit(self, content: JsonObject) -> None:
         status = content.get("status")
         published = pools_of(status.get("gpuPools") if isinstance(status, dict) else None)
         declared = pools_of(spec_of(content).get("nodePools"))
@@ -178,7 +177,7 @@ class AddNodes:
         there, back = set_value(pool, f"/spec/nodePools/{at}", key, (pool.get(key) or 0) + self.nodes)
         return Commands((patch_cluster(self.cluster, there),), (patch_cluster(self.cluster, back),))
 
-    def _add(self, holder: Plain, field: str) -> None:
+    def _add(self, holder: JsonObject, field: str) -> None:
         now = holder.get(field) or 0
         if isinstance(now, bool) or not isinstance(now, int | float):
             where = f"cluster {self.cluster}: pool {self.pool}: {field}"
@@ -188,7 +187,7 @@ class AddNodes:
         holder[field] = now + self.nodes
 
 
-def _count_field(pool: Plain) -> str:
+def _count_field(pool: JsonObject) -> str:
     """The field that says how many nodes a declared pool has."""
     return "nodeCount" if pool.get("maxNodeCount") is None else "maxNodeCount"
 
@@ -216,7 +215,7 @@ class Replicas:
         """Edit spec.replicas."""
         return edited(manifests, "ModelDeployment", (self.namespace, self.name), self._edit)
 
-    def _edit(self, content: Plain) -> None:
+    def _edit(self, content: JsonObject) -> None:
         spec_of(content)["replicas"] = self.replicas
 
     def commands(self, manifests: Manifests) -> Commands:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DeploymentOutcome:
     """Where one deployment ends up."""
 
     wanted: int = 0
@@ -85,8 +85,8 @@ class Difference:
     """One deployment before and after a change."""
 
     name: str
-    before: Outcome
-    after: Outcome
+    before: DeploymentOutcome
+    after: DeploymentOutcome
     causes: dict[str, str]
     """Replica name to why it leaves, for those that leave in the simulation."""
     serving: tuple[int, int]
@@ -155,12 +155,12 @@ class Difference:
         }
 
 
-def outcome(planned: Planned) -> Outcome:
+def outcome(planned: Planned) -> DeploymentOutcome:
     """Read one deployment's outcome from its plan."""
     response, forecast, scheduled = planned.response, planned.forecast, planned.forecast.scheduled
     reason, message = (scheduled.reason, scheduled.message) if scheduled else ("Unknown", "")
     if not forecast.readable:
-        return Outcome(reason=reason, message=message)
+        return DeploymentOutcome(reason=reason, message=message)
     endpoints = {
         str(desired.resource["metadata"].get("name")): _url(desired.resource.get("spec"))
         for desired in response.desired.values()
@@ -168,7 +168,7 @@ def outcome(planned: Planned) -> Outcome:
     }
     placements = {row.name: (row.cluster, "+".join(row.all_pools)) for row in forecast.standing}
     counts = (forecast.wanted, forecast.total, forecast.held)
-    return Outcome(*counts, reason, message, placements, dict(sorted(endpoints.items())))
+    return DeploymentOutcome(*counts, reason, message, placements, dict(sorted(endpoints.items())))
 
 
 def _url(spec: object) -> str:
@@ -192,8 +192,8 @@ def compare(before: Simulation, after: Simulation) -> list[Difference]:
     return [
         Difference(
             name,
-            was.get(name, Outcome()),
-            now.get(name, Outcome()),
+            was.get(name, DeploymentOutcome()),
+            now.get(name, DeploymentOutcome()),
             causes[name],
             (anyway.get(name, 0), serving.get(name, 0)),
             steps.get(name, ()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from function.cli.admission.kinds import check, head
 from function.cli.bad_input import BadInput, closest
@@ -12,7 +12,7 @@ from function.cli.worlds.manifests import Manifest, Manifests
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Plain = dict[str, Any]
+    from function.boundary import JsonObject
 
 
 def existing(manifests: Manifests, kind: str, where: tuple[str, str]) -> Manifest:
@@ -30,7 +30,7 @@ def edited(
     manifests: Manifests,
     kind: str,
     where: tuple[str, str],
-    edit: Callable[[Plain], None],
+    edit: Callable[[JsonObject], None],
     *,
     overlay: bool = False,
 ) -> Manifests:
@@ -48,7 +48,7 @@ def edited(
     return manifests.having(kind, [after if manifest is before else manifest for manifest in manifests[kind]])
 
 
-def _refuse_invalid(before: Manifest, content: Plain) -> None:
+def _refuse_invalid(before: Manifest, content: JsonObject) -> None:
     """Refuse an edit that the API server would: what was wrong already is said elsewhere. Raises BadInput."""
     kind, _ = head(content)
     if kind is None:
@@ -59,7 +59,7 @@ def _refuse_invalid(before: Manifest, content: Plain) -> None:
         raise BadInput(f"{before.short_title}: {refusal}")
 
 
-def spec_of(content: Plain) -> Plain:
+def spec_of(content: JsonObject) -> JsonObject:
     """Return the spec of an object to edit: one is added where there is none."""
     spec = content.get("spec")
     if not isinstance(spec, dict):
@@ -67,7 +67,7 @@ def spec_of(content: Plain) -> Plain:
     return spec
 
 
-def pools_of(listed: object) -> dict[str, Plain]:
+def pools_of(listed: object) -> dict[str, JsonObject]:
     """Return the pools of a list by their names."""
     pools = listed if isinstance(listed, list) else []
     return {str(pool.get("name")): pool for pool in pools if isinstance(pool, dict)}

@@ -16,6 +16,8 @@ from function.operations.state import ANNOTATION
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from function.boundary import JsonObject
+
 GROUP = "modelplane.ai"
 PAUSED = "crossplane.io/paused"
 """A paused deployment is not reconciled, and holds no node back from the others."""
@@ -27,8 +29,6 @@ RESOURCES = {
     "InferenceCluster": "inferenceclusters",
     "InferenceClass": "inferenceclasses",
 }
-
-Plain = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +64,15 @@ def resource(kind: str, name: str, namespace: str = "") -> str:
     return f"{RESOURCES[kind]}.{GROUP} {quote(name)}{where}"
 
 
-def patch_cluster(name: str, operations: Iterable[Plain]) -> str:
+def patch_cluster(name: str, operations: Iterable[JsonObject]) -> str:
     """Change a cluster by a JSON patch."""
     text = json.dumps(list(operations), ensure_ascii=False, separators=(",", ":"))
     return f"kubectl patch {resource('InferenceCluster', name)} --type=json -p {quote(text)}"
 
 
-def add_item(listed: list[Any] | None, path: str, item: Plain) -> tuple[list[Plain], list[Plain]]:
+def add_item(
+    listed: list[Any] | None, path: str, item: JsonObject
+) -> tuple[list[JsonObject], list[JsonObject]]:
     """The patch that appends to a list, None where there is none yet, and its reverse.
 
     A new list would replace one that was made since: for the API server, a `test` for null holds where there
@@ -82,19 +84,23 @@ def add_item(listed: list[Any] | None, path: str, item: Plain) -> tuple[list[Pla
     return [{"op": "add", "path": f"{path}/-", "value": item}], _removed(f"{path}/{len(listed)}", item)
 
 
-def remove_item(listed: list[Any], path: str, index: int) -> tuple[list[Plain], list[Plain]]:
+def remove_item(listed: list[Any], path: str, index: int) -> tuple[list[JsonObject], list[JsonObject]]:
     """The patch that takes an item off a list, and its reverse."""
     at, item = f"{path}/{index}", listed[index]
     return _removed(at, item), [{"op": "add", "path": at, "value": item}]
 
 
-def replace_item(listed: list[Any], path: str, index: int, item: Plain) -> tuple[list[Plain], list[Plain]]:
+def replace_item(
+    listed: list[Any], path: str, index: int, item: JsonObject
+) -> tuple[list[JsonObject], list[JsonObject]]:
     """The patch that replaces an item of a list, and its reverse."""
     at = f"{path}/{index}"
     return _replaced(at, listed[index], item), _replaced(at, item, listed[index])
 
 
-def set_value(holder: Plain, path: str, key: str, value: Any) -> tuple[list[Plain], list[Plain]]:
+def set_value(
+    holder: JsonObject, path: str, key: str, value: Any
+) -> tuple[list[JsonObject], list[JsonObject]]:
     """The patch that sets a field, and its reverse."""
     at = f"{path}/{key}"
     if holder.get(key) is None:
@@ -103,11 +109,11 @@ def set_value(holder: Plain, path: str, key: str, value: Any) -> tuple[list[Plai
     return _replaced(at, before, value), _replaced(at, value, before)
 
 
-def _removed(at: str, before: Any) -> list[Plain]:
+def _removed(at: str, before: Any) -> list[JsonObject]:
     return [{"op": "test", "path": at, "value": before}, {"op": "remove", "path": at}]
 
 
-def _replaced(at: str, before: Any, after: Any) -> list[Plain]:
+def _replaced(at: str, before: Any, after: Any) -> list[JsonObject]:
     return [{"op": "test", "path": at, "value": before}, {"op": "replace", "path": at, "value": after}]
 
 

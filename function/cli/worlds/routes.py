@@ -7,7 +7,7 @@ placeholder for it, so that the route can be looked at before anything is instal
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from function.boundary import PlainDocument, Request
 from function.dispatch import run
@@ -17,20 +17,18 @@ from function.routing.service.handler import declared
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from function.boundary import Requirement, Response
+    from function.boundary import JsonObject, Requirement, Response
     from function.cli.worlds.inputs import Inputs
     from function.cli.worlds.world import Planned
 
 KIND = "ModelEndpoint"
-
-Plain = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceRoute:
     """One service, and what the handler of services answers about it."""
 
-    service: Plain
+    service: JsonObject
     response: Response
     assumed: tuple[str, ...]
     """Endpoints without a Service: each was given one of its own name."""
@@ -45,7 +43,7 @@ class ServiceRoute:
         """Where requests go; empty while nobody says it."""
         return str(self.response.status.get("address", ""))
 
-    def manifests(self) -> Iterator[tuple[str, Plain]]:
+    def manifests(self) -> Iterator[tuple[str, JsonObject]]:
         """Yield key and manifest of everything that would be applied on the control plane."""
         for key, desired in self.response.desired.items():
             yield key, desired.resource
@@ -65,18 +63,18 @@ def routes_of(inputs: Inputs, results: list[Planned]) -> list[ServiceRoute]:
     ]
 
 
-def _name(plain: Plain) -> tuple[str, str]:
+def _name(plain: JsonObject) -> tuple[str, str]:
     metadata = plain["metadata"]
     return str(metadata.get("namespace")), str(metadata.get("name"))
 
 
-def _status(inputs: Inputs, endpoint: Plain) -> Plain:
+def _status(inputs: Inputs, endpoint: JsonObject) -> JsonObject:
     """Return the status of a desired endpoint, where the files hold it."""
     held = (other for other in inputs.world.endpoints if _name(other) == _name(endpoint))
     return {"status": mapping(next(held, {}).get("status"))}
 
 
-def _composed(inputs: Inputs, service: Plain, endpoints: list[Plain]) -> ServiceRoute:
+def _composed(inputs: Inputs, service: JsonObject, endpoints: list[JsonObject]) -> ServiceRoute:
     configs = inputs.manifests["RoutingConfig"]
     request = Request(PlainDocument(service), input=configs[0].content if configs else None)
     required, assumed = {}, []
@@ -88,17 +86,17 @@ def _composed(inputs: Inputs, service: Plain, endpoints: list[Plain]) -> Service
     return ServiceRoute(service, response, tuple(dict.fromkeys(assumed)))
 
 
-def _selects(requirement: Requirement, endpoint: Plain) -> bool:
+def _selects(requirement: Requirement, endpoint: JsonObject) -> bool:
     labels = mapping(endpoint["metadata"].get("labels"))
     matches = all(labels.get(key) == value for key, value in requirement.match_labels)
     return requirement.kind == KIND and matches
 
 
-def _backend(endpoint: Plain) -> str:
+def _backend(endpoint: JsonObject) -> str:
     return str(mapping(mapping(endpoint.get("status")).get("routing")).get("backendName") or "")
 
 
-def _with_backend(endpoint: Plain) -> Plain:
+def _with_backend(endpoint: JsonObject) -> JsonObject:
     """Return an endpoint that has a Service, if only one of its own name."""
     name = _backend(endpoint) or endpoint["metadata"]["name"]
     status = {**mapping(endpoint.get("status")), "routing": {"backendName": name}}

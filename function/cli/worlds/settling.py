@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
@@ -12,7 +12,8 @@ from function.objects import mapping
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-Plain = dict[str, Any]
+    from function.boundary import JsonObject
+
 
 DECIDING = (
     "ReplicasScheduled",
@@ -26,7 +27,7 @@ NEEDED = DECIDING[:2]
 """Those it must have."""
 
 
-class Condition(NamedTuple):
+class ConditionState(NamedTuple):
     """A condition, without the times that change nothing."""
 
     status: str
@@ -42,7 +43,7 @@ class Replica(NamedTuple):
     """`starting`, `ready` or `leaving`."""
 
 
-class Change(NamedTuple):
+class StateChange(NamedTuple):
     """One thing that is not as it was."""
 
     kind: str
@@ -58,7 +59,7 @@ class Standing:
     wanted: int = 0
     current: bool = False
     """Whether the control plane has acted on the spec as it is now."""
-    conditions: Mapping[str, Condition] = field(default_factory=dict)
+    conditions: Mapping[str, ConditionState] = field(default_factory=dict)
     replicas: Mapping[str, Replica] = field(default_factory=dict)
 
     @property
@@ -94,19 +95,19 @@ class Standing:
         return next(refusing, self.summary)
 
 
-def standing(deployment: Plain, replicas: Iterable[Plain]) -> Standing:
+def standing(deployment: JsonObject, replicas: Iterable[JsonObject]) -> Standing:
     """Read what stands; of a deployment that cannot be read, what can."""
     metadata, status = mapping(deployment.get("metadata")), mapping(deployment.get("status"))
     wanted = mapping(deployment.get("spec")).get("replicas", 1)
     listed = status.get("conditions")
     listed = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     conditions = {
-        str(entry.get("type")): Condition(
+        str(entry.get("type")): ConditionState(
             *(str(entry.get(key) or "") for key in ("status", "reason", "message"))
         )
         for entry in listed
     }
-    synced: Plain = next((entry for entry in listed if entry.get("type") == "Synced"), {})
+    synced: JsonObject = next((entry for entry in listed if entry.get("type") == "Synced"), {})
     observed_generation, generation = synced.get("observedGeneration"), metadata.get("generation")
     current = synced.get("status") == "True" and (
         observed_generation is None or generation is None or observed_generation >= generation
@@ -115,28 +116,28 @@ def standing(deployment: Plain, replicas: Iterable[Plain]) -> Standing:
     return Standing(wanted if isinstance(wanted, int) else 0, current, conditions, standing_replicas)
 
 
-def _replica(plain: Plain) -> tuple[str, Replica]:
+def _replica(plain: JsonObject) -> tuple[str, Replica]:
     replica = parse_replica(PlainDocument(plain))
     state = "leaving" if replica.deleting else "ready" if replica.ready else "starting"
     return replica.name, Replica(replica.cluster, state)
 
 
-def changes(before: Standing, after: Standing) -> Iterator[Change]:
+def changes(before: Standing, after: Standing) -> Iterator[StateChange]:
     """What changed, replicas first: they are what conditions sum up."""
     if before.wanted != after.wanted:
-        yield Change(
+        yield StateChange(
             "Deployment", "", f"wants {after.wanted} {'replica' if after.wanted == 1 else 'replicas'}"
         )
     for name in sorted({*before.replicas, *after.replicas}):
         was, now = before.replicas.get(name), after.replicas.get(name)
         if was != now:
-            yield Change("Replica", name, f"{now.state} on {now.cluster}" if now else "gone")
+            yield StateChange("Replica", name, f"{now.state} on {now.cluster}" if now else "gone")
     for name in [*after.conditions, *(name for name in before.conditions if name not in after.conditions)]:
         condition = after.conditions.get(name)
         if condition != before.conditions.get(name):
-            yield Change("Condition", name, _phrase(condition) if condition else "removed")
+            yield StateChange("Condition", name, _phrase(condition) if condition else "removed")
 
 
-def _phrase(condition: Condition) -> str:
+def _phrase(condition: ConditionState) -> str:
     """`True: AllReplicasReady: 3 of 3 ready`."""
     return ": ".join(filter(None, (condition.status, condition.reason, condition.message)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from function.cli.progress import track
 from function.cli.worlds.memo import ParseMemo
@@ -18,13 +18,12 @@ from function.cli.worlds.world import KEY_ANNOTATION, Planned, World, plan_all
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from function.boundary import Reuse
+    from function.boundary import JsonObject, Reuse
     from function.cli.worlds.manifests import Manifest
 
 ROUNDS = 100
 """A fleet that has not settled after so many rounds is said not to settle."""
 
-Plain = dict[str, Any]
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 
@@ -77,11 +76,11 @@ def after(world: World, planned: tuple[Planned, ...]) -> World:
     )
 
 
-def _of_kind(made: list[Plain], kind: str) -> list[Plain]:
+def _of_kind(made: list[JsonObject], kind: str) -> list[JsonObject]:
     return [resource for resource in made if resource["kind"] == kind]
 
 
-def _changes(planned: tuple[Planned, ...]) -> Iterator[tuple[int, Plain | None]]:
+def _changes(planned: tuple[Planned, ...]) -> Iterator[tuple[int, JsonObject | None]]:
     """What becomes of every observed object, by its id: its desired form, or None when it is deleted."""
     for plan in planned:
         restarted = set(plan.forecast.updating) if plan.forecast.staged else set()
@@ -96,11 +95,11 @@ def _changes(planned: tuple[Planned, ...]) -> Iterator[tuple[int, Plain | None]]
                 yield id(observed), {**updated, "status": READY} if starts else updated
 
 
-def _is_replica(plain: Plain) -> bool:
+def _is_replica(plain: JsonObject) -> bool:
     return plain.get("kind") == "ModelReplica"
 
 
-def _updated(observed: Plain, desired: Plain) -> Plain:
+def _updated(observed: JsonObject, desired: JsonObject) -> JsonObject:
     """Write the desired spec and labels over an object; Crossplane keeps the rest, and so its name."""
     metadata = observed.get("metadata") or {}
     labels = {**(metadata.get("labels") or {}), **(desired["metadata"].get("labels") or {})}
@@ -108,7 +107,7 @@ def _updated(observed: Plain, desired: Plain) -> Plain:
     return observed if updated == observed else updated
 
 
-def _standing(objects: list[Plain], changed: dict[int, Plain | None]) -> Iterator[Plain]:
+def _standing(objects: list[JsonObject], changed: dict[int, JsonObject | None]) -> Iterator[JsonObject]:
     """What is left of the objects: not those deleted now, nor those that were being deleted before."""
     for before in objects:
         now = changed.get(id(before), before)
@@ -116,7 +115,7 @@ def _standing(objects: list[Plain], changed: dict[int, Plain | None]) -> Iterato
             yield now
 
 
-def _made(planned: Planned) -> Iterator[Plain]:
+def _made(planned: Planned) -> Iterator[JsonObject]:
     """The objects that were not there before, as they stand once they are Ready."""
     for key, desired in sorted(planned.response.desired.items()):
         if key in planned.request.observed:
@@ -129,6 +128,6 @@ def _made(planned: Planned) -> Iterator[Plain]:
         yield {**desired.resource, "metadata": metadata, "status": READY}
 
 
-def _owners(deployment: Manifest) -> Plain:
+def _owners(deployment: Manifest) -> JsonObject:
     uid = deployment.metadata.get("uid")
     return {"ownerReferences": [{"controller": True, "uid": uid}]} if uid else {}

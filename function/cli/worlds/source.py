@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from function.cli.bad_input import BadInput
 from function.cli.live.connection import ControlPlane, Target
@@ -17,7 +17,8 @@ from function.cli.worlds.manifests import CONFIGS, Manifest, Manifests, issues_o
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-Plain = dict[str, Any]
+    from function.boundary import JsonObject
+
 
 STEPS = {"SchedulerConfig": "ModelDeployment", "WorkloadConfig": "ModelReplica"}
 """Inputs of a step of a Composition, and the kind that it composes."""
@@ -114,7 +115,7 @@ def add_workloads(manifests: Manifests, origin: Origin, namespace: str) -> None:
         ]
 
 
-def as_published(plain: Plain) -> Plain:
+def as_published(plain: JsonObject) -> JsonObject:
     """Take a cluster as it stands: one that publishes nothing has nothing, and is not derived from its spec.
 
     In a file a missing status says that nobody wrote one; in a control plane it says that there is none yet.
@@ -127,11 +128,11 @@ def as_published(plain: Plain) -> Plain:
 
 
 def step_inputs(
-    config: str, composed: str, compositions: Iterable[Plain], composites: Iterable[Manifest]
-) -> dict[str, Plain]:
+    config: str, composed: str, compositions: Iterable[JsonObject], composites: Iterable[Manifest]
+) -> dict[str, JsonObject]:
     """The input of our step, by the name of the Composition: of those in use, or of all where none is yet."""
     used = {_composition(composite.content) for composite in composites}
-    inputs: dict[str, Plain] = {}
+    inputs: dict[str, JsonObject] = {}
     for composition in sorted(compositions, key=lambda plain: str(plain["metadata"]["name"])):
         spec = composition.get("spec") or {}
         if (spec.get("compositeTypeRef") or {}).get("kind") != composed:
@@ -143,7 +144,7 @@ def step_inputs(
     return in_use or inputs
 
 
-def _composition(composite: Plain) -> str:
+def _composition(composite: JsonObject) -> str:
     """The Composition of a composite; Crossplane 2 keeps it below spec.crossplane."""
     spec = composite.get("spec") or {}
     machinery = spec.get("crossplane") or {}

@@ -8,7 +8,7 @@ there is a platform.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from function.boundary import PlainDocument, Request
 from function.dispatch import run
@@ -18,21 +18,19 @@ from function.replica.handler import declared
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from function.boundary import Requirement, Response
+    from function.boundary import JsonObject, Requirement, Response
     from function.cli.worlds.inputs import Inputs
     from function.cli.worlds.world import Planned
 
 COMPOSITE_LABEL = "crossplane.io/composite"
 KEY_ANNOTATION = "crossplane.io/composition-resource-name"
 
-Plain = dict[str, Any]
-
 
 @dataclass(frozen=True, slots=True)
 class ReplicaWorkloads:
     """One replica, and what the handler of replicas answers about it."""
 
-    replica: Plain
+    replica: JsonObject
     request: Request
     response: Response
     assumed: str = ""
@@ -53,7 +51,7 @@ class ReplicaWorkloads:
         """Whether the files hold anything of it below its cluster."""
         return bool(self.request.observed)
 
-    def manifests(self) -> Iterator[tuple[str, Plain]]:
+    def manifests(self) -> Iterator[tuple[str, JsonObject]]:
         """Yield key and manifest of everything that would be applied on its cluster."""
         for key, desired in self.response.desired.items():
             manifest = mapping(mapping(desired.resource.get("spec")).get("forProvider")).get("manifest")
@@ -70,7 +68,7 @@ class ReplicaWorkloads:
                 yield pod.identity.name, message
 
 
-def replicas_of(planned: Planned) -> list[Plain]:
+def replicas_of(planned: Planned) -> list[JsonObject]:
     """Return the ModelReplicas that a plan desires; one that exists has its uid and its conditions."""
     workloads = []
     for key, desired in sorted(planned.response.desired.items()):
@@ -85,16 +83,16 @@ def replicas_of(planned: Planned) -> list[Plain]:
     return workloads
 
 
-def workloads_of(inputs: Inputs, replicas: Iterable[Plain]) -> list[ReplicaWorkloads]:
+def workloads_of(inputs: Inputs, replicas: Iterable[JsonObject]) -> list[ReplicaWorkloads]:
     """Ask the handler of replicas about each."""
     return [_composed(inputs, replica) for replica in replicas]
 
 
-def _identity(metadata: Plain) -> Plain:
+def _identity(metadata: JsonObject) -> JsonObject:
     return {key: metadata[key] for key in ("name", "uid") if metadata.get(key)}
 
 
-def _composed(inputs: Inputs, replica: Plain) -> ReplicaWorkloads:
+def _composed(inputs: Inputs, replica: JsonObject) -> ReplicaWorkloads:
     configs = inputs.manifests["WorkloadConfig"]
     config = {**(configs[0].content if configs else {}), "diagnose": "Pods"}
     first = Request(PlainDocument(replica), _observed(inputs, replica), input=config)
@@ -107,7 +105,7 @@ def _composed(inputs: Inputs, replica: Plain) -> ReplicaWorkloads:
     return ReplicaWorkloads(replica, request, run(request), assumed)
 
 
-def _observed(inputs: Inputs, replica: Plain) -> dict[str, PlainDocument]:
+def _observed(inputs: Inputs, replica: JsonObject) -> dict[str, PlainDocument]:
     """Return the composed resources of a replica that the files hold, by their keys."""
     observed = {}
     for kind in (KIND, COLLECTION):
@@ -122,7 +120,7 @@ def _observed(inputs: Inputs, replica: Plain) -> dict[str, PlainDocument]:
     return observed
 
 
-def _cluster(inputs: Inputs, replica: Plain) -> tuple[list[Plain], str]:
+def _cluster(inputs: Inputs, replica: JsonObject) -> tuple[list[JsonObject], str]:
     """Return the replica's cluster, and what had to be assumed of it."""
     name = mapping(replica.get("spec")).get("clusterName")
     objects = [
@@ -135,7 +133,7 @@ def _cluster(inputs: Inputs, replica: Plain) -> tuple[list[Plain], str]:
     return [{**objects[0], "status": status}], assumed
 
 
-def _delivered(inputs: Inputs, requirement: Requirement, clusters: list[Plain]) -> list[Plain]:
+def _delivered(inputs: Inputs, requirement: Requirement, clusters: list[JsonObject]) -> list[JsonObject]:
     """Return what Crossplane would fetch: the cluster, or the members of a collection."""
     if requirement.kind != KIND:
         return clusters

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from function.api import InferenceCluster, ModelDeployment
 from function.api.model import Model
@@ -16,9 +16,9 @@ from function.scheduler.scheduling_input import scheduling_input
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from function.boundary import JsonObject
     from function.scheduler.scheduling_input import SchedulingInput
 
-Plain = dict[str, Any]
 M = TypeVar("M", bound=Model)
 
 
@@ -78,14 +78,14 @@ def with_deployment(inputs: SchedulingInput, deployment: ModelDeployment) -> Sch
     return scheduling_input(deployment, inputs.fleet, inputs.config, inputs.config_fault)
 
 
-def edited(inputs: SchedulingInput, edit: Callable[[Plain], None]) -> SchedulingInput:
+def edited(inputs: SchedulingInput, edit: Callable[[JsonObject], None]) -> SchedulingInput:
     """The input with an edit to the deployment, as its owner would make it."""
     plain = inputs.deployment.model_dump(mode="json", by_alias=True, exclude_unset=True)
     edit(plain)
     return with_deployment(inputs, ModelDeployment.parse(plain))
 
 
-def requests_in(plain: Plain) -> list[Plain]:
+def requests_in(plain: JsonObject) -> list[JsonObject]:
     """Every device request of a plain deployment; of a prioritized list, all its subrequests."""
     spec = plain["spec"]["template"]["spec"]
     shapes = [spec, *spec.get("alternatives", ())]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from function.api.charge import is_anonymous
 from function.api.reasons import Reason
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from function.api import InferenceCluster, Pool
     from function.api.reasons import Rejection
+    from function.boundary import JsonObject
     from function.scheduler.decision import Decision
     from function.scheduler.diagnosis import OnPools
 
-Plain = dict[str, Any]
 
 OTHERS = 20
 """How many clusters that host no replica are listed."""
@@ -90,10 +90,10 @@ class Survey:
         names = self.names()
         return sorted(names[: len(self.hosting) + others])
 
-    def entry(self, name: str, *, pools: bool = True) -> Plain:
+    def entry(self, name: str, *, pools: bool = True) -> JsonObject:
         """One cluster as plain data."""
         rejection, verdict = self.rejections.get(name), self.verdict(name)
-        entry: Plain = {"name": name, "verdict": verdict.name}
+        entry: JsonObject = {"name": name, "verdict": verdict.name}
         if rejection is not None:
             entry |= {"reason": rejection.reason.name, "resolvable": resolvable(rejection)}
             phrase = rejection_phrase(rejection)
@@ -112,12 +112,12 @@ def _below_gates(rejection: Rejection | None) -> bool:
     return rejection is None or rejection.reason.depth > Reason.ChargeNotPublished.depth
 
 
-def pools_of(decision: Decision, cluster: InferenceCluster, *, below_gates: bool = True) -> list[Plain]:
+def pools_of(decision: Decision, cluster: InferenceCluster, *, below_gates: bool = True) -> list[JsonObject]:
     """The pools of a cluster, in the order they are published: what is free, who holds the rest, who fits."""
     verdicts = list(decision.placer.on_pools(cluster)) if decision.placer and below_gates else []
     entries = []
     for pool in cluster.pools:
-        entry: Plain = {
+        entry: JsonObject = {
             "name": pool.name,
             "free": max(0, decision.ledger.free(cluster.name, pool.name)),
             "total": pool.nodes,
@@ -134,7 +134,7 @@ def pools_of(decision: Decision, cluster: InferenceCluster, *, below_gates: bool
     return entries
 
 
-def held_by(decision: Decision, cluster: str, pool: Pool) -> list[Plain]:
+def held_by(decision: Decision, cluster: str, pool: Pool) -> list[JsonObject]:
     """Who holds a pool, most first: what exists, and what this pass places.
 
     In nodes; in pods where the pool charges devices.
@@ -152,9 +152,9 @@ def held_by(decision: Decision, cluster: str, pool: Pool) -> list[Plain]:
     return [*named, {"deployment": f"{len(ordered) - shown} others", unit: others}] if others else named
 
 
-def _engine(verdict: OnPools, *, alternative: str) -> Plain:
+def _engine(verdict: OnPools, *, alternative: str) -> JsonObject:
     """One engine on one pool: the nodes it needs, or everything that keeps it off."""
-    entry: Plain = {"engine": verdict.engine, **({"alternative": alternative} if alternative else {})}
+    entry: JsonObject = {"engine": verdict.engine, **({"alternative": alternative} if alternative else {})}
     if verdict.nodes is not None:
         entry["needs"] = verdict.nodes
     if verdict.rejection is None:
@@ -165,7 +165,7 @@ def _engine(verdict: OnPools, *, alternative: str) -> Plain:
     return entry
 
 
-def leaf_of(rejection: Rejection) -> Plain:
+def leaf_of(rejection: Rejection) -> JsonObject:
     """One rejection at the bottom of the tree; what does not apply is left out."""
     leaf = {
         "reason": rejection.reason.name,
@@ -181,6 +181,6 @@ def leaf_of(rejection: Rejection) -> Plain:
     return {key: value for key, value in leaf.items() if value not in ("", None)}
 
 
-def entries(survey: Survey, names: Iterable[str], *, pools: bool = True) -> list[Plain]:
+def entries(survey: Survey, names: Iterable[str], *, pools: bool = True) -> list[JsonObject]:
     """Several clusters as plain data."""
     return [survey.entry(name, pools=pools) for name in names]

@@ -6,7 +6,7 @@ Sorted and bounded, without a clock: the same decision on the same input is the 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from function.deployment.explain.clusters import OTHERS, Survey, entries
 from function.deployment.explain.digest import decision_digest, input_digest
@@ -16,10 +16,10 @@ from function.deployment.explain.message import around, placed_of
 from function.deployment.explain.replicas import leaving, standing
 
 if TYPE_CHECKING:
+    from function.boundary import JsonObject
     from function.deployment.explain.replicas import ReplicaRow
     from function.scheduler.decision import Decision
 
-Plain = dict[str, Any]
 
 LIMIT = 64 * 1024
 """Bytes of a report in a status."""
@@ -29,10 +29,10 @@ SUMMARY_RESERVE = 200
 
 def report(
     decision: Decision, summary: str = "", *, others: int = OTHERS, limit: int | None = LIMIT
-) -> Plain:
+) -> JsonObject:
     """Everything about a decision. `others` and `limit` (None: no limit) bound what is listed."""
     survey = Survey.of(decision)
-    placement: Plain = {
+    placement: JsonObject = {
         "summary": summary or summary_of(decision),
         "replicas": replicas(decision),
         "dropped": dropped(decision),
@@ -56,12 +56,12 @@ def summary_of(decision: Decision) -> str:
     return around(placed_of(decision), decision) if decision.rejections else placed_of(decision)
 
 
-def size_of(placement: Plain) -> int:
+def size_of(placement: JsonObject) -> int:
     """Bytes of a report as JSON."""
     return len(json.dumps(placement).encode())
 
 
-def _cut(placement: Plain, limit: int) -> None:
+def _cut(placement: JsonObject, limit: int) -> None:
     """Leave out the last entries of the longest list until the report fits; the summary says how many."""
     left_out = dict.fromkeys(("clusters", "replicas", "dropped"), 0)
     summary, target = placement["summary"], limit - SUMMARY_RESERVE
@@ -75,13 +75,13 @@ def _cut(placement: Plain, limit: int) -> None:
     placement["summary"] = f"{summary} (not listed: {omitted})" if omitted else summary
 
 
-def replicas(decision: Decision) -> list[Plain]:
+def replicas(decision: Decision) -> list[JsonObject]:
     """Every replica that is placed, by cluster and index: what was done with it, its pools, and why."""
     return [_standing(row) for row in standing(decision)]
 
 
-def _standing(row: ReplicaRow) -> Plain:
-    entry: Plain = {"name": row.name, "cluster": row.cluster}
+def _standing(row: ReplicaRow) -> JsonObject:
+    entry: JsonObject = {"name": row.name, "cluster": row.cluster}
     if row.index is not None:
         entry["index"] = row.index
     pools = {engine: "+".join(names) for engine, names in row.pools.items()}
@@ -89,7 +89,7 @@ def _standing(row: ReplicaRow) -> Plain:
     return entry | ({"runnerUp": row.runner_up} if row.runner_up else {})
 
 
-def dropped(decision: Decision) -> list[Plain]:
+def dropped(decision: Decision) -> list[JsonObject]:
     """Every replica that leaves, with the reason on record."""
     entries = [
         {"name": row.name, "cluster": row.cluster, "reason": row.cause, "message": row.phrase}

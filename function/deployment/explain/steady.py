@@ -16,7 +16,8 @@ from function.api.reasons import Reason
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Plain = dict[str, Any]
+    from function.boundary import JsonObject
+
 
 DIGESTS = frozenset({"inputDigest", "decisionDigest"})
 """They change with anything at all."""
@@ -25,7 +26,7 @@ REPORT_PARTS = ("summary", "replicas", "dropped", "hints", "lint")
 """What is said of the deployment itself. Where it lacks nothing, it is all that matters."""
 
 
-def steady(report: Plain, composite: Mapping[str, Any], *, at_rest: bool) -> Plain:
+def steady(report: JsonObject, composite: Mapping[str, Any], *, at_rest: bool) -> JsonObject:
     """Return the report that the composite has, if it tells the same; else the new one.
 
     Of a deployment that is `at_rest` (nothing is missing, held or under way) the report tells the same while
@@ -39,17 +40,17 @@ def steady(report: Plain, composite: Mapping[str, Any], *, at_rest: bool) -> Pla
     return before if tells(before) == tells(report) else report
 
 
-def _observed(composite: Mapping[str, Any]) -> Plain | None:
+def _observed(composite: Mapping[str, Any]) -> JsonObject | None:
     status = composite.get("status")
     placement = status.get("placement") if isinstance(status, dict) else None
     return placement if isinstance(placement, dict) else None
 
 
-def _all_of_it(report: Plain) -> object:
+def _all_of_it(report: JsonObject) -> object:
     return {key: value for key, value in report.items() if key not in DIGESTS}
 
 
-def _own_part(report: Plain) -> object:
+def _own_part(report: JsonObject) -> object:
     """What is said of the deployment, and what is wrong with the clusters of its replicas, fullness aside."""
     hosts = {replica.get("cluster") for replica in _objects(report["replicas"])}
     wrong = [
@@ -60,5 +61,5 @@ def _own_part(report: Plain) -> object:
     return [report[key] for key in REPORT_PARTS], wrong
 
 
-def _objects(listed: object) -> list[Plain]:
+def _objects(listed: object) -> list[JsonObject]:
     return [item for item in (listed if isinstance(listed, list) else []) if isinstance(item, dict)]

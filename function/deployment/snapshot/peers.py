@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from function.api import ModelReplica
+    from function.api.names import NamespacedName
     from function.boundary import Costs, Document, Part, Request, Reuse
     from function.scheduler.fleet import Fleet
 
@@ -30,8 +31,6 @@ PAUSED_ANNOTATION = "crossplane.io/paused"
 """Crossplane does not reconcile a composite while this is "true"."""
 
 Parsed = TypeVar("Parsed")
-NamespacedName = tuple[str, str]
-"""Namespace and name."""
 
 
 def _deployment(document: Document) -> ModelDeployment | None:

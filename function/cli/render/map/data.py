@@ -156,7 +156,7 @@ class ClusterCard:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class DeploymentCard:
     """One deployment."""
 
     name: str
@@ -179,7 +179,7 @@ class FleetMap:
     """The whole picture."""
 
     regions: tuple[tuple[str, tuple[ClusterCard, ...]], ...]
-    models: tuple[Model, ...]
+    models: tuple[DeploymentCard, ...]
     strangers: tuple[tuple[str, int, str], ...]
     """Holders whose deployment was not given, with their colours and why they are no more than that."""
     notes: tuple[str, ...]
@@ -290,9 +290,9 @@ def _prospects(forecast: Forecast) -> dict[str, Prospect]:
     }
 
 
-def _model(number: int, planned: Planned) -> Model:
+def _model(number: int, planned: Planned) -> DeploymentCard:
     forecast, scheduled = planned.forecast, planned.forecast.scheduled
-    return Model(
+    return DeploymentCard(
         planned.title,
         number % COLOURS,
         forecast.total,

@@ -84,7 +84,7 @@ def html(fleet: FleetMap, docs: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedCard:
     """A cluster's card and where it stands in the picture."""
 
     card: ClusterCard
@@ -105,7 +105,7 @@ COLUMN, ROW, TOP, GAP = 280, 34, 30, 14
 COLUMNS = 3
 
 
-def _laid_out(fleet: FleetMap) -> tuple[list[Heading], list[Placed], int]:
+def _laid_out(fleet: FleetMap) -> tuple[list[Heading], list[PlacedCard], int]:
     """Lay cards out in columns, each region on the column that is shortest so far."""
     bottoms = [GAP] * COLUMNS
     headings, placed = [], []
@@ -115,7 +115,7 @@ def _laid_out(fleet: FleetMap) -> tuple[list[Heading], list[Placed], int]:
         headings.append(Heading(region, x, bottoms[column] + 14))
         bottoms[column] += 24
         for card in cards:
-            placed.append(Placed(card, x, bottoms[column]))
+            placed.append(PlacedCard(card, x, bottoms[column]))
             bottoms[column] += height(card) + GAP
     return headings, placed, max(bottoms)
 

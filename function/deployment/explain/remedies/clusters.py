@@ -12,7 +12,7 @@ from function.api.reasons import Reason
 from function.api.taints import Toleration, untolerated
 from function.api.text import listed
 from function.cel import suggest
-from function.deployment.explain.change import Effort, InputChange, Plain, changed, edited, with_cluster
+from function.deployment.explain.change import Effort, InputChange, changed, edited, with_cluster
 from function.deployment.explain.remedies.context import CHANGES_PER_KIND, ProposalContext
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from function.api import InferenceCluster, ModelCache
     from function.api.taints import Taint
+    from function.boundary import JsonObject
     from function.scheduler.scheduling_input import SchedulingInput
 
 
@@ -54,7 +55,7 @@ def _tolerated(taint: Taint, clusters: list[str]) -> InputChange:
     return InputChange("TolerateTaint", Effort.TOLERATE, text, apply, facts, group=f"taint {taint}")
 
 
-def _add_toleration(plain: Plain, toleration: Toleration) -> None:
+def _add_toleration(plain: JsonObject, toleration: Toleration) -> None:
     spec = plain["spec"]["template"]["spec"]
     spec["tolerations"] = [*spec.get("tolerations", ()), toleration.model_dump(by_alias=True)]
 
@@ -72,7 +73,7 @@ def labels(context: ProposalContext) -> Iterator[InputChange]:
 
 
 def _selected(key: str, old: str, new: str, clusters: list[str]) -> InputChange:
-    def edit(plain: Plain) -> None:
+    def edit(plain: JsonObject) -> None:
         plain["spec"]["template"]["spec"]["clusterSelector"]["matchLabels"][key] = new
 
     text = f"select {key}={new} instead of {old} ({listed(clusters, CHANGES_PER_KIND)})"
@@ -143,7 +144,7 @@ def hydration(context: ProposalContext) -> Iterator[InputChange]:
     """Start where the weights are still on their way, instead of waiting until they are there."""
     if context.headed(Reason.CacheNotReady):
 
-        def edit(plain: Plain) -> None:
+        def edit(plain: JsonObject) -> None:
             plain["spec"].setdefault("placement", {})["cache"] = "Prefer"
 
         text = "set placement.cache to Prefer: replicas then start where the cache is not Ready yet"

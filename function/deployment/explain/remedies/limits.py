@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from function.api.reasons import Reason
-from function.deployment.explain.change import Effort, InputChange, Plain, changed, edited
+from function.deployment.explain.change import Effort, InputChange, changed, edited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.api.placement import TopologySpread
+    from function.boundary import JsonObject
     from function.deployment.explain.remedies.context import ProposalContext
     from function.scheduler.scheduling_input import SchedulingInput
 
@@ -54,7 +55,7 @@ def _skewed(stated: tuple[TopologySpread, ...], at: int, skew: int) -> InputChan
     raised = (*stated[:at], changed(stated[at], max_skew=skew), *stated[at + 1 :])
     spread = [constraint.model_dump(mode="json", by_alias=True, exclude_none=True) for constraint in raised]
 
-    def edit(plain: Plain) -> None:
+    def edit(plain: JsonObject) -> None:
         plain["spec"].setdefault("placement", {})["topologySpread"] = spread
 
     text = f"raise maxSkew of the topologySpread over {key} from {old} to {skew}"
@@ -74,7 +75,7 @@ def _budgeted(inputs: SchedulingInput, steps: int) -> SchedulingInput:
 
 
 def _limit(name: str, text: str, path: tuple[str, ...], value: int) -> InputChange:
-    def edit(plain: Plain) -> None:
+    def edit(plain: JsonObject) -> None:
         at = plain["spec"]
         for key in path[:-1]:
             at = at.setdefault(key, {})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from function.api.reasons import Reason
 from function.deployment.explain.catalogue import Catalogue
-from function.deployment.explain.change import Effort, InputChange, Plain, edited, requests_in
+from function.deployment.explain.change import Effort, InputChange, edited, requests_in
 from function.deployment.explain.relax import Rewrite, rewrite
 from function.deployment.explain.remedies.context import CHANGES_PER_KIND, ProposalContext
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from function.api.engine import SubRequest
     from function.api.reasons import Rejection
     from function.api.requests import MemberReference
+    from function.boundary import JsonObject
     from function.cel import Subject
     from function.scheduler.scheduling_input import SchedulingInput
 
@@ -98,7 +99,7 @@ def _device(cluster: InferenceCluster, leaf: Rejection) -> Device | None:
 def rewritten(selector: Rewrite) -> InputChange:
     """The change that writes a selector anew, wherever it is written."""
 
-    def edit(plain: Plain) -> None:
+    def edit(plain: JsonObject) -> None:
         for request in requests_in(plain):
             for stated in (*request.get("selectors", ()), *request.get("claimSelectors", ())):
                 stated["cel"] = selector.new if stated["cel"] == selector.old else stated["cel"]
@@ -123,7 +124,7 @@ def counts(context: ProposalContext) -> Iterator[InputChange]:
 
 
 def _lowered(request: str, needs: int, most: int) -> InputChange:
-    def edit(plain: Plain) -> None:
+    def edit(plain: JsonObject) -> None:
         for stated in requests_in(plain):
             if stated.get("name") == request and stated.get("count", 1) == needs:
                 stated["count"] = most

@@ -1,0 +1,98 @@
+"""The source as a whole: no cycle between its modules, and no name for two types."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import grimp
+import pytest
+
+import function
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+ROOT = Path(function.__file__).parent
+
+
+def cycle(imports: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return the modules of a cycle, the first once more at the end; none if there is no cycle."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def types_of(source: str) -> Iterator[str]:
+    """Yield the public classes and type aliases that a module defines. A type variable is none."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+    for node in tree.body:
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias":
+            yield ast.unparse(node.target)
+        elif isinstance(node, ast.Assign) and not _is_type_variable(node.value):
+            yield from (name for name in map(ast.unparse, node.targets) if not name.isupper())
+
+
+def _is_type_variable(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and ast.unparse(value.func) in ("TypeVar", "ParamSpec")
+
+
+def shared(modules: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the types that more than one module defines, with those modules."""
+    owners = defaultdict(list)
+    for name, source in modules.items():
+        for defined in sorted(set(types_of(source))):
+            if defined[0].isupper():
+                owners[defined].append(name)
+    return {defined: names for defined, names in owners.items() if len(names) > 1}
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    """Imports inside functions count, and those that only type checkers see."""
+    graph = grimp.build_graph("function", cache_dir=None)
+    imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    assert len(imports) > 300, "the graph is not the whole package"
+    assert cycle(imports) == []
+
+
+def test_one_name_is_one_type() -> None:
+    modules = {str(path.relative_to(ROOT)): path.read_text() for path in sorted(ROOT.rglob("*.py"))}
+    assert shared(modules) == {}
+
+
+@pytest.mark.parametrize(
+    ("imports", "expected", "reason"),
+    [
+        ({"a": {"b"}, "b": {"c"}, "c": set()}, set(), "a chain"),
+        ({"a": {"b"}, "b": {"a"}}, {"a", "b"}, "two that import each other"),
+        ({"a": {"b"}, "b": {"c"}, "c": {"b"}}, {"b", "c"}, "one that leads into a cycle is not in it"),
+    ],
+)
+def test_a_cycle_is_seen(imports: dict[str, set[str]], expected: set[str], reason: str) -> None:
+    assert set(cycle(imports)) == expected, reason
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected", "reason"),
+    [
+        ("class Pool: ...", "class Pool: ...", ["Pool"], "two classes"),
+        ("class Pool: ...", "class Cluster: ...", [], "two names"),
+        ("class Pool: ...", "Pool: TypeAlias = 'int'", ["Pool"], "a class and an alias"),
+        ("Pool = int", "Pool = dict[str, int]", ["Pool"], "two plain aliases"),
+        ("class Pool: ...", "from first import Pool", [], "an import is no definition"),
+        ("T = TypeVar('T')", "T = TypeVar('T')", [], "type variables belong to where they stand"),
+        ("LIMIT = 1", "LIMIT = 2", [], "nor are constants types"),
+        ("class _Pool: ...", "class _Pool: ...", [], "what is private is not met elsewhere"),
+        ("def f():\n    class Pool: ...", "class Pool: ...", ["Pool"], "a class within a function"),
+    ],
+)
+def test_a_shared_name_is_seen(first: str, second: str, expected: list[str], reason: str) -> None:
+    assert list(shared({"first": first, "second": second})) == expected, reason
