@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING
 
 from function.api.text import one_line
 from function.boundary import Desired, NoReuse, Requirement, Response, Result, text_at
+from function.deployment.compose.handled import ANNOTATION
 from function.deployment.explain.digest import digest
 from function.operations.services import ROUTED, Service, service_tokens
-from function.operations.state import ANNOTATION, FLEET, WATCHED, Deployment, FleetState, read_state
+from function.operations.state import FLEET, WATCHED, Deployment, FleetState, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from function.api.model_endpoint import read_endpoint
 from function.boundary import Unreadable, text_at
+from function.deployment.compose.handled import ANNOTATION
 from function.deployment.explain.digest import digest
 from function.objects import mapping
-from function.operations.state import ANNOTATION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.api.replica import DEPLOYMENT_LABEL
 from function.boundary import Unreadable, text_at
+from function.deployment.compose.handled import ANNOTATION
 from function.deployment.requirements import CLUSTERS, DEPLOYMENTS, REPLICAS
 from function.deployment.snapshot.clusters import read_cluster
 from function.scheduler.fleet import UnreadableCluster
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
     from function.boundary import Document, Request, Reuse, Shape
 
-ANNOTATION = "crossplane.io/reconcile-requested-at"
-"""A new value makes Crossplane reconcile a composite now."""
 WATCHED = "ops.crossplane.io/watched-resource"
 """The requirement under which Crossplane delivers the object that changed; empty when it was deleted."""
 FLEET: Mapping[str, str] = {

@@ -35,6 +35,7 @@ for every field that is not named."""
 
 STRIPPED = "(stripped)"
 PAUSED_ANNOTATION = "crossplane.io/paused"
+RECONCILE_ANNOTATION = "crossplane.io/reconcile-requested-at"
 KEY_ANNOTATION = "crossplane.io/composition-resource-name"
 OUR_LABELS = frozenset({DEPLOYMENT_LABEL, CLUSTER_LABEL, INDEX_LABEL, ALTERNATIVE_LABEL})
 OUR_CONDITIONS = frozenset({"ModelCacheResolved", "ReplicasScheduled", "ReplicasReady", "CapacityRespected"})
@@ -232,7 +233,7 @@ _REPORT: Mapping[str, Allowed] = {
 
 MODEL_DEPLOYMENT: Mapping[str, Allowed] = {
     **_TYPE,
-    "metadata": {**_METADATA, "annotations": fields(PAUSED_ANNOTATION)},
+    "metadata": {**_METADATA, "annotations": fields(PAUSED_ANNOTATION, RECONCILE_ANNOTATION)},
     "spec": {
         **fields("replicas", "minReplicas"),
         "placement": _PLACEMENT,

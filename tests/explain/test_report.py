@@ -44,6 +44,28 @@ def test_it_is_there_only_when_the_input_asks() -> None:
     assert set(placement(world)) == FIELDS
 
 
+REQUESTED = {"crossplane.io/reconcile-requested-at": "1770000000"}
+
+
+@pytest.mark.parametrize(
+    ("reason", "annotations", "settings", "handled"),
+    [
+        ("a request to reconcile is answered", REQUESTED, STATUS, {"lastHandledReconcileAt": "1770000000"}),
+        ("nobody asked", {}, STATUS, {}),
+        ("an empty value asks nothing", dict.fromkeys(REQUESTED, ""), STATUS, {}),
+        ("an XRD of another project does not declare it", REQUESTED, {}, {}),
+    ],
+)
+def test_a_handled_request_to_reconcile_is_in_the_status(
+    reason: str, annotations: Plain, settings: Plain, handled: Plain
+) -> None:
+    world = CASES["InsufficientNodes"]().world
+    metadata = {**world.deployment["metadata"], "annotations": annotations}
+    deployment = {**world.deployment, "metadata": metadata}
+    status = drive.run(world.but(deployment=deployment, input=settings)).status
+    assert {key: status[key] for key in status.keys() - {"replicas", "placement"}} == handled, reason
+
+
 @pytest.mark.parametrize("number", range(scale.BATCHES))
 def test_only_declared_fields_sorted(number: int) -> None:
     for seed in scale.batch(number, quick=80):

@@ -12,7 +12,8 @@ from function.boundary import NoReuse, PlainDocument, Request
 from function.cli.bad_input import BadInput, closest
 from function.cli.options import Command, end, lenient, may_read_live
 from function.cli.worlds.inputs import read_manifests
-from function.operations.state import ANNOTATION, FLEET, WATCHED, FleetState, read_state
+from function.deployment.compose.handled import ANNOTATION
+from function.operations.state import FLEET, WATCHED, FleetState, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

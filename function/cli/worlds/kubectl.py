@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from function.operations.state import ANNOTATION
+from function.deployment.compose.handled import ANNOTATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,6 +9,7 @@ from function.api.replica import DEPLOYMENT_LABEL
 from function.boundary import Condition, Desired, Requirement, Resolution, Response
 from function.deployment.compose.conditions import SCHEDULED, conditions
 from function.deployment.compose.endpoints import endpoints
+from function.deployment.compose.handled import handled_request
 from function.deployment.compose.replicas import Members, kept_replica, placed_replica
 from function.deployment.compose.results import results
 from function.deployment.explain.message import histogram
@@ -107,6 +108,7 @@ def compose(
             not (waiting or decision.dropped or decision.placed),
         )
         status["placement"] = steady(made, composite, at_rest=at_rest)
+        status |= handled_request(composite)
     return Response(
         requirements=requirements,
         desired=resources,
