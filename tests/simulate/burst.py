@@ -4,10 +4,12 @@ Crossplane takes the snapshot of a reconcile when it starts, up to a hundred at 
 the applies queue for processor time and for the API server. So an answer may be applied most of a minute
 after what it was computed from, and everybody's at once. Here a reconcile takes its snapshot when it starts
 and is applied `queue` seconds later, drawn anew each time. What else happens is as in life: one reconcile of
-a deployment at a time, another when something of its own has changed meanwhile or its time to live ends; what
-is not desired is deleted and lives on for some seconds; creation times are whole seconds; a node runs one
-replica at a time, and which of those that wait for it is up to its cluster. With `capacity: Published` the
-clusters reconcile in the same way, and what each published last is all that deployments are told of others.
+a deployment at a time, another when something of its own has changed meanwhile or its time to live ends;
+what is not desired is deleted and lives on for some seconds, but what has changed since the snapshot is not:
+the API server refuses the write before the delete, and the reconcile starts anew; creation times are whole
+seconds; a node runs one replica at a time, and which of those that wait for it is up to its cluster. With
+`capacity: Published` the clusters reconcile in the same way, and what each published last is all that
+deployments are told of others.
 """
 
 from __future__ import annotations
@@ -86,7 +88,9 @@ class Burst:
     """Replicas whose pods have their nodes."""
     yielded: int = 0
     ready_removed: list[str] = field(default_factory=list)
-    """Replicas that the snapshot showed to be Ready, and that were given up all the same."""
+    """Replicas that were Ready when they were deleted."""
+    refused: int = 0
+    """Reconciles that ended because what they were to delete had changed since the snapshot."""
     most: int = 0
     """Replicas beyond capacity at one moment, at most."""
     quiet_since: float = 0.0
@@ -220,11 +224,12 @@ class Burst:
             model.reasons |= {condition.reason for condition in answer.conditions}
             observed = {key: document.plain() for key, document in request.observed.items()}
             gone = [manifest for key, manifest in observed.items() if key not in answer.desired]
-            for item in gone:
-                self._delete(item)
-            model.yields += bool(gone)
+            refused = not all(self._delete(item) for item in gone)
+            self.refused += refused
+            model.yields += bool(gone) and not refused
             changed = [
-                self._apply(model, observed.get(key), resource.resource) for key, resource in wanted(answer)
+                self._apply(model, observed.get(key), resource.resource)
+                for key, resource in (() if refused else wanted(answer))
             ]
             model.running = False
             self.under_way -= 1
@@ -243,16 +248,21 @@ class Burst:
         life = (SETTLED if answer.settled else PENDING) * self.draw.uniform(0.9, 1.1)
         self.after(life, lambda: self.wake(model) if model.due == number else None)
 
-    def _delete(self, seen: Plain) -> None:
+    def _delete(self, seen: Plain) -> bool:
+        """Delete a replica as it was seen; False, and nothing is done, if it has changed since."""
         name = seen["metadata"]["name"]
-        if is_ready(seen):
-            self.ready_removed.append(name)
         here = self.replicas.get(name)
-        if here is not None and not leaving(here):
-            self.yielded += 1
-            self.quiet_since = self.now
-            here["metadata"] = here["metadata"] | {"deletionTimestamp": self.stamp()}
-            self.after(self.draw.uniform(*DYING), lambda: self._end(name))
+        if here is None:
+            return True
+        if here != seen:
+            return False
+        if is_ready(here):
+            self.ready_removed.append(name)
+        self.yielded += 1
+        self.quiet_since = self.now
+        here["metadata"] = here["metadata"] | {"deletionTimestamp": self.stamp()}
+        self.after(self.draw.uniform(*DYING), lambda: self._end(name))
+        return True
 
     def _end(self, name: str) -> None:
         gone = self.replicas.pop(name)

@@ -103,6 +103,14 @@ def test_an_overcommitted_pool_is_told_in_the_condition_of_every_deployment_on_i
     assert told, "nothing was ever overcommitted: the test would prove nothing"
 
 
+def test_what_turns_ready_after_the_snapshot_does_not_give_way() -> None:
+    """Crossplane writes to what it deletes first, with the version of its snapshot, and is refused."""
+    starting = KINDS["replicas that become Ready on the way"]
+    bursts = [played("Yield alone", starting, seed) for seed in SEEDS]
+    assert sum(burst.refused for burst in bursts), "it never happened: the test would prove nothing"
+    assert not any(burst.ready_removed for burst in bursts)
+
+
 def test_without_the_settings_pools_end_overcommitted() -> None:
     """This is what the others prevent; were it otherwise, they would prove nothing."""
     for seed in SEEDS:

@@ -1,0 +1,102 @@
+"""Giving way, decided on a snapshot that is old by the time it is applied; and the answer to who asked."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from function.deployment.compose.handled import ANNOTATION
+from tests.live import burst, fleet
+from tests.live.plane import name_of, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.live.day import Day
+    from tests.live.plane import ControlPlane, Plain
+
+pytestmark = pytest.mark.live
+
+NAMESPACE = "yield"
+IN_FLIGHT = 3.0
+"""Seconds in which Crossplane takes its snapshot and calls the function, which does not answer yet."""
+
+
+@contextmanager
+def silent(living: ControlPlane) -> Iterator[None]:
+    """Keep the function from answering: calls arrive and wait."""
+    process = int((living.state / "pids" / "function").read_text())
+    os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(process, signal.SIGCONT)
+
+
+def request(living: ControlPlane, deployment: Plain, token: str) -> None:
+    """Ask a deployment to reconcile, as docs/operations.md says."""
+    words = ("annotate", "modeldeployment", name_of(deployment), "-n", NAMESPACE, "--overwrite")
+    living.kubectl(*words, f"{ANNOTATION}={token}")
+
+
+def handled(living: ControlPlane, deployment: Plain) -> str:
+    """The request to reconcile that a deployment says was handled last."""
+    return str(fleet.current(living, deployment)["status"].get("lastHandledReconcileAt", ""))
+
+
+def shrink(living: ControlPlane, cluster: Plain) -> None:
+    """Publish one node where there were two."""
+    pools = [{**pool, "nodes": 1} for pool in cluster["status"]["gpuPools"]]
+    living.publish({**cluster, "status": {**cluster["status"], "gpuPools": pools}})
+
+
+def answers(living: ControlPlane, deployment: Plain) -> list[Plain]:
+    """The answers to a deployment, by the function's log."""
+    lines = burst.answers(living.state)
+    return [line for line in lines if (line["namespace"], line["name"]) == (NAMESPACE, name_of(deployment))]
+
+
+def at_rest(living: ControlPlane, deployments: list[Plain]) -> bool:
+    """Whether no deployment has called within `IN_FLIGHT`: then a call that comes is a new one."""
+    before = [len(answers(living, deployment)) for deployment in deployments]
+    time.sleep(IN_FLIGHT)
+    return before == [len(answers(living, deployment)) for deployment in deployments]
+
+
+def test_a_replica_that_turns_ready_after_the_snapshot_keeps_its_place(
+    living: ControlPlane, day: Day
+) -> None:
+    """Crossplane writes to what it deletes first, with the version of its snapshot, and is refused."""
+    fleet.create_namespace(living, NAMESPACE)
+    cluster = fleet.small_cluster("shrinks", "yield", nodes=2)
+    fleet.create_fleet(living, [cluster])
+    pair = [fleet.small_deployment(name, "yield", namespace=NAMESPACE) for name in ("one", "other")]
+    living.apply(*pair)
+    replicas = {name_of(manifest): fleet.until_placed(living, manifest, 1)[0] for manifest in pair}
+    stays, leaves = sorted(pair, key=lambda manifest: seniority(replicas[name_of(manifest)]))
+    until(lambda: at_rest(living, pair), "both at rest")
+    with silent(living):
+        shrink(living, cluster)
+        request(living, leaves, "1")
+        time.sleep(IN_FLIGHT)
+        fleet.make_ready(living, [replicas[name_of(leaves)]])
+    request(living, stays, "1")
+    step = "two replicas on one node, the later one turns Ready while it is to give way"
+    with day.step(step, "it keeps its place, the other one gives way"):
+        until(lambda: not fleet.replicas(living, stays), "the replica that is not Ready gives way")
+    (kept,) = fleet.replicas(living, leaves)
+    assert kept["metadata"]["uid"] == replicas[name_of(leaves)]["metadata"]["uid"]
+    given_up = sum(answer["counts"]["dropped"] for answer in answers(living, leaves))
+    assert given_up <= 1, "the answer to the snapshot without Ready; none where Crossplane was slow"
+    for deployment in pair:
+        until(lambda one=deployment: handled(living, one) == "1", "the request in the status")
+
+
+def seniority(replica: Plain) -> tuple[str, str]:
+    """Who has the right to a node: creation, then name."""
+    return replica["metadata"]["creationTimestamp"], name_of(replica)
