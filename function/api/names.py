@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TypeAlias
 
+RECONCILE_ANNOTATION = "crossplane.io/reconcile-requested-at"
+"""A new value makes Crossplane reconcile a composite now."""
 BASE_LENGTH = 57
 """Characters of the deployment's name that are kept: with `-` and the digest that makes 63."""
 DIGEST_LENGTH = 5

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.api.names import RECONCILE_ANNOTATION
 from function.api.text import one_line
 from function.boundary import Desired, NoReuse, Requirement, Response, Result, text_at
-from function.deployment.compose.handled import ANNOTATION
 from function.deployment.explain.digest import digest
 from function.operations.services import ROUTED, Service, service_tokens
 from function.operations.state import FLEET, WATCHED, Deployment, FleetState, read_state
@@ -104,7 +104,7 @@ def _requests(kind: str, tokens: Mapping[Deployment, str] | Mapping[Service, str
                     "name": objects.name,
                     "namespace": objects.namespace,
                     "uid": objects.uid,
-                    "annotations": {ANNOTATION: token},
+                    "annotations": {RECONCILE_ANNOTATION: token},
                 },
             }
         )

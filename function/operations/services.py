@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from function.api.model_endpoint import read_endpoint
+from function.api.names import RECONCILE_ANNOTATION
 from function.boundary import Unreadable, text_at
-from function.deployment.compose.handled import ANNOTATION
 from function.deployment.explain.digest import digest
 from function.objects import mapping
 
@@ -46,7 +46,7 @@ def service_tokens(request: Request, reuse: Reuse) -> dict[Service, str]:
     tokens = {}
     for document in request.required[SERVICES]:
         namespace, name, uid = (text_at(document, "metadata", key) for key in ("namespace", "name", "uid"))
-        requested = text_at(document, "metadata", "annotations", ANNOTATION)
+        requested = text_at(document, "metadata", "annotations", RECONCILE_ANNOTATION)
         if uid and not text_at(document, "metadata", "deletionTimestamp"):
             tokens[Service(namespace, name, uid, requested)] = digest(
                 sorted(

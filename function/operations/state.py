@@ -9,9 +9,9 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from function.api.names import RECONCILE_ANNOTATION
 from function.api.replica import DEPLOYMENT_LABEL
 from function.boundary import Unreadable, text_at
-from function.deployment.compose.handled import ANNOTATION
 from function.deployment.requirements import CLUSTERS, DEPLOYMENTS, REPLICAS
 from function.deployment.snapshot.clusters import read_cluster
 from function.scheduler.fleet import UnreadableCluster
@@ -37,7 +37,7 @@ _DEPLOYMENT: Shape = {
         "uid": None,
         "resourceVersion": None,
         "deletionTimestamp": None,
-        "annotations": {ANNOTATION: None},
+        "annotations": {RECONCILE_ANNOTATION: None},
     },
     "spec": {"replicas": None},
     "status": {"replicas": {"total": None}, "conditions": {"type": None, "status": None}},
@@ -152,7 +152,7 @@ def _deployment(document: Document) -> Deployment:
         uid=_text(metadata, "uid"),
         deleting=bool(metadata.get("deletionTimestamp")),
         version=_text(metadata, "resourceVersion"),
-        requested=_text(_object(metadata.get("annotations")), ANNOTATION),
+        requested=_text(_object(metadata.get("annotations")), RECONCILE_ANNOTATION),
         short=not scheduled or wanted != total,
     )
 

@@ -17,6 +17,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from function.api.names import RECONCILE_ANNOTATION
 from function.api.replica import (
     ALTERNATIVE_LABEL,
     CLUSTER_LABEL,
@@ -35,7 +36,6 @@ for every field that is not named."""
 
 STRIPPED = "(stripped)"
 PAUSED_ANNOTATION = "crossplane.io/paused"
-RECONCILE_ANNOTATION = "crossplane.io/reconcile-requested-at"
 KEY_ANNOTATION = "crossplane.io/composition-resource-name"
 OUR_LABELS = frozenset({DEPLOYMENT_LABEL, CLUSTER_LABEL, INDEX_LABEL, ALTERNATIVE_LABEL})
 OUR_CONDITIONS = frozenset({"ModelCacheResolved", "ReplicasScheduled", "ReplicasReady", "CapacityRespected"})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from function.deployment.compose.handled import ANNOTATION
+from function.api.names import RECONCILE_ANNOTATION
 from tests.live import burst, fleet
 from tests.live.plane import name_of, until
 
@@ -41,7 +41,7 @@ def silent(living: ControlPlane) -> Iterator[None]:
 def request(living: ControlPlane, deployment: Plain, token: str) -> None:
     """Ask a deployment to reconcile, as docs/operations.md says."""
     words = ("annotate", "modeldeployment", name_of(deployment), "-n", NAMESPACE, "--overwrite")
-    living.kubectl(*words, f"{ANNOTATION}={token}")
+    living.kubectl(*words, f"{RECONCILE_ANNOTATION}={token}")
 
 
 def handled(living: ControlPlane, deployment: Plain) -> str:

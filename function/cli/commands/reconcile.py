@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from function.api.names import RECONCILE_ANNOTATION
 from function.boundary import NoReuse, PlainDocument, Request
 from function.cli.bad_input import BadInput, closest
 from function.cli.options import Command, end, lenient, may_read_live
 from function.cli.worlds.inputs import read_manifests
-from function.deployment.compose.handled import ANNOTATION
 from function.operations.state import FLEET, WATCHED, FleetState, read_state
 
 if TYPE_CHECKING:
@@ -132,4 +132,5 @@ def _annotate(deployment: Deployment) -> str:
     if not all(word.isprintable() for word in words):  # No API server takes such a name, nor should a shell.
         raise BadInput(f"ModelDeployment {deployment.namespace}/{deployment.name}: not a name")
     name, namespace, token = map(quote, words)
-    return f"annotate modeldeployments.modelplane.ai {name} -n {namespace} {ANNOTATION}={token} --overwrite"
+    who = f"modeldeployments.modelplane.ai {name} -n {namespace}"
+    return f"annotate {who} {RECONCILE_ANNOTATION}={token} --overwrite"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from function.deployment.compose.handled import ANNOTATION
+from function.api.names import RECONCILE_ANNOTATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -133,5 +133,5 @@ def move(namespace: str, deployment: str, replica: str) -> Commands:
 def reconcile_until(namespace: str, deployment: str, total: int) -> tuple[str, str]:
     """Ask a deployment to place what it misses, and wait until it has."""
     who = resource("ModelDeployment", deployment, namespace)
-    now = f'kubectl annotate {who} {ANNOTATION}="$(date +%s)" --overwrite'
+    now = f'kubectl annotate {who} {RECONCILE_ANNOTATION}="$(date +%s)" --overwrite'
     return now, f"kubectl wait {who} --for=jsonpath='{{.status.replicas.total}}'={total} --timeout=5m"

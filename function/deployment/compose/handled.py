@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.api.names import RECONCILE_ANNOTATION
 from function.objects import mapping
 
 if TYPE_CHECKING:
@@ -18,12 +19,9 @@ if TYPE_CHECKING:
 
     from function.boundary import Plain
 
-ANNOTATION = "crossplane.io/reconcile-requested-at"
-"""A new value makes Crossplane reconcile a composite now."""
-
 
 def handled_request(composite: Mapping[str, Plain]) -> dict[str, Plain]:
     """The status field with the value of the annotation; {} for a composite that has none."""
     annotations = mapping(mapping(composite.get("metadata")).get("annotations"))
-    token = annotations.get(ANNOTATION)
+    token = annotations.get(RECONCILE_ANNOTATION)
     return {"lastHandledReconcileAt": token} if token and isinstance(token, str) else {}
