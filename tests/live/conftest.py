@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.live import install, plane
 from tests.live.day import Day
+from tests.live.scene import Scene
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,3 +73,12 @@ def living(
     install.take_the_platforms_part(bare_plane)
     bare_plane.script("down.sh", "rbac")  # It has granted what the packages need, and listens everywhere.
     return bare_plane
+
+
+@pytest.fixture(scope="session")
+def by_ttl(living: plane.ControlPlane) -> Iterator[Future[dict[str, float]]]:
+    """How soon each change of a fleet is acted on when nobody asks: a minute, beside the other steps."""
+    scene, own = Scene("ttl"), plane.ControlPlane(living.scripts, living.state)
+    scene.set_up(own)
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        yield beside.submit(scene.change, own)

@@ -92,6 +92,11 @@ def create_namespace(plane: ControlPlane, name: str) -> None:
     plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
 
+def leave(plane: ControlPlane, namespace: str) -> None:
+    """Delete a namespace; nobody waits for it, as each file has one of its own."""
+    plane.kubectl("delete", "namespace", namespace, "--wait=false")
+
+
 def replicas(plane: ControlPlane, deployment: Plain, *, leaving: bool = False) -> list[Plain]:
     """The replicas of a deployment; those being deleted only when asked for."""
     found = plane.list("ModelReplica", deployment["metadata"]["namespace"], labels_of(deployment))

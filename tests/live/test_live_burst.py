@@ -21,7 +21,7 @@ PATIENCE = 240.0
 def test_a_burst_ends_with_no_pool_overcommitted(living: ControlPlane, day: Day) -> None:
     fleet.create_namespace(living, burst.NAMESPACE)
     burst.publish_fleet(living, PLAN.clusters)
-    with day.step("create 10 deployments of 3 replicas within 4 s", "quiet for 75 s, no pool overcommitted"):
+    with day.step("create 10 deployments of 3 replicas within 4 s", "settled, no pool overcommitted"):
         seen = burst.run(living, PLAN, PATIENCE)
     assert seen.fine, seen
     assert not seen.unsaid, seen

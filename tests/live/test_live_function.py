@@ -30,8 +30,14 @@ RECONNECTED = 180.0
 """Seconds until Crossplane's client, which doubles its pauses up to 120 s, has tried again."""
 
 
-def test_a_deployment_serves(living: ControlPlane) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def namespace(living: ControlPlane) -> Iterator[None]:
     fleet.create_namespace(living, NAMESPACE)
+    yield
+    fleet.leave(living, NAMESPACE)
+
+
+def test_a_deployment_serves(living: ControlPlane) -> None:
     fleet.create_fleet(living, [fleet.small_cluster("function-1", "function", nodes=4)])
     living.apply(MODEL)
     fleet.until_placed(living, MODEL, 1)
@@ -125,8 +131,3 @@ def test_the_runtime_config_is_taken(living: ControlPlane) -> None:
 def deployments(plane: ControlPlane) -> list[Plain]:
     found = plane.request("GET", f"/apis/apps/v1/namespaces/{SYSTEM}/deployments")
     return [item for item in (found or {})["items"] if install.FUNCTION in item["metadata"]["name"]]
-
-
-def test_the_namespace_is_deleted(living: ControlPlane) -> None:
-    living.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
-    until(lambda: living.get("Namespace", NAMESPACE) is None, "the namespace gone", 120)

@@ -131,9 +131,8 @@ def test_with_a_watch_operation_the_route_follows_at_once(living: ControlPlane, 
 
 
 def test_nothing_is_left_of_it(living: ControlPlane) -> None:
-    living.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
-    until(lambda: living.get("Namespace", NAMESPACE) is None, "the namespace gone", 120)
-    assert not routes(living)
+    fleet.leave(living, NAMESPACE)
+    until(lambda: not routes(living), "no route left")
 
 
 def current(plane: ControlPlane) -> Plain:

@@ -16,6 +16,7 @@ from tests.live import fleet
 from tests.live import plane as living_plane
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.live.day import Day
@@ -42,14 +43,16 @@ def kubeconfig(plane: ControlPlane, folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def reader(living: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def reader(living: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     fleet.create_namespace(living, NAMESPACE)
     fleet.create_fleet(
         living, [fleet.small_cluster(f"tools-{number}", "tools", nodes=2) for number in (1, 2, 3)]
     )
     living.apply(MODEL)
     fleet.until_placed(living, MODEL, 3)
-    return kubeconfig(living, tmp_path_factory.mktemp("reader"))
+    yield kubeconfig(living, tmp_path_factory.mktemp("reader"))
+    living.kubectl("delete", "clusterrolebinding", "tools-readers", "--ignore-not-found")
+    fleet.leave(living, NAMESPACE)
 
 
 def test_what_may_not_be_read_is_named_with_the_role(living: ControlPlane, reader: Path) -> None:
@@ -109,10 +112,3 @@ def test_a_deployment_is_watched_until_it_has_settled(living: ControlPlane, read
     fleet.until_serving(living, MODEL)
     late = run(*words, "120")
     assert (late.code, late.err) == (0, "settled: 3 of 3 replicas ready\n"), late.out
-
-
-def test_the_namespace_is_deleted(living: ControlPlane) -> None:
-    living.kubectl("delete", "clusterrolebinding", "tools-readers")
-    living.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
-    living.kubectl("delete", "inferencecluster", *(f"tools-{number}" for number in (1, 2, 3)), "--wait=false")
-    living_plane.until(lambda: living.get("Namespace", NAMESPACE) is None, "the namespace gone", 120)
