@@ -96,13 +96,29 @@ def patched(grammar: str) -> str:
     return rules + named + _DECLARED
 
 
+PASSING = frozenset(
+    [
+        "expr",
+        "conditionalor",
+        "conditionaland",
+        "relation",
+        "addition",
+        "multiplication",
+        "unary",
+        "member",
+        "primary",
+    ]
+)
+"""The rules that one operand passes through, from an expression down to what has no operator."""
+
+
 class Reduction(NamedTuple):
     """What the table says at the end of a rule: its name and how many symbols it replaces."""
 
     rule: str
     length: int
-    is_unit: bool
-    """Whether the rule only passes on the one rule it consists of."""
+    passes: bool
+    """Whether the rule only passes on the one rule it consists of, and nothing is to be built."""
 
 
 class Table(NamedTuple):
@@ -112,6 +128,23 @@ class Table(NamedTuple):
     gotos: list[dict[str, int]]
     start: int
     accepting: int
+    settled: dict[tuple[int, int, str], int]
+    """What `passed` found: by the state below, the state and the next token."""
+
+    def passed(self, below: int, state: int, kind: str) -> int:
+        """Return the state after all rules that only pass on, from `state` above `below`.
+
+        Remembered: every operand ends nine such rules, and each time in the same few states.
+        """
+        settled = self.settled.get((below, state, kind))
+        if settled is None:
+            settled = state
+            action = self.actions[state].get(kind)
+            while type(action) is Reduction and action.passes:
+                settled = self.gotos[below][action.rule]
+                action = self.actions[settled].get(kind)
+            self.settled[below, state, kind] = settled
+        return settled
 
 
 @lru_cache(maxsize=1)
@@ -141,10 +174,11 @@ def _translated(made: lark.parsers.lalr_analysis.IntParseTable) -> Table:
                 goto[symbol] = argument
         actions.append(row)
         gotos.append(goto)
-    return Table(actions, gotos, start, accepting)
+    return Table(actions, gotos, start, accepting, {})
 
 
 def _reduction(rule: lark.grammar.Rule) -> Reduction:
     symbols = rule.expansion
-    unit = len(symbols) == 1 and not symbols[0].is_term
-    return Reduction(str(rule.origin.name), len(symbols), unit)
+    name = str(rule.origin.name)
+    passes = len(symbols) == 1 and not symbols[0].is_term and name in PASSING
+    return Reduction(name, len(symbols), passes)

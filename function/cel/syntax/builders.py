@@ -1,0 +1,332 @@
+"""Build the node of each rule of the grammar.
+
+A builder takes what the symbols of its rule stand for, and where the rule began in the text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from function.cel.errors import Mistake
+from function.cel.syntax import lexer, macros
+from function.cel.syntax.literals import literal
+from function.cel.syntax.nodes import (
+    Call,
+    Identifier,
+    Item,
+    ListLiteral,
+    Literal,
+    MapEntry,
+    MapLiteral,
+    MessageLiteral,
+    Node,
+    Select,
+    Span,
+    dotted,
+)
+from function.cel.syntax.types import STRING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from function.cel.syntax.lexer import Token
+
+Symbols: TypeAlias = list[Any]
+"""What the symbols of a rule stand for: tokens, nodes, lists of parts."""
+
+RESERVED = frozenset(
+    [
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
+    ]
+)
+MARKERS = [
+    "relation_lt",
+    "relation_le",
+    "relation_gt",
+    "relation_ge",
+    "relation_eq",
+    "relation_ne",
+    "relation_in",
+    "addition_add",
+    "addition_sub",
+    "multiplication_mul",
+    "multiplication_div",
+    "multiplication_mod",
+]
+"""The rules of an operator and its left side."""
+
+
+class Chain:
+    """The terms of a chain of `&&` or `||`, which make one node however many they are."""
+
+    __slots__ = ("at", "end", "function", "start", "terms")
+
+    def __init__(self, function: str, at: int, start: int, terms: list[Node]) -> None:
+        self.function = function
+        self.at = at
+        self.start = start
+        self.end = start
+        self.terms = terms
+
+
+class Builder:
+    """Builds the nodes of one text. `end` is where the last token that was taken ends."""
+
+    __slots__ = ("end", "quoted_fields")
+
+    def __init__(self, *, quoted_fields: bool) -> None:
+        self.end = 0
+        self.quoted_fields = quoted_fields
+
+    def span(self, at: int, start: int) -> Span:
+        """Return the span of a node that ends with the last token."""
+        return Span(at, start, self.end)
+
+
+def _ternary(builder: Builder, symbols: Symbols, start: int) -> Node:
+    condition, mark, one, _, other = symbols
+    args = (whole(condition), whole(one), whole(other))
+    return Call(builder.span(mark.start, start), "_?_:_", None, args)
+
+
+def _disjunction(builder: Builder, symbols: Symbols, start: int) -> Chain:
+    return _chain(builder, "_||_", symbols, start)
+
+
+def _conjunction(builder: Builder, symbols: Symbols, start: int) -> Chain:
+    return _chain(builder, "_&&_", symbols, start)
+
+
+def _chain(builder: Builder, function: str, symbols: Symbols, start: int) -> Chain:
+    left, operator, right = symbols
+    if type(left) is not Chain or left.function != function:
+        left = Chain(function, operator.start, start, [whole(left)])
+    left.terms.append(whole(right))
+    left.end = builder.end
+    return left
+
+
+def _marker(_builder: Builder, symbols: Symbols, _start: int) -> Symbols:
+    """Keep the left side of an operator and the operator; the rule above brings the right side."""
+    return symbols
+
+
+def _binary(builder: Builder, symbols: Symbols, start: int) -> Node:
+    (left, operator), right = symbols
+    return Call(builder.span(operator.start, start), BINARY[operator.kind], None, (left, right))
+
+
+def _run_of_one(_builder: Builder, symbols: Symbols, start: int) -> tuple[str, int, int]:
+    """Count a run of `!` or `-`: what it is, how many, and where it begins."""
+    if len(symbols) == 1:
+        return (UNARY[symbols[0].kind], 1, start)
+    function, count, at = symbols[0]
+    return (function, count + 1, at)
+
+
+def _unary(builder: Builder, symbols: Symbols, start: int) -> Node:
+    """Build `!` and `-`; a run counts once if odd and not at all if even, as in cel-go."""
+    (function, count, at), operand = symbols
+    if count % 2 == 0:
+        even: Node = operand
+        return even
+    return Call(builder.span(at, start), function, None, (operand,))
+
+
+def _field(builder: Builder, symbols: Symbols, _start: int) -> str:
+    (token,) = symbols
+    if token.kind != lexer.QUOTED_IDENTIFIER:
+        return str(token.text)
+    if not builder.quoted_fields:
+        raise Mistake("unsupported syntax: '`'", token.start)
+    return str(token.text[1:-1])
+
+
+def _select(builder: Builder, symbols: Symbols, start: int) -> Node:
+    operand, dot, field = symbols
+    return Select(builder.span(dot.start, start), operand, field)
+
+
+def _optional_select(builder: Builder, symbols: Symbols, start: int) -> Node:
+    operand, dot, _, field = symbols
+    span = builder.span(dot.start, start)
+    return Call(span, "_?._", None, (operand, Literal(span, field, STRING)))
+
+
+def _index(builder: Builder, symbols: Symbols, start: int) -> Node:
+    operand, bracket, key, _ = symbols
+    return Call(builder.span(bracket.start, start), "_[_]", None, (operand, whole(key)))
+
+
+def _optional_index(builder: Builder, symbols: Symbols, start: int) -> Node:
+    operand, bracket, _, key, _ = symbols
+    return Call(builder.span(bracket.start, start), "_[?_]", None, (operand, whole(key)))
+
+
+def _method(builder: Builder, symbols: Symbols, start: int) -> Node:
+    target, _, name, opening, *rest = symbols
+    args = tuple(rest[0]) if len(rest) > 1 else ()
+    return macros.expand(Call(builder.span(opening.start, start), str(name.text), target, args))
+
+
+def _function(builder: Builder, symbols: Symbols, start: int) -> Node:
+    name, opening, *rest = symbols
+    args = tuple(rest[0]) if len(rest) > 1 else ()
+    return macros.expand(Call(builder.span(opening.start, start), _identifier(name), None, args))
+
+
+def _rooted_function(builder: Builder, symbols: Symbols, start: int) -> Node:
+    _, name, opening, *rest = symbols
+    args = tuple(rest[0]) if len(rest) > 1 else ()
+    return Call(builder.span(opening.start, start), _identifier(name), None, args)
+
+
+def _name(builder: Builder, symbols: Symbols, start: int) -> Node:
+    (token,) = symbols
+    return Identifier(builder.span(start, start), _identifier(token))
+
+
+def _rooted_name(builder: Builder, symbols: Symbols, start: int) -> Node:
+    return Identifier(builder.span(start, start), f".{_identifier(symbols[1])}")
+
+
+def _literal(builder: Builder, symbols: Symbols, start: int) -> Node:
+    (token,) = symbols
+    return literal(token, builder.span(start, start))
+
+
+def _parentheses(_builder: Builder, symbols: Symbols, _start: int) -> Node:
+    return whole(symbols[1])
+
+
+def _arguments(_builder: Builder, symbols: Symbols, _start: int) -> list[Node]:
+    """Collect the arguments of a call."""
+    if len(symbols) == 1:
+        return [whole(symbols[0])]
+    nodes: list[Node] = symbols[0]
+    nodes.append(whole(symbols[2]))
+    return nodes
+
+
+def _item(_builder: Builder, symbols: Symbols, _start: int) -> Item:
+    return Item(whole(symbols[-1]), len(symbols) > 1)
+
+
+def _entry(_builder: Builder, symbols: Symbols, _start: int) -> MapEntry:
+    (key, optional), _, value = symbols
+    return MapEntry(key, whole(value), optional)
+
+
+def _parts(_builder: Builder, symbols: Symbols, _start: int) -> Symbols:
+    """Collect the items, entries or fields of a literal."""
+    if len(symbols) == 1:
+        return symbols
+    parts: Symbols = symbols[0]
+    parts.append(symbols[2])
+    return parts
+
+
+def _list_literal(builder: Builder, symbols: Symbols, start: int) -> Node:
+    items = symbols[1] if type(symbols[1]) is list else ()
+    return ListLiteral(builder.span(start, start), tuple(items))
+
+
+def _map_literal(builder: Builder, symbols: Symbols, start: int) -> Node:
+    entries = symbols[1] if type(symbols[1]) is list else ()
+    return MapLiteral(builder.span(start, start), tuple(entries))
+
+
+def _initializer(_builder: Builder, symbols: Symbols, _start: int) -> tuple[str, Node, bool]:
+    *mark, field, _, value = symbols
+    return (field, whole(value), bool(mark))
+
+
+def _message(builder: Builder, symbols: Symbols, start: int) -> Node:
+    operand, brace, fields = symbols[:3]
+    name = dotted(operand)
+    if name is None:
+        raise Mistake("Syntax error: a message needs a type name before its brace", brace.start)
+    given = tuple(fields) if type(fields) is list else ()
+    return MessageLiteral(builder.span(brace.start, start), name, given)
+
+
+def whole(value: Any) -> Node:
+    """Return the node that an expression stands for, now that it is whole."""
+    if type(value) is Chain:
+        span = Span(value.at, value.start, value.end)
+        return Call(span, value.function, None, tuple(value.terms))
+    node: Node = value
+    return node
+
+
+def _identifier(token: Token) -> str:
+    if token.text in RESERVED:
+        raise Mistake(f"reserved identifier: {token.text}", token.start)
+    return token.text
+
+
+UNARY = {"NOT": "!_", "MINUS": "-_"}
+BINARY = {
+    "LT": "_<_",
+    "LE": "_<=_",
+    "GT": "_>_",
+    "GE": "_>=_",
+    "EQ": "_==_",
+    "NE": "_!=_",
+    "IN": "@in",
+    "PLUS": "_+_",
+    "MINUS": "_-_",
+    "STAR": "_*_",
+    "SLASH": "_/_",
+    "PERCENT": "_%_",
+}
+BUILDERS: dict[str, Callable[[Builder, Symbols, int], Any]] = {
+    "expr": _ternary,
+    "conditionalor": _disjunction,
+    "conditionaland": _conjunction,
+    "relation": _binary,
+    "addition": _binary,
+    "multiplication": _binary,
+    **dict.fromkeys(MARKERS, _marker),
+    "unary": _unary,
+    "unary_not": _run_of_one,
+    "unary_neg": _run_of_one,
+    "field": _field,
+    "member_dot": _select,
+    "member_optional_dot": _optional_select,
+    "member_index": _index,
+    "member_optional_index": _optional_index,
+    "member_dot_arg": _method,
+    "member_object": _message,
+    "ident": _name,
+    "dot_ident": _rooted_name,
+    "ident_arg": _function,
+    "dot_ident_arg": _rooted_function,
+    "paren_expr": _parentheses,
+    "literal": _literal,
+    "exprlist": _arguments,
+    "item": _item,
+    "items": _parts,
+    "entry": _entry,
+    "mapinits": _parts,
+    "fieldinit": _initializer,
+    "fieldinits": _parts,
+    "list_lit": _list_literal,
+    "map_lit": _map_literal,
+}
