@@ -19,9 +19,10 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from function.api.condition_reasons import INTERNAL_ERROR
+from function.api.lenient import mapping
 from function.boundary import Condition, Desired
 from function.objects import KIND as OBJECT_KIND
-from function.objects import identity_of, mapping
+from function.objects import identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from function.objects import mapping, remote_condition
+from function.api.lenient import mapping, string
+from function.objects import remote_condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -71,4 +72,4 @@ def first_address(status: Mapping[str, Plain]) -> str:
     """Return the first address of a Gateway's status, "" for none."""
     addresses = status.get("addresses")
     first = mapping(addresses[0]).get("value") if isinstance(addresses, list) and addresses else None
-    return first if isinstance(first, str) else ""
+    return string(first)

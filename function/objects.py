@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from function.api import lenient
+from function.api.lenient import conditions_of, mapping, string
 from function.boundary import Unreadable
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ COLLECTION = "ObservedObjectCollection"
 MEMBERSHIP_LABEL = "kubernetes.crossplane.io/owned-by-collection"
 """The label that the provider puts on the Objects of a collection; its value is the collection's name."""
 PROVIDER_CONFIG_KIND = "ClusterProviderConfig"
-
-mapping = lenient.mapping
 
 AVAILABLE = (
     "has(object.status.conditions) && object.status.conditions.exists("
@@ -56,10 +54,10 @@ def identity_of(manifest: Mapping[str, Plain]) -> ObjectIdentity:
     """Return what a manifest says it is; what it does not say is empty."""
     metadata = mapping(manifest.get("metadata"))
     return ObjectIdentity(
-        group=_text(manifest.get("apiVersion")).rpartition("/")[0],
-        kind=_text(manifest.get("kind")),
-        namespace=_text(metadata.get("namespace")),
-        name=_text(metadata.get("name")),
+        group=string(manifest.get("apiVersion")).rpartition("/")[0],
+        kind=string(manifest.get("kind")),
+        namespace=string(metadata.get("namespace")),
+        name=string(metadata.get("name")),
     )
 
 
@@ -184,21 +182,21 @@ def _read(document: Document, shape: Shape) -> ObservedObject:
         plain = document.project(shape)
     except Unreadable:
         return ObservedObject()
-    if _text(plain.get("apiVersion")).partition("/")[0] != API_VERSION.partition("/")[0]:
-        return ObservedObject(name=_text(mapping(plain.get("metadata")).get("name")))
+    if string(plain.get("apiVersion")).partition("/")[0] != API_VERSION.partition("/")[0]:
+        return ObservedObject(name=string(mapping(plain.get("metadata")).get("name")))
     spec, status = mapping(plain.get("spec")), mapping(plain.get("status"))
     reference = mapping(spec.get("providerConfigRef"))
     remote = mapping(status.get("atProvider")).get("manifest")
-    kind = _text(plain.get("kind"))
+    kind = string(plain.get("kind"))
     synced, synced_message = remote_condition(status, "Synced")
     manifest = mapping(mapping(spec.get("forProvider")).get("manifest"))
     return ObservedObject(
-        name=_text(mapping(plain.get("metadata")).get("name")),
+        name=string(mapping(plain.get("metadata")).get("name")),
         kind=kind if kind in (KIND, COLLECTION) else "",
         manifest=manifest,
         identity=identity_of(manifest),
         provider_config=(
-            _text(reference.get("name")) if reference.get("kind") == PROVIDER_CONFIG_KIND else ""
+            string(reference.get("name")) if reference.get("kind") == PROVIDER_CONFIG_KIND else ""
         ),
         remote=remote if isinstance(remote, dict) else None,
         ready=remote_condition(status, "Ready")[0],
@@ -209,11 +207,10 @@ def _read(document: Document, shape: Shape) -> ObservedObject:
 
 def remote_condition(status: Mapping[str, Plain], kind: str) -> tuple[bool | None, str]:
     """Return whether a condition of a status is True or False, and its message. (None, "") for neither."""
-    conditions = status.get("conditions")
-    for condition in conditions if isinstance(conditions, list) else ():
-        if isinstance(condition, dict) and condition.get("type") == kind:
-            truth = {"True": True, "False": False}.get(_text(condition.get("status")))
-            return truth, _text(condition.get("message"))
+    for condition in conditions_of(status):
+        if condition.get("type") == kind:
+            truth = {"True": True, "False": False}.get(string(condition.get("status")))
+            return truth, string(condition.get("message"))
     return None, ""
 
 
@@ -229,7 +226,3 @@ def covers(remote: Plain, wanted: Plain) -> bool:
         held_items = remote if isinstance(remote, list) else []
         return len(held_items) == len(wanted) and all(map(covers, held_items, wanted))
     return bool(remote == wanted)
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

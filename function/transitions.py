@@ -5,11 +5,11 @@ An event on every call would be one every few seconds for as long as a problem l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from function.api.condition_reasons import CONDITION_REASONS
+from function.api.lenient import conditions_of
 from function.boundary import Result
-from function.objects import mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,12 +20,24 @@ RESPONSIVE = "Responsive"
 """Crossplane's own condition: False while its circuit breaker is open for the composite."""
 
 
-def conditions_before(status: Mapping[str, Plain]) -> dict[str, tuple[str, str]]:
-    """Return status and reason of the conditions in a composite's status, by type; the first counts."""
-    conditions = status.get("conditions")
+class Before(NamedTuple):
+    """A condition as the composite has it."""
+
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+MISSING = Before()
+
+
+def conditions_before(status: Mapping[str, Plain]) -> dict[str, Before]:
+    """Return the conditions in a composite's status, by type; the first of a type counts."""
     return {
-        str(condition.get("type")): (str(condition.get("status")), str(condition.get("reason")))
-        for condition in map(mapping, reversed(conditions) if isinstance(conditions, list) else ())
+        str(condition.get("type")): Before(
+            str(condition.get("status")), str(condition.get("reason")), str(condition.get("message") or "")
+        )
+        for condition in reversed(conditions_of(status))
     }
 
 
@@ -34,7 +46,7 @@ def circuit_open(status: Mapping[str, Plain]) -> bool:
 
     Only the ttl brings a change to us then, so it is as short as while something is awaited.
     """
-    return conditions_before(status).get(RESPONSIVE, ("", ""))[0] == "False"
+    return conditions_before(status).get(RESPONSIVE, MISSING).status == "False"
 
 
 def transitions(
@@ -47,7 +59,8 @@ def transitions(
     before = conditions_before(status)
     for condition in conditions:
         row = CONDITION_REASONS[kind].get(condition.reason)
-        if row is None or before.get(condition.type) == (str(condition.status), condition.reason):
+        has = before.get(condition.type, MISSING)
+        if row is None or (has.status, has.reason) == (str(condition.status), condition.reason):
             continue
         if row.is_problem:
             yield Result("WARNING", condition.reason, condition.message)

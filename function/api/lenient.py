@@ -25,6 +25,17 @@ def mapping(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def string(value: object) -> str:
+    """Return a text, empty for what is none."""
+    return value if isinstance(value, str) else ""
+
+
+def conditions_of(status: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the conditions of a status, without entries that are no maps."""
+    conditions = status.get("conditions")
+    return [entry for entry in conditions if isinstance(entry, dict)] if isinstance(conditions, list) else []
+
+
 def plain_of(document: Document) -> dict[str, Any]:
     """Return an object, empty where it cannot be decoded: for what is doubt to its reader anyway."""
     try:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from function.api.inference_class import InferenceClass
+from function.api.lenient import mapping
 from function.catalogue import entry
-from function.objects import mapping
 
 MAPS = ("attributes", "capacity")
 """Fields of a device that are overridden key by key."""

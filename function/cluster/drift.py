@@ -17,9 +17,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from function.api.lenient import mapping
 from function.cel.errors import EvaluationError
 from function.cel.library.quantity import quantity
-from function.objects import mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

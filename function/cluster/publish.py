@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.api.declared_cluster import DeclaredCluster
+from function.api.lenient import mapping, string
 from function.api.times import seconds_of, text_of
 from function.cluster.charges import charge
 from function.cluster.names import CLASS_PREFIX, GATEWAY, HEARTBEAT, LEADER_WORKER_SET, NAMESPACE
 from function.cluster.observe import presence
 from function.cluster.snapshot import MissingClass
 from function.gateway_api import first_address
-from function.objects import mapping
 
 if TYPE_CHECKING:
     from function.api.declared_cluster import DeclaredPool
@@ -67,7 +67,7 @@ def heartbeat(snapshot: ClusterSnapshot) -> str:
     renewed = seconds_of(mapping((observed.remote or {}).get("spec")).get("renewTime")) if observed else None
     if renewed is None:
         last = snapshot.before.get("heartbeat")
-        return last if isinstance(last, str) else ""
+        return string(last)
     return text_of(renewed - renewed % HEARTBEAT_STEP)
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.api.lenient import mapping
 from function.api.replica import CLUSTER_LABEL
 from function.boundary import Requirement, Unreadable, text_at
 from function.cluster.verification import members
-from function.objects import mapping
 
 if TYPE_CHECKING:
     from function.boundary import Request

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from function.api.lenient import plain_of
+from function.api.lenient import mapping, plain_of
 from function.api.text import one_line
 from function.boundary import Condition, Requirement, Resolution, Unreadable, text_at
 from function.cluster.drift import POOL_LABEL, drift
 from function.cluster.names import NAMESPACE, NODES, SLICES
-from function.objects import API_VERSION, COLLECTION, KIND, MEMBERSHIP_LABEL, PROVIDER_CONFIG_KIND, mapping
+from function.objects import API_VERSION, COLLECTION, KIND, MEMBERSHIP_LABEL, PROVIDER_CONFIG_KIND
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from function.api.lenient import mapping
 from function.api.model_endpoint import read_endpoint
 from function.api.names import RECONCILE_ANNOTATION
 from function.boundary import Unreadable, text_at
 from function.deployment.explain.digest import digest
-from function.objects import mapping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

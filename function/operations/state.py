@@ -9,6 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from function.api.lenient import conditions_of, mapping, string
 from function.api.names import RECONCILE_ANNOTATION
 from function.api.replica import DEPLOYMENT_LABEL
 from function.boundary import Unreadable, text_at
@@ -139,33 +140,32 @@ def _clusters(request: Request, reuse: Reuse) -> dict[str, str]:
 
 def _deployment(document: Document) -> Deployment:
     plain = _projected(document, _DEPLOYMENT)
-    metadata, status = _object(plain.get("metadata")), _object(plain.get("status"))
-    wanted, total = _object(plain.get("spec")).get("replicas"), _object(status.get("replicas")).get("total")
-    conditions = status.get("conditions")
+    metadata, status = mapping(plain.get("metadata")), mapping(plain.get("status"))
+    wanted, total = mapping(plain.get("spec")).get("replicas"), mapping(status.get("replicas")).get("total")
     scheduled = any(
-        _object(condition).get("type") == "ReplicasScheduled" and _object(condition).get("status") == "True"
-        for condition in (conditions if isinstance(conditions, list) else ())
+        condition.get("type") == "ReplicasScheduled" and condition.get("status") == "True"
+        for condition in conditions_of(status)
     )
     return Deployment(
-        namespace=_text(metadata, "namespace"),
-        name=_text(metadata, "name"),
-        uid=_text(metadata, "uid"),
+        namespace=string(metadata.get("namespace")),
+        name=string(metadata.get("name")),
+        uid=string(metadata.get("uid")),
         deleting=bool(metadata.get("deletionTimestamp")),
-        version=_text(metadata, "resourceVersion"),
-        requested=_text(_object(metadata.get("annotations")), RECONCILE_ANNOTATION),
+        version=string(metadata.get("resourceVersion")),
+        requested=string(mapping(metadata.get("annotations")).get(RECONCILE_ANNOTATION)),
         short=not scheduled or wanted != total,
     )
 
 
 def _replica(document: Document) -> OwnedReplica:
     plain = _projected(document, _REPLICA)
-    metadata = _object(plain.get("metadata"))
+    metadata = mapping(plain.get("metadata"))
     return OwnedReplica(
-        namespace=_text(metadata, "namespace"),
-        name=_text(metadata, "name"),
-        uid=_text(metadata, "uid"),
-        deployment=_text(_object(metadata.get("labels")), DEPLOYMENT_LABEL),
-        cluster=_text(_object(plain.get("spec")), "clusterName"),
+        namespace=string(metadata.get("namespace")),
+        name=string(metadata.get("name")),
+        uid=string(metadata.get("uid")),
+        deployment=string(mapping(metadata.get("labels")).get(DEPLOYMENT_LABEL)),
+        cluster=string(mapping(plain.get("spec")).get("clusterName")),
     )
 
 
@@ -174,12 +174,3 @@ def _projected(document: Document, shape: Shape) -> dict[str, Any]:
         return document.project(shape)
     except Unreadable:
         return {}
-
-
-def _object(plain: object) -> dict[str, Any]:
-    return plain if isinstance(plain, dict) else {}
-
-
-def _text(plain: dict[str, Any], key: str) -> str:
-    value = plain.get(key)
-    return value if isinstance(value, str) else ""

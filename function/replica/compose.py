@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from function.api.lenient import mapping
 from function.boundary import Desired, text_at
 from function.fail_static import as_observed, base_of, key_of, steadfast
-from function.objects import API_VERSION, AVAILABLE, KIND, composed_object, mapping
+from function.objects import API_VERSION, AVAILABLE, KIND, composed_object
 from function.replica import extras, names
 from function.replica.claims import claim_templates
 from function.replica.diagnosis import collections

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from function.objects import KEEP_REMOTE, composed_object, mapping
+from function.api.lenient import mapping
+from function.objects import KEEP_REMOTE, composed_object
 from function.replica import names
 
 if TYPE_CHECKING:

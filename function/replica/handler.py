@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.api.fault import Malformed
+from function.api.lenient import mapping
 from function.api.workload import read_workload
 from function.boundary import Cost, NoReuse, Response, Unreadable
 from function.fail_static import Doubt
-from function.objects import mapping, read_briefly, read_object
+from function.objects import read_briefly, read_object
 from function.replica.compose import compose, keep_everything
 from function.replica.conditions import READY, condition_types, conditions
 from function.replica.diagnosis import unschedulable

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from function.objects import mapping
+from function.api.lenient import mapping
 from function.replica import names
 from function.replica.disaggregation import disaggregated
 from function.replica.ports import engine_port, listening

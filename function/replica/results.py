@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.api.lenient import mapping
 from function.api.text import listed, one_line
 from function.boundary import Result
 from function.fail_static import Doubt
-from function.objects import mapping
 from function.replica.conditions import ACCEPTED, SHOWN
-from function.transitions import conditions_before, transitions
+from function.transitions import MISSING, conditions_before, transitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from function.boundary import Condition
     from function.replica.snapshot import ReplicaSnapshot
+    from function.transitions import Before
 
 
 def results(
@@ -31,12 +32,12 @@ def results(
 def _composing(
     snapshot: ReplicaSnapshot | Doubt,
     conditions: tuple[Condition, ...],
-    before: Mapping[str, tuple[str, str]],
+    before: Mapping[str, Before],
 ) -> Iterator[Result]:
     deploying = any(
         condition.type == ACCEPTED and condition.reason == "Deploying" for condition in conditions
     )
-    if isinstance(snapshot, Doubt) or not deploying or before.get(ACCEPTED, ("", ""))[1] == "Deploying":
+    if isinstance(snapshot, Doubt) or not deploying or before.get(ACCEPTED, MISSING).reason == "Deploying":
         return
     replica = snapshot.replica
     images = list(dict.fromkeys(engine.serving.template.container.image for engine in replica.engines))

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from function.api.lenient import conditions_of, mapping
 from function.fail_static import base_of
-from function.objects import mapping, remote_condition
+from function.objects import remote_condition
 from function.replica import names
 
 if TYPE_CHECKING:
@@ -146,10 +147,8 @@ def _is_updating(workload: ObservedObject) -> bool:
 
 
 def _stalled(workload: ObservedObject) -> str:
-    conditions = workload.remote_status.get("conditions")
-    for condition in conditions if isinstance(conditions, list) else ():
-        if not isinstance(condition, dict) or condition.get("type") != "Progressing":
-            continue
-        if condition.get("status") == "False" and condition.get("reason") == STALLED:
+    for condition in conditions_of(workload.remote_status):
+        values = (condition.get("type"), condition.get("status"), condition.get("reason"))
+        if values == ("Progressing", "False", STALLED):
             return str(condition.get("message") or STALLED)
     return ""

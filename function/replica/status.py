@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from function.api.lenient import mapping
 from function.api.serving_digest import serving_digest
 from function.fail_static import Doubt
-from function.objects import mapping
 from function.replica.state import all_of
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from function.api.lenient import mapping
 from function.boundary import Desired, text_at
 from function.fail_static import as_observed
-from function.objects import mapping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from function.api.lenient import mapping
 from function.cluster import names
-from function.objects import identity_of, mapping
+from function.objects import identity_of
 from tests.cluster.build import Case, reason, replica, running
 from tests.fuzz.mutate import mutated
 from tests.support.scale import BATCHES, batch

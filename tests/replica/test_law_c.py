@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from function import dispatch, wire
+from function.api.lenient import mapping
 from function.boundary.parse_cache import Memory, Session
 from function.fail_static import base_of
-from function.objects import mapping
 from function.replica import names
 from tests.fuzz.mutate import mutated
 from tests.replica import generate

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from function.api.lenient import mapping
 from function.api.text import counted
 from function.cli.options import Command, end, lenient, may_read_live
 from function.cli.text import as_yaml_stream, note
 from function.cli.worlds.inputs import read_manifests
 from function.cli.worlds.manifests import CONFIGS, KINDS, SNAPSHOT
-from function.objects import mapping
 from function.recording.allowed import KINDS as ALLOWED
 from function.recording.allowed import redacted_object
 

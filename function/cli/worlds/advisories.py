@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from function.objects import mapping
+from function.api.lenient import mapping
 from function.replica.ports import DECODE_PORT, PORT
 
 if TYPE_CHECKING:

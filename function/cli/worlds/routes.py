@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from function.api.lenient import mapping
 from function.boundary import PlainDocument, Request
 from function.dispatch import run
-from function.objects import mapping
 from function.routing.service.handler import declared
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from function.api.lenient import mapping
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
-from function.objects import mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

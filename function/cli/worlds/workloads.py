@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from function.api.lenient import mapping
 from function.boundary import PlainDocument, Request
 from function.dispatch import run
-from function.objects import COLLECTION, KIND, MEMBERSHIP_LABEL, mapping, read_object, remote_condition
+from function.objects import COLLECTION, KIND, MEMBERSHIP_LABEL, read_object, remote_condition
 from function.replica.handler import declared
 
 if TYPE_CHECKING:

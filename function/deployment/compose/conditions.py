@@ -22,11 +22,12 @@ from function.deployment.requirements import (
     published,
 )
 from function.scheduler.causes import Cause
+from function.transitions import conditions_before
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator
 
-    from function.boundary import Plain, Request
+    from function.boundary import Request
     from function.scheduler.decision import Decision
 
 KEPT = "every running replica is kept, nothing new is placed"
@@ -203,7 +204,7 @@ def tells_capacity(request: Request) -> bool:
         composite = request.composite.project({"status": {"conditions": {"type": None}}})
     except Unreadable:
         return False
-    return observed_condition(composite, CAPACITY) is not None
+    return CAPACITY in conditions_before(mapping(composite.get("status")))
 
 
 def tells_rollout(request: Request) -> bool:
@@ -216,9 +217,8 @@ def tells_rollout(request: Request) -> bool:
     except Unreadable:
         return False
     stated = mapping(mapping(composite.get("spec")).get("placement"))
-    return (
-        stated.get("rollout", defaults.get("rollout")) is not None
-        or observed_condition(composite, UPDATED) is not None
+    return stated.get("rollout", defaults.get("rollout")) is not None or UPDATED in conditions_before(
+        mapping(composite.get("status"))
     )
 
 
@@ -228,16 +228,6 @@ def optional(request: Request) -> tuple[str, ...]:
         *((UPDATED,) if tells_rollout(request) else ()),
         *((CAPACITY,) if tells_capacity(request) else ()),
     )
-
-
-def observed_condition(composite: Mapping[str, Plain], kind: str) -> Mapping[str, Plain] | None:
-    """A condition as the composite has it now; None when it has none of that type."""
-    status = composite.get("status")
-    listed = status.get("conditions") if isinstance(status, dict) else None
-    for condition in listed if isinstance(listed, list) else ():
-        if isinstance(condition, dict) and condition.get("type") == kind:
-            return condition
-    return None
 
 
 def conditions(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.api.lenient import mapping
 from function.api.names import endpoint_key, replica_key
 from function.api.replica import DEPLOYMENT_LABEL
 from function.boundary import Condition, Desired, Requirement, Resolution, Response
@@ -15,7 +16,6 @@ from function.deployment.compose.results import results
 from function.deployment.explain.message import histogram
 from function.deployment.explain.report import report
 from function.deployment.explain.steady import steady
-from function.objects import mapping
 from function.transitions import circuit_open
 
 if TYPE_CHECKING:

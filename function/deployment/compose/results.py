@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from function.api.lenient import mapping
 from function.api.text import counted, listed, one_line
 from function.boundary import Result
-from function.deployment.compose.conditions import SCHEDULED, observed_condition
+from function.deployment.compose.conditions import SCHEDULED
 from function.scheduler.causes import Cause
 from function.scheduler.outcomes import Update
 from function.transitions import conditions_before, transitions
@@ -65,10 +65,8 @@ def results(
     events = list(_dropped(decision))
     scheduled = next(condition for condition in conditions if condition.type == SCHEDULED)
     status = mapping(composite.get("status"))
-    before = observed_condition(composite, SCHEDULED) or {}
-    has = conditions_before(status).get(SCHEDULED)
-    changed = has != (str(scheduled.status), scheduled.reason)
-    if events or changed or (before.get("message") or "") != scheduled.message:
+    before = conditions_before(status).get(SCHEDULED)
+    if events or before != (str(scheduled.status), scheduled.reason, scheduled.message):
         events.extend(_placed(decision))
     events.extend(_updated(decision))
     events.extend(transitions("ModelDeployment", conditions, status))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from function.api.lenient import mapping
+from function.api.lenient import conditions_of, mapping
 from function.api.text import counted, joined, listed, one_line
 from function.boundary import Condition, Unreadable
 from function.scheduler.outcomes import Update
@@ -122,11 +122,10 @@ def own_words(kept: Kept) -> str:
         status = mapping(kept.own.document.project({"status": {"conditions": _CONDITION}}).get("status"))
     except Unreadable:
         return ""
-    conditions = status.get("conditions")
     said = {
         condition.get("type"): condition
-        for condition in (conditions if isinstance(conditions, list) else ())
-        if isinstance(condition, dict) and condition.get("status") == "False"
+        for condition in conditions_of(status)
+        if condition.get("status") == "False"
     }
     first = next((said[kind] for kind in _TELLING if kind in said), {})
     words = (first.get("reason"), first.get("message"))

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from function.api.destination import Destination, read_destination
 from function.api.fault import Malformed
-from function.api.lenient import plain_of
+from function.api.lenient import mapping, plain_of, string
 from function.api.model_endpoint import read_endpoint
 from function.api.routing_config import RoutingConfig
 from function.boundary import text_at
 from function.fail_static import Doubt
-from function.objects import mapping
 from function.routing.observed import SERVICE, SLICE, foreign, ours_observed
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ class EndpointSnapshot:
         last = mapping(self.status.get("routing")).get("backendName")
         if self.is_complete:
             return self.service
-        return last if isinstance(last, str) else ""
+        return string(last)
 
 
 def read_snapshot(request: Request, reuse: Reuse) -> EndpointSnapshot:

@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.api.destination import bracketed
-from function.api.lenient import plain_of
+from function.api.lenient import mapping, plain_of, string
 from function.boundary import Resolution
 from function.gateway_api import first_address
-from function.objects import mapping
 from function.routing.service.requirements import GATEWAY, INFERENCE_GATEWAY
 
 if TYPE_CHECKING:
@@ -35,5 +34,5 @@ def _observed(request: Request) -> str:
         if request.resolution(name) is Resolution.DELIVERED:
             said = mapping(plain_of(request.required[name][0]).get("status"))
             address = said.get("address") if name == INFERENCE_GATEWAY else first_address(said)
-            return address if isinstance(address, str) else ""
+            return string(address)
     return ""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.api.lenient import mapping
 from function.api.text import joined, listed, one_line
 from function.boundary import Condition
 from function.fail_static import Doubt
 from function.gateway_api import MAX_BACKENDS, is_accepted, rejections
-from function.objects import mapping
 from function.routing.service.snapshot import WAITING
 
 if TYPE_CHECKING:

@@ -10,12 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.api.fault import Malformed
-from function.api.lenient import plain_of
+from function.api.lenient import mapping, plain_of
 from function.api.routing_config import RoutingConfig
 from function.boundary import Requirement
 from function.gateway_api import API_VERSION as GATEWAY_API_VERSION
 from function.gateway_api import GATEWAY as GATEWAY_KIND
-from function.objects import mapping
 
 if TYPE_CHECKING:
     from function.boundary import Request

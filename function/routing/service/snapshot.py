@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from function.api.fault import Malformed
-from function.api.lenient import plain_of
+from function.api.lenient import mapping, plain_of
 from function.api.model_endpoint import read_endpoint
 from function.api.model_service import ModelService, read_service
 from function.api.routing_config import RoutingConfig
 from function.boundary import Resolution, text_at
 from function.fail_static import Doubt
-from function.objects import mapping
 from function.routing.observed import ROUTE, foreign, ours_observed
 from function.routing.service.requirements import endpoints_requirement
 

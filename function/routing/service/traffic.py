@@ -18,11 +18,11 @@ from math import gcd, lcm
 from typing import TYPE_CHECKING, NamedTuple
 
 from function.api.destination import api_root, read_destination
+from function.api.lenient import mapping
 from function.api.model_service import MAX_WEIGHT
 from function.api.names import is_dns_label
 from function.fail_static import Doubt
 from function.gateway_api import MAX_BACKENDS, MAX_REPLACEMENT
-from function.objects import mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function.api.lenient import mapping
+from function.api.lenient import conditions_of, mapping
 from function.api.text import listed
 from function.api.times import latest
 from function.boundary import Unreadable
@@ -84,11 +84,10 @@ def _unready_since(own_replica: OwnReplica) -> int | None:
         plain = own_replica.document.project(UNREADY)
     except Unreadable:
         return None
-    conditions = mapping(plain.get("status")).get("conditions")
     readings = [
         condition.get("lastTransitionTime")
-        for condition in (conditions if isinstance(conditions, list) else ())
-        if isinstance(condition, dict) and condition.get("type") == "Ready"
+        for condition in conditions_of(mapping(plain.get("status")))
+        if condition.get("type") == "Ready"
     ]
     created = mapping(plain.get("metadata")).get("creationTimestamp")
     return latest([*readings, *([] if created is None else [created])])

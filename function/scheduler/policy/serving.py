@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.api.lenient import mapping
+from function.api.lenient import conditions_of, mapping
 from function.api.serving_digest import SERVING, serving_digest
 from function.scheduler.pass_values import PassValues
 
@@ -57,11 +57,8 @@ def _runs_its_template(own_replica: OwnReplica) -> bool:
 
 def _ready_of(status: dict[str, Any]) -> object:
     """The generation that the condition Ready is about; None where it does not say."""
-    listed = status.get("conditions")
-    for condition in listed if isinstance(listed, list) else ():
-        if isinstance(condition, dict) and condition.get("type") == "Ready":
-            return condition.get("observedGeneration")
-    return None
+    ready = (condition for condition in conditions_of(status) if condition.get("type") == "Ready")
+    return next(ready, {}).get("observedGeneration")
 
 
 def _is_older(observed: object, generation: object) -> bool:
