@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.api.lenient import mapping
 from function.api.names import RECONCILE_ANNOTATION
-from function.objects import mapping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
