@@ -10,9 +10,10 @@ import pytest
 import structlog
 from crossplane.function.proto.v1 import run_function_pb2 as pb
 
+from function.api.names import RECONCILE_ANNOTATION
 from function.boundary import PlainDocument, Request
 from function.operations import handler
-from function.operations.state import ANNOTATION, FLEET, WATCHED
+from function.operations.state import FLEET, WATCHED
 from function.runner import Function
 from tests.support import build
 from tests.support.crossplane import Step, run_step
@@ -71,7 +72,7 @@ def run(
 def tokens(response: Response) -> dict[str, str]:
     """The value of the annotation by name of the deployment."""
     found = [resource.resource["metadata"] for resource in response.desired.values()]
-    return {entry["name"]: entry["annotations"][ANNOTATION] for entry in found}
+    return {entry["name"]: entry["annotations"][RECONCILE_ANNOTATION] for entry in found}
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,9 @@ def test_only_the_annotation_is_desired() -> None:
             "name": "on-a",
             "namespace": build.NAMESPACE,
             "uid": ON_A["metadata"]["uid"],
-            "annotations": {ANNOTATION: desired.resource["metadata"]["annotations"][ANNOTATION]},
+            "annotations": {
+                RECONCILE_ANNOTATION: desired.resource["metadata"]["annotations"][RECONCILE_ANNOTATION]
+            },
         },
     }
 
@@ -160,7 +163,7 @@ def test_a_deployment_is_asked_once_for_one_state_of_the_fleet() -> None:
             manifest["metadata"]["name"],
             manifest["status"]["replicas"]["total"],
             manifest["status"]["conditions"][0],
-            annotations={ANNOTATION: first.get(manifest["metadata"]["name"], "")},
+            annotations={RECONCILE_ANNOTATION: first.get(manifest["metadata"]["name"], "")},
         )
         for manifest in (ON_A, ON_B, WAITING)
     ]

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from function.api.names import RECONCILE_ANNOTATION
 from function.boundary import PlainDocument, Request
 from function.operations import handler
 from function.operations.services import ENDPOINTS, SERVICES
-from function.operations.state import ANNOTATION, WATCHED
+from function.operations.state import WATCHED
 from tests.routing.build import endpoint, group, service
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ A, B = endpoint("a", labels={"app": "chat"}), endpoint("b", labels={"app": "code
 def stored(name: str, *groups: Plain, token: str = "", **metadata: Any) -> Plain:
     """Return a service as the control plane holds it."""
     made = service(*groups, name=name)
-    annotations = {"annotations": {ANNOTATION: token}} if token else {}
+    annotations = {"annotations": {RECONCILE_ANNOTATION: token}} if token else {}
     made["metadata"] |= {"uid": f"uid-{name}", **annotations, **metadata}
     return made
 
@@ -46,7 +47,8 @@ def tokens(response: Response) -> dict[str, str]:
     found = [desired.resource for desired in response.desired.values()]
     assert {resource["kind"] for resource in found} <= {"ModelService"}
     return {
-        manifest["metadata"]["name"]: manifest["metadata"]["annotations"][ANNOTATION] for manifest in found
+        manifest["metadata"]["name"]: manifest["metadata"]["annotations"][RECONCILE_ANNOTATION]
+        for manifest in found
     }
 
 
@@ -57,7 +59,7 @@ def asked_before(*services: Plain) -> list[Plain]:
 
 
 def stored_again(service: Plain, token: str) -> Plain:
-    return {**service, "metadata": {**service["metadata"], "annotations": {ANNOTATION: token}}}
+    return {**service, "metadata": {**service["metadata"], "annotations": {RECONCILE_ANNOTATION: token}}}
 
 
 def test_everything_is_required_before_anybody_is_asked() -> None:
