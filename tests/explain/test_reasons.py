@@ -11,7 +11,13 @@ from function.api.reasons import Reason
 from tests.support import drive
 from tests.support.rejected import CASES
 
-DOCS = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def sections_of(page: str) -> dict[str, str]:
+    """Return the sections of a page of the documentation that are about one reason, by its code."""
+    sections = re.split(r"^### ", (DOCS / page).read_text(), flags=re.MULTILINE)[1:]
+    return {section.split("\n", 1)[0].strip(): section for section in sections}
 
 
 @pytest.mark.parametrize("code", CASES)
@@ -32,10 +38,17 @@ def test_no_code_is_without_a_case() -> None:
 
 def test_no_code_is_without_a_section_in_the_docs() -> None:
     """A section says what it means, what it looks like in kubectl, and what to do."""
-    sections = re.split(r"^### ", DOCS.read_text(), flags=re.MULTILINE)[1:]
-    told = {section.split("\n", 1)[0].strip(): section for section in sections}
+    sections = sections_of("troubleshooting.md")
     for reason in Reason:
-        assert reason.name in told, f"docs/troubleshooting.md has no section {reason.name}"
+        assert reason.name in sections, f"docs/troubleshooting.md has no section {reason.name}"
         for part in ("**Means**", "**Looks like**", "**Do**"):
-            assert part in told[reason.name], f"{reason.name}: no {part}"
-        assert reason.value in told[reason.name], f"{reason.name}: its words are not shown"
+            assert part in sections[reason.name], f"{reason.name}: no {part}"
+        assert reason.value in sections[reason.name], f"{reason.name}: its words are not shown"
+
+
+def test_the_codes_say_whether_they_may_pass() -> None:
+    """The page's "Resolvable" is what `status.placement` says, the size of the pool aside."""
+    sections = sections_of("reasons.md")
+    assert list(sections) == [reason.name for reason in Reason]
+    said = {name: "Resolvable" in section for name, section in sections.items()}
+    assert said == {reason.name: reason.passes for reason in Reason}

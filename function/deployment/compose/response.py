@@ -89,7 +89,7 @@ def compose(
     requirements: tuple[Requirement, ...],
     requested: Collection[str],
 ) -> Response:
-    """Put the answer together from a decision. `asked` are the optional conditions that are returned."""
+    """Put the answer together from a decision. `requested` are the optional conditions that are returned."""
     inputs = decision.inputs
     deployment = inputs.deployment
     resources = desired(decision)
