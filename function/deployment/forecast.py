@@ -138,7 +138,7 @@ class Forecast:
             return []
         inputs, kept = self._decision.inputs, self._decision.kept
         return [
-            replica.own.replica.name
+            replica.own_replica.replica.name
             for replica in kept
             if (replica.update is Update.Now if self.staged else is_outdated(inputs, replica))
         ]
@@ -147,7 +147,9 @@ class Forecast:
     def awaiting(self) -> list[str]:
         """The names of the replicas whose template is outdated and that have to wait."""
         kept = self._decision.kept if self._decision else ()
-        return [replica.own.replica.name for replica in kept if replica.update not in (None, Update.Now)]
+        return [
+            replica.own_replica.replica.name for replica in kept if replica.update not in (None, Update.Now)
+        ]
 
     @property
     def updated(self) -> Condition | None:

@@ -121,7 +121,7 @@ def _going_on(
     inputs = replace(decision.inputs, fleet=replace(decision.inputs.fleet, clusters=clusters))
     ledger = earlier.ledger if earlier else deepcopy(decision.ledger)
     indices = earlier.indices if earlier else Indices(inputs.deployment, inputs.fleet)
-    kept = [replica.own.cluster for replica in decision.kept]
+    kept = [replica.own_replica.cluster for replica in decision.kept]
     ledger.count_for(ReplicaCounts([*kept, *(replica.identity.cluster for replica in decision.placed)]))
     return Placer(inputs, Matcher(inputs), ledger, indices)
 

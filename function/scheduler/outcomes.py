@@ -29,7 +29,7 @@ class Update(Enum):
 class Kept:
     """A replica that stays."""
 
-    own: OwnReplica
+    own_replica: OwnReplica
     shape: ReplicaShape | None = None
     """The shape to update it to, in place; None: re-emit it exactly as observed."""
     mismatch: Mismatch | None = None
@@ -77,6 +77,6 @@ class Placed:
 class Dropped:
     """A replica that leaves, and the reason on record."""
 
-    own: OwnReplica
+    own_replica: OwnReplica
     cause: Cause
     detail: str = ""

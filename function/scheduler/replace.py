@@ -61,7 +61,7 @@ class Replaced:
         return tuple(self._marked(kept) for kept in self.staying)
 
     def _marked(self, kept: Kept) -> Kept:
-        key = kept.own.key
+        key = kept.own_replica.key
         if key in self.waits or key == self.blocked:
             waits = kept.waits or ("replacement" if key in self.waits else "")
             return dataclasses.replace(kept, waits=waits, blocked=key == self.blocked)
@@ -82,7 +82,7 @@ def replace(
         standing = len(done.staying) + len(done.placed) + new
         covered = bool(extra) and standing - inputs.deployment.wanted > done.covered
         if covered:
-            placer.ledger.count(victim.own.cluster, -1)
+            placer.ledger.count(victim.own_replica.cluster, -1)
         elif 0 <= standing - inputs.deployment.wanted < extra and len(done.placed) != room:
             covered = _place_beside(placer, done, victim)
         if _may_leave(inputs, done, victim) and (covered or _place_instead(placer, done, victim)):
@@ -96,12 +96,12 @@ def _may_leave(inputs: SchedulingInput, done: Replaced, victim: Kept) -> bool:
     """Whether a replica may leave for a replacement; one that may not yet waits. Drained ones left before."""
     if not victim.needs_replacement:
         return False
-    if not inputs.serving(victim.own) and _may_leave_idle(inputs, done, victim):
+    if not inputs.serving(victim.own_replica) and _may_leave_idle(inputs, done, victim):
         return True  # It takes nothing with it. Else who fails with more than the budget has stays for ever.
     budget = replacement_budget(inputs) if victim.mismatch else rollout_budget(inputs)
-    leaves = may_leave(inputs, (stays.own for stays in done.staying), victim.own, budget)
+    leaves = may_leave(inputs, (stays.own_replica for stays in done.staying), victim.own_replica, budget)
     if not leaves and victim.mismatch:  # What is superseded waits for its turn in the rollout.
-        done.waits.add(victim.own.key)
+        done.waits.add(victim.own_replica.key)
     return leaves
 
 
@@ -112,25 +112,25 @@ def _may_leave_idle(inputs: SchedulingInput, done: Replaced, victim: Kept) -> bo
     """
     if victim.mismatch and (victim.mismatch.evacuates or inputs.policy.rollout is not None):
         return True
-    outgoing = [stays.own for stays in done.staying if stays.outgoing]
-    return serving_replacement(inputs, [stays.own for stays in done.staying], outgoing)
+    outgoing = [stays.own_replica for stays in done.staying if stays.outgoing]
+    return serving_replacement(inputs, [stays.own_replica for stays in done.staying], outgoing)
 
 
 def _place_beside(placer: Placer, done: Replaced, victim: Kept) -> bool:
     """Place another while a replica stands. It counts for spreading no longer, once there is one."""
-    placer.ledger.count(victim.own.cluster, -1)
+    placer.ledger.count(victim.own_replica.cluster, -1)
     placed = placer.place() if done.blocked is None else None
     if placed is not None:
         done.placed.append(placed)
         return True
-    placer.ledger.count(victim.own.cluster)
-    done.blocked = done.blocked or victim.own.key
+    placer.ledger.count(victim.own_replica.cluster)
+    done.blocked = done.blocked or victim.own_replica.key
     return False
 
 
 def _place_instead(placer: Placer, done: Replaced, victim: Kept) -> bool:
     """Place another on what a mismatched replica leaves free; without a place nothing is changed."""
-    own_replica, ledger = victim.own, placer.ledger
+    own_replica, ledger = victim.own_replica, placer.ledger
     if victim.mismatch is None:
         return False
     ledger.release(own_replica.cluster, victim.growth)
@@ -150,11 +150,11 @@ def _place_instead(placer: Placer, done: Replaced, victim: Kept) -> bool:
 def _give_up(placer: Placer, done: Replaced, victim: Kept) -> None:
     """Let a replica go, with the reason on record. It is charged until it is gone."""
     why = victim.mismatch.value if victim.mismatch else "its template is outdated"
-    placer.ledger.release(victim.own.cluster, victim.growth)
+    placer.ledger.release(victim.own_replica.cluster, victim.growth)
     done.staying.remove(victim)
     detail = f"{why}: {victim.detail}" if victim.detail else why
     evacuated = victim.mismatch is not None and victim.mismatch.evacuates  # Law 2, reason 7; else 3.
-    done.dropped.append(Dropped(victim.own, Cause.Evacuated if evacuated else Cause.Replaced, detail))
+    done.dropped.append(Dropped(victim.own_replica, Cause.Evacuated if evacuated else Cause.Replaced, detail))
 
 
 def _linger(ledger: Ledger, own_replica: OwnReplica, placed: Placed) -> None:

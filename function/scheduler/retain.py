@@ -129,7 +129,7 @@ def retain(
         for own_replica in inputs.fleet.own_replicas
         if leaving[own_replica.key] is None or own_replica.key in drains
     ]
-    now = leaving_now(inputs, staying, [drain.own for drain in drains.values()])
+    now = leaving_now(inputs, staying, [drain.own_replica for drain in drains.values()])
     stays = partial(_stays, inputs, matcher, ledger, evacuation(inputs))
     kept: list[Kept] = []
     dropped: list[Dropped] = []

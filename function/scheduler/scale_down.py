@@ -41,11 +41,11 @@ def next_victim(
 ) -> Kept | None:
     """The replica that leaves first of those that can: of all that are kept, or of some among them."""
     staying = list(kept)
-    counts = ReplicaCounts(stays.own.cluster for stays in staying)
+    counts = ReplicaCounts(stays.own_replica.cluster for stays in staying)
     open_to = staying if among is None else among
 
     def order(replica: Kept) -> tuple[object, ...]:
-        own_replica = replica.own
+        own_replica = replica.own_replica
         index = own_replica.identity.index if own_replica.identity else -1
         unready = not inputs.serving(own_replica)
         sick = _sick(inputs, own_replica.cluster)
@@ -60,7 +60,9 @@ def next_victim(
             own_replica.cluster,
         )
 
-    return max((candidate for candidate in open_to if candidate.own.identity), key=order, default=None)
+    return max(
+        (candidate for candidate in open_to if candidate.own_replica.identity), key=order, default=None
+    )
 
 
 def _excess(inputs: SchedulingInput, staying: list[Kept]) -> list[Kept]:
@@ -87,6 +89,6 @@ def scale_down(
         if victim is None:
             break
         staying.remove(victim)
-        ledger.release(victim.own.cluster, victim.growth)
-        dropped.append(Dropped(victim.own, Cause.ScaledDown))  # Law 2, reason 4.
+        ledger.release(victim.own_replica.cluster, victim.growth)
+        dropped.append(Dropped(victim.own_replica, Cause.ScaledDown))  # Law 2, reason 4.
     return tuple(staying), dropped

@@ -110,7 +110,7 @@ def run_pass(
     idle = len(kept) >= inputs.deployment.wanted and not changing
     if not may_place(inputs) or (idle and not survey):
         return Decision(inputs, ledger, roll(inputs, kept), (), tuple(dropped), matched=matcher.matched)
-    ledger.count_for(ReplicaCounts(replica.own.cluster for replica in kept))
+    ledger.count_for(ReplicaCounts(replica.own_replica.cluster for replica in kept))
     placer = Placer(inputs, matcher, ledger, Indices(inputs.deployment, inputs.fleet))
     shortfall = max(0, inputs.deployment.wanted - len(kept))
     allowed = shortfall if room is None else min(shortfall, room)

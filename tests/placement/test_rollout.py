@@ -244,7 +244,7 @@ def test_an_edit_of_the_shape_is_paced_by_the_rollout_too() -> None:
     made = deployment(3, NEW, ONE, gpus=4)
     answer = asked(made, THREE)
     assert answer.decision is not None
-    assert [replica.own.key for replica in answer.decision.dropped] == ["replica-a-1"]
+    assert [replica.own_replica.key for replica in answer.decision.dropped] == ["replica-a-1"]
     assert len(answer.decision.placed) == 1
     unlimited = asked(deployment(3, NEW, gpus=4), THREE)
     assert len(unlimited.decision.dropped if unlimited.decision else ()) == 3

@@ -81,7 +81,7 @@ def test_who_is_scaled_down_gives_its_growth_back() -> None:
     for accounting in ("Node", "Device"):
         fleet = [one("a", 6, accounting=accounting)]
         decision = decide(World(now, fleet, own, build.observed(*own)))
-        assert [replica.own.key for replica in decision.dropped] == ["replica-a-1"]
+        assert [replica.own_replica.key for replica in decision.dropped] == ["replica-a-1"]
         assert decision.ledger.free("a", "p0") == 1
 
 

@@ -40,7 +40,7 @@ def took(case: Case) -> Decision:
 
 
 def keys(found: Sequence[Any]) -> list[str]:
-    return [replica.own.key.removeprefix("replica-") for replica in found]
+    return [replica.own_replica.key.removeprefix("replica-") for replica in found]
 
 
 DRAINED = {"taints": [build.taint("x", "NoExecute")]}
@@ -169,7 +169,7 @@ DRAINS = [
 def test_who_leaves_a_drained_cluster_now(case: Case) -> None:
     decision = took(case)
     assert sorted(keys(decision.dropped)) == sorted(case.leave)
-    waits = {replica.own.key.removeprefix("replica-") for replica in decision.kept if replica.waits}
+    waits = {replica.own_replica.key.removeprefix("replica-") for replica in decision.kept if replica.waits}
     drained = {name for name, given in case.fleet.items() if given is DRAINED}
     assert waits == {f"{on}-{index}" for on, index, _ in case.running if on in drained} - set(case.leave)
 
@@ -196,7 +196,7 @@ def test_a_replacement_names_what_it_replaces() -> None:
     decision = reshaped({"a": 1, "b": 1}, ["a"])
     [placed], [dropped] = decision.placed, decision.dropped
     assert placed.replaces is not None
-    assert placed.replaces.key == dropped.own.key == "replica-a-0"
+    assert placed.replaces.key == dropped.own_replica.key == "replica-a-0"
     assert dropped.detail == "the engines changed shape"
 
 
@@ -265,7 +265,7 @@ def test_what_leaves_is_on_record_though_nothing_new_may_be_placed(*, typo: bool
         asked = build.request("gpu", 8, "typo(")
         wanted = ask(1, engines=[build.engine("main", [build.member(devices=[asked])])])
     decision = decide(World(wanted, clusters(a=2), own, build.observed(*own)))
-    assert [(replica.own.key, replica.cause.name) for replica in decision.dropped] == [
+    assert [(replica.own_replica.key, replica.cause.name) for replica in decision.dropped] == [
         ("replica-a-1", "ScaledDown")
     ]
 

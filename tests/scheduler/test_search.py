@@ -121,8 +121,10 @@ def test_one_that_has_to_wait_keeps_no_other_from_being_replaced() -> None:
     own = [build.replica(was, name, 0, pools="p0", ready=name == "a") for name in "ab"]
     fleet = [one("a", 1, taints=[build.taint("x")]), one("b", 1)]
     decision = decide(World(now, fleet, own, build.observed(*own)))
-    assert [(replica.own.key, replica.waits) for replica in decision.kept] == [("replica-a-0", "replacement")]
-    assert [replica.own.key for replica in decision.dropped] == ["replica-b-0"]
+    assert [(replica.own_replica.key, replica.waits) for replica in decision.kept] == [
+        ("replica-a-0", "replacement")
+    ]
+    assert [replica.own_replica.key for replica in decision.dropped] == ["replica-b-0"]
 
 
 def test_what_blocks_a_replacement_is_told_as_it_is_with_what_is_held() -> None:

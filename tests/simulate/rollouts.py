@@ -179,7 +179,7 @@ class Life:
         updated = {key for key in stay if before[key] != image(answer.replicas[key])}
         if updated and self.plane.withheld:
             yield f"{sorted(updated)} were updated while {sorted(self.plane.withheld)} did not arrive"
-        causes = {dropped.own.key: dropped.cause for dropped in answer.decision.dropped}
+        causes = {dropped.own_replica.key: dropped.cause for dropped in answer.decision.dropped}
         gone = {key for key in served if key not in answer.replicas}
         left = len(served - updated - gone)
         budgets = [self.update_budget] if updated else []

@@ -71,7 +71,7 @@ def _held(decision: Decision) -> Iterator[tuple[str, str]]:
         evacuated = all(kept.mismatch and kept.mismatch.evacuates for kept in held)
         stay = "stay where they are" if evacuated else "keep running as they are"
         text = f"{len(held)} {noun} replacement and none has a place, so they {stay}"
-        text = f"{text}: {first.own.cluster}/{first.own.replica.name}: {why}"
+        text = f"{text}: {first.own_replica.cluster}/{first.own_replica.replica.name}: {why}"
         blocked = around(text, decision) if decision.rejections else joined(text, placed_of(decision))
         yield "ReplacementBlocked", blocked
 
@@ -133,7 +133,7 @@ def scheduled(decision: Decision) -> Condition:
         met = reason == "PartiallyScheduled" and decision.inputs.deployment.least is not None
         return Condition(SCHEDULED, status=met, reason=reason, message=noted(decision, text))
     text = noted(decision, placed_of(decision))
-    if decision.total and not any(kept.own.observed for kept in decision.kept):
+    if decision.total and not any(kept.own_replica.observed for kept in decision.kept):
         return Condition(SCHEDULED, status=False, reason="Scheduling", message=text)
     return Condition(SCHEDULED, status=True, reason="ReplicasCreated", message=text)
 

@@ -39,7 +39,7 @@ def degraded_clusters(decision: Decision, routable: Collection[str]) -> tuple[De
         return ()
     degraded: dict[str, DegradedCluster] = {}
     for kept in decision.kept:
-        own_replica = kept.own
+        own_replica = kept.own_replica
         fault = _fault(decision, own_replica.cluster, routed=own_replica.key in routable)
         if fault:
             before = degraded.get(own_replica.cluster)

@@ -52,7 +52,7 @@ def _gateway(fleet: Fleet, cluster: str) -> str:
 def _endpoint(decision: Decision, kept: Kept) -> tuple[str, Desired] | None:
     """The endpoint of one kept replica, if it has one."""
     deployment, fleet = decision.inputs.deployment, decision.inputs.fleet
-    own_replica = kept.own
+    own_replica = kept.own_replica
     if own_replica.identity is None or own_replica.replica.ready is False:
         return None
     key = endpoint_key(own_replica.identity)

@@ -77,7 +77,7 @@ def _doubted(decision: Decision) -> Iterator[str]:
         return
     if inputs.fleet.clusters_resolution is not Resolution.DELIVERED:
         return
-    doubts = Counter((kept.own.cluster, kept.doubt) for kept in decision.kept if kept.doubt)
+    doubts = Counter((kept.own_replica.cluster, kept.doubt) for kept in decision.kept if kept.doubt)
     if doubts:
         named = [
             f"{number} on {cluster or 'an unknown cluster'} ({doubt})"
@@ -99,7 +99,7 @@ def _outside(decision: Decision) -> Iterator[str]:
     if decision.rejections or inputs.selectors.invalid or not inputs.fleet.inputs_delivered:
         return
     gates = [gate for kind in (ClusterSelectorFilter, CacheFootprint) if (gate := kind.of(inputs))]
-    hosts = Counter(kept.own.cluster for kept in decision.kept if not kept.mismatch)
+    hosts = Counter(kept.own_replica.cluster for kept in decision.kept if not kept.mismatch)
     named = []
     for name, number in sorted(hosts.items()) if gates else ():
         cluster = inputs.fleet.clusters.get(name)

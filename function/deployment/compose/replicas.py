@@ -95,7 +95,7 @@ def _placed(deployment: ModelDeployment, placed: Placed, emitted: Members) -> De
 
 
 def _updated(deployment: ModelDeployment, kept: Kept) -> dict[str, Any]:
-    own_replica, shape = kept.own, kept.shape
+    own_replica, shape = kept.own_replica, kept.shape
     assert own_replica.identity is not None  # noqa: S101 - only a replica with an identity is updated
     assert shape is not None  # noqa: S101 - see kept_replica
     at_once = kept.update in AT_ONCE
@@ -107,21 +107,21 @@ def _updated(deployment: ModelDeployment, kept: Kept) -> dict[str, Any]:
 
 
 def _resource(deployment: ModelDeployment, kept: Kept) -> dict[str, Any] | None:
-    document = kept.own.document
+    document = kept.own_replica.document
     try:
         if kept.shape is not None:
             return _updated(deployment, kept)
-        if not kept.own.observed:
+        if not kept.own_replica.observed:
             document.plain()
     except Unreadable:
-        if not kept.own.observed:
+        if not kept.own_replica.observed:
             return None
     return as_observed(document, kind=KIND, namespace=deployment.namespace)
 
 
 def kept_replica(deployment: ModelDeployment, kept: Kept, *, remember: bool = False) -> Desired | None:
     """A replica that stays, see `_kept`; as it was made for an earlier answer where nothing has changed."""
-    own_replica = kept.own
+    own_replica = kept.own_replica
     version = own_replica.document.identity
     if version is None:
         return _kept(deployment, kept, remember=remember)
@@ -144,7 +144,7 @@ def _kept(deployment: ModelDeployment, kept: Kept, *, remember: bool) -> Desired
     resource = _resource(deployment, kept)
     if resource is None:
         return None
-    replica = kept.own.replica
-    if kept.own.observed and (replica.was_ready or (remember and replica.ready is True)):
+    replica = kept.own_replica.replica
+    if kept.own_replica.observed and (replica.was_ready or (remember and replica.ready is True)):
         resource["metadata"]["annotations"] = {WAS_READY_ANNOTATION: "true"}
-    return Desired(resource, ready=kept.own.observed and kept.own.replica.ready is True)
+    return Desired(resource, ready=kept.own_replica.observed and kept.own_replica.replica.ready is True)

@@ -30,7 +30,7 @@ def desired(decision: Decision) -> dict[str, Desired]:
     deployment = decision.inputs.deployment
     remember = decision.inputs.config.overcommit == "Yield"
     resources = {
-        kept.own.key: resource
+        kept.own_replica.key: resource
         for kept in decision.kept
         if (resource := kept_replica(deployment, kept, remember=remember)) is not None
     }
@@ -45,7 +45,7 @@ def desired(decision: Decision) -> dict[str, Desired]:
 
 def _routable(decision: Decision, resources: Mapping[str, Desired]) -> frozenset[str]:
     """The keys of the replicas that are Ready and have an endpoint."""
-    ready = (kept.own for kept in decision.kept if kept.own.replica.ready is True)
+    ready = (kept.own_replica for kept in decision.kept if kept.own_replica.replica.ready is True)
     return frozenset(
         own_replica.key
         for own_replica in ready

@@ -30,8 +30,8 @@ def _dropped(decision: Decision) -> Iterator[Result]:
     causes: dict[Cause, list[str]] = defaultdict(list)
     details: dict[Cause, str] = {}
     for dropped in decision.dropped:
-        if dropped.own.observed and dropped.cause is not Cause.Terminating:
-            causes[dropped.cause].append(f"{dropped.own.cluster}/{dropped.own.replica.name}")
+        if dropped.own_replica.observed and dropped.cause is not Cause.Terminating:
+            causes[dropped.cause].append(f"{dropped.own_replica.cluster}/{dropped.own_replica.replica.name}")
             details.setdefault(dropped.cause, dropped.detail)
     for cause, names in causes.items():
         detail = f" ({details[cause]})" if details[cause] else ""
@@ -51,7 +51,9 @@ def _placed(decision: Decision) -> Iterator[Result]:
 def _updated(decision: Decision) -> Iterator[Result]:
     """One event for the replicas that a staged rollout updates now."""
     names = [
-        f"{kept.own.cluster}/{kept.own.replica.name}" for kept in decision.kept if kept.update is Update.Now
+        f"{kept.own_replica.cluster}/{kept.own_replica.replica.name}"
+        for kept in decision.kept
+        if kept.update is Update.Now
     ]
     if names:
         text = f"Updating {counted(len(names), 'replica')} to the current template: {listed(names, SHOWN)}"

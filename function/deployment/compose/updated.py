@@ -57,7 +57,7 @@ def progress(decision: Decision) -> Progress:
         elif kept.shape is None:
             groups.held.append(kept)
         else:
-            runs = decision.inputs.serving.runs_its_template(kept.own)
+            runs = decision.inputs.serving.runs_its_template(kept.own_replica)
             (groups.updated if runs else groups.starting).append(kept)
     return groups
 
@@ -105,7 +105,9 @@ def _waiting(groups: Progress) -> str:
 def _blocks(decision: Decision) -> Iterator[str]:
     """What has to be in service before the next replica is updated, or replaced."""
     inputs = decision.inputs
-    starting = [kept for kept in decision.kept if kept.update is None and not inputs.serving(kept.own)]
+    starting = [
+        kept for kept in decision.kept if kept.update is None and not inputs.serving(kept.own_replica)
+    ]
     if rollout_budget(inputs) == 0 and not starting:
         yield "there is a place for one more (see ReplicasScheduled)"
     for kept in starting:
@@ -119,7 +121,9 @@ def _blocks(decision: Decision) -> Iterator[str]:
 def own_words(kept: Kept) -> str:
     """What a replica says itself about why it is not in service: `ModelStarting: pulling the image`."""
     try:
-        status = mapping(kept.own.document.project({"status": {"conditions": _CONDITION}}).get("status"))
+        status = mapping(
+            kept.own_replica.document.project({"status": {"conditions": _CONDITION}}).get("status")
+        )
     except Unreadable:
         return ""
     said = {
@@ -134,7 +138,7 @@ def own_words(kept: Kept) -> str:
 
 def name_of(kept: Kept) -> str:
     """`use1/chat-0a1b2`."""
-    return f"{kept.own.cluster}/{kept.own.replica.name}"
+    return f"{kept.own_replica.cluster}/{kept.own_replica.replica.name}"
 
 
 def _names(replicas: list[Kept]) -> str:

@@ -57,7 +57,7 @@ class Survey:
     @classmethod
     def of(cls, decision: Decision) -> Survey:
         """Look at every cluster once."""
-        kept = {kept.own.cluster for kept in decision.kept}
+        kept = {kept.own_replica.cluster for kept in decision.kept}
         placed = {placed.identity.cluster for placed in decision.placed}
         return cls(decision, decision.survey(), frozenset(kept | placed))
 

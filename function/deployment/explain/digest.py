@@ -117,12 +117,12 @@ def decision_digest(decision: Decision) -> str:
     """Digest of who is kept, placed and dropped, with the pools of each."""
     return digest(
         (
-            *(f"kept {kept.own.key} {kept.mismatch} {kept.shape is None}" for kept in decision.kept),
+            *(f"kept {kept.own_replica.key} {kept.mismatch} {kept.shape is None}" for kept in decision.kept),
             *(
                 f"placed {placed.identity} {placed.name} {placed.candidate.shape.name} "
                 f"{[option.pools for option in placed.candidate.options]}"
                 for placed in decision.placed
             ),
-            *(f"dropped {dropped.own.key} {dropped.cause}" for dropped in decision.dropped),
+            *(f"dropped {dropped.own_replica.key} {dropped.cause}" for dropped in decision.dropped),
         )
     )

@@ -67,7 +67,7 @@ def leaving(decision: Decision) -> list[ReplicaRow]:
 
 
 def _kept(kept: Kept) -> ReplicaRow:
-    own_replica = kept.own
+    own_replica = kept.own_replica
     return ReplicaRow(
         own_replica.replica.name,
         own_replica.cluster,
@@ -101,7 +101,7 @@ def _placed(placed: Placed) -> ReplicaRow:
 
 
 def _dropped(dropped: Dropped) -> ReplicaRow:
-    own_replica = dropped.own
+    own_replica = dropped.own_replica
     index = own_replica.identity.index if own_replica.identity else None
     phrase, cause = dropped_phrase(dropped), dropped.cause.name
     return ReplicaRow(own_replica.replica.name, own_replica.cluster, index, "Dropped", phrase, cause=cause)

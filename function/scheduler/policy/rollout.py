@@ -36,7 +36,7 @@ def supersede(inputs: SchedulingInput, kept: tuple[Kept, ...]) -> tuple[Kept, ..
         return kept
     return tuple(
         dataclasses.replace(replica, update=Update.Superseded)
-        if inputs.serving(replica.own) and is_outdated(inputs, replica)
+        if inputs.serving(replica.own_replica) and is_outdated(inputs, replica)
         else replica
         for replica in kept
     )
@@ -48,15 +48,19 @@ def roll(inputs: SchedulingInput, kept: tuple[Kept, ...]) -> tuple[Kept, ...]:
     if budget is None:
         return kept
     outdated = {
-        replica.own.key for replica in kept if replica.update is None and is_outdated(inputs, replica)
+        replica.own_replica.key for replica in kept if replica.update is None and is_outdated(inputs, replica)
     }
     now = {
-        replica.own.key for replica in kept if replica.own.key in outdated and not inputs.serving(replica.own)
+        replica.own_replica.key
+        for replica in kept
+        if replica.own_replica.key in outdated and not inputs.serving(replica.own_replica)
     }
-    now |= _next(inputs, kept, budget, [replica for replica in kept if replica.own.key in outdated - now])
+    now |= _next(
+        inputs, kept, budget, [replica for replica in kept if replica.own_replica.key in outdated - now]
+    )
     return tuple(
-        dataclasses.replace(replica, update=Update.Now if replica.own.key in now else Update.Waits)
-        if replica.own.key in outdated
+        dataclasses.replace(replica, update=Update.Now if replica.own_replica.key in now else Update.Waits)
+        if replica.own_replica.key in outdated
         else replica
         for replica in kept
     )
@@ -64,7 +68,7 @@ def roll(inputs: SchedulingInput, kept: tuple[Kept, ...]) -> tuple[Kept, ...]:
 
 def is_outdated(inputs: SchedulingInput, kept: Kept) -> bool:
     """Whether an update would change the template of a replica. One that is not updated is not outdated."""
-    own_replica = kept.own
+    own_replica = kept.own_replica
     if kept.shape is None:
         return False
     try:
@@ -78,7 +82,7 @@ def is_outdated(inputs: SchedulingInput, kept: Kept) -> bool:
 
 def _next(inputs: SchedulingInput, kept: tuple[Kept, ...], budget: int, waiting: list[Kept]) -> set[str]:
     """The keys of those outdated replicas in service that the budget lets be updated now."""
-    serving = sum(inputs.serving(replica.own) for replica in kept)
+    serving = sum(inputs.serving(replica.own_replica) for replica in kept)
     now: set[str] = set()
     while waiting and inputs.deployment.wanted - (serving - 1) <= budget:
         lasting = [replica for replica in waiting if not replica.waits]
@@ -86,6 +90,6 @@ def _next(inputs: SchedulingInput, kept: tuple[Kept, ...], budget: int, waiting:
         if following is None:
             break
         waiting.remove(following)
-        now.add(following.own.key)
+        now.add(following.own_replica.key)
         serving -= 1
     return now

@@ -26,7 +26,7 @@ def unrecorded(world: World, answer: Answer) -> Iterator[str]:
     decision = answer.decision
     if decision is None:
         return
-    recorded = {str(replica.own.key) for replica in decision.dropped}
+    recorded = {str(replica.own_replica.key) for replica in decision.dropped}
     for key in world.observed:
         if key.startswith("replica-") and key not in answer.desired and key not in recorded:
             yield f"{key} left without a reason on record"

@@ -145,9 +145,9 @@ def ready_yields(world: World, answer: Answer) -> Iterator[str]:
     for drop in getattr(answer.decision, "dropped", ()):
         if drop.cause is not Cause.Yielded:
             continue
-        seen = drop.own.replica
+        seen = drop.own_replica.replica
         if seen.ready is True or seen.was_ready or not _yields(world):
-            yield f"{drop.own.key} yields"
+            yield f"{drop.own_replica.key} yields"
 
 
 def split(world: World, answer: Answer) -> Iterator[str]:
