@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
 from function.api.cluster_selector import ClusterSelector
 from function.api.engine import Engine, ReplicaShape
-from function.api.model import Model, Name, Named, Whole
+from function.api.model import CacheHolder, Model, Name, Whole
 from function.api.placement import PlacementPolicy
 from function.api.requests import MemberReference, RequestReference, members_of, requests_of
 from function.api.taints import Toleration
 
 ReplicaCount = Annotated[Whole, Field(ge=0, le=200)]
-
-
-C = TypeVar("C")
 
 
 def _unique_engines(engines: tuple[Engine, ...]) -> None:
@@ -86,7 +83,7 @@ class DeploymentSpec(Model):
     template: ReplicaTemplate
 
 
-class ModelDeployment(Named):
+class ModelDeployment(CacheHolder):
     """The deployment whose replicas are placed."""
 
     spec: DeploymentSpec
@@ -117,24 +114,6 @@ class ModelDeployment(Named):
         """The name of the ModelCache it references; empty without one."""
         reference = self.template.model_cache_ref
         return reference.name if reference else ""
-
-    @cached_property
-    def _caches(self) -> dict[type, object]:
-        return {}
-
-    def cache_of(self, kind: type[C]) -> C:
-        """The one cache of a kind that lives as long as this object. It is no part of its value.
-
-        Safe for many threads: at worst one of two caches that are made at once is forgotten.
-        """
-        cache = self._caches.get(kind)
-        if cache is None:
-            cache = self._caches[kind] = kind()
-        return cast("C", cache)
-
-    def forget(self) -> None:
-        """Empty its caches."""
-        self._caches.clear()
 
     @cached_property
     def members(self) -> tuple[MemberReference, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar, cast
 
 from pydantic import (
     BaseModel,
@@ -131,6 +131,31 @@ class ConditionStatus(Model):
     status: str = ""
     last_transition_time: Any = None
     """Since when; whatever stands there, it is no fault of the object."""
+
+
+C = TypeVar("C")
+
+
+class CacheHolder(Named):
+    """An object that what was found out about it lives with, and is forgotten with."""
+
+    @cached_property
+    def _caches(self) -> dict[type, object]:
+        return {}
+
+    def cache_of(self, kind: type[C]) -> C:
+        """The one cache of a kind that lives as long as this object. It is no part of its value.
+
+        Safe for many threads: at worst one of two caches that are made at once is forgotten.
+        """
+        cache = self._caches.get(kind)
+        if cache is None:
+            cache = self._caches[kind] = kind()
+        return cast("C", cache)
+
+    def forget(self) -> None:
+        """Empty its caches."""
+        self._caches.clear()
 
 
 def condition(conditions: tuple[ConditionStatus, ...], kind: str) -> bool | None:

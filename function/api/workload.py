@@ -15,7 +15,7 @@ from function.api.cel_selector import DeviceSelector
 from function.api.deployment import CacheRef
 from function.api.engine import MatchConstraint, Worker
 from function.api.fault import Fault, Malformed
-from function.api.model import Count, Model, Name, Named, Role
+from function.api.model import CacheHolder, Count, Model, Name, Role
 
 if TYPE_CHECKING:
     from function.boundary import Document
@@ -181,7 +181,7 @@ class WorkloadSpec(Model):
         return self
 
 
-class Workload(Named):
+class Workload(CacheHolder):
     """A ModelReplica, read for its pods: its name is R in every name below it."""
 
     spec: WorkloadSpec
@@ -200,11 +200,6 @@ class Workload(Named):
     def is_disaggregated(self) -> bool:
         """Whether prefill and decode run in engines of their own."""
         return self.spec.serving.mode == "PrefillDecode"
-
-    @cached_property
-    def notes(self) -> dict[str, Any]:
-        """What was composed of it for an earlier answer: forgotten with it, and no part of its value."""
-        return {}
 
     @cached_property
     def by_name(self) -> dict[str, WorkloadEngine]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from operator import is_
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from function.api.lenient import mapping
 from function.boundary import Desired, text_at
@@ -12,6 +11,7 @@ from function.fail_static import as_observed, base_of, key_of, steadfast
 from function.objects import API_VERSION, AVAILABLE, KIND, composed_object
 from function.replica import extras, names
 from function.replica.claims import claim_templates
+from function.replica.composition import Composition, CompositionCache
 from function.replica.diagnosis import collections
 from function.replica.picker import CONFIG_FILE, is_disaggregated, picker
 from function.replica.routes import inference_pool, model_route
@@ -27,24 +27,6 @@ if TYPE_CHECKING:
     from function.replica.snapshot import ReplicaSnapshot
 
 
-@dataclass(frozen=True, slots=True)
-class Composition:
-    """What is desired, and how far the engines are."""
-
-    desired: dict[str, Desired]
-    states: tuple[EngineState, ...]
-    kept: int
-    """How many resources stay exactly as observed."""
-
-
-class _Earlier(NamedTuple):
-    """A composition, and what it was made of: values that were read, by identity, the rest by content."""
-
-    things: tuple[object, ...]
-    facts: tuple[object, ...]
-    composition: Composition
-
-
 def compose(request: Request, snapshot: ReplicaSnapshot) -> Composition:
     """Desire what the replica wants, and of the rest what Law C keeps.
 
@@ -53,12 +35,9 @@ def compose(request: Request, snapshot: ReplicaSnapshot) -> Composition:
     """
     things = (snapshot.cluster, *snapshot.observed.values())
     facts = (tuple(snapshot.observed), request.input)
-    earlier: _Earlier | None = snapshot.replica.notes.get("composition")
-    if earlier is not None and earlier.facts == facts and all(map(is_, earlier.things, things)):
-        return earlier.composition
-    made = _composed(request, snapshot)
-    snapshot.replica.notes["composition"] = _Earlier(things, facts, made)
-    return made
+    return snapshot.replica.cache_of(CompositionCache).composed(
+        things, facts, partial(_composed, request, snapshot)
+    )
 
 
 def _composed(request: Request, snapshot: ReplicaSnapshot) -> Composition:

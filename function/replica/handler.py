@@ -24,7 +24,7 @@ from function.transitions import circuit_open
 
 if TYPE_CHECKING:
     from function.boundary import Condition, Costs, Request, Reuse, Shape
-    from function.replica.compose import Composition
+    from function.replica.composition import Composition
     from function.replica.snapshot import ReplicaSnapshot
 
 __all__ = ["COSTS", "KIND", "condition_types", "declared", "run"]

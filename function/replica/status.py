@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from function.api.lenient import mapping
 from function.api.serving_digest import serving_digest
 from function.fail_static import Doubt
+from function.replica.composition import CompositionCache
 from function.replica.state import all_of
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def status(
 
 def _digest(request: Request, snapshot: ReplicaSnapshot) -> str:
     """Return the digest of what the pods run. It stays with the replica, which is read once."""
-    notes = snapshot.replica.notes
-    if "digest" not in notes:
-        notes["digest"] = serving_digest(mapping(request.composite.project({"spec": None}).get("spec")))
-    return str(notes["digest"])
+    cache = snapshot.replica.cache_of(CompositionCache)
+    if cache.digest is None:
+        cache.digest = serving_digest(mapping(request.composite.project({"spec": None}).get("spec")))
+    return cache.digest

@@ -1,0 +1,59 @@
+"""What a replica's objects come to, and the last of it, which the next call most often wants again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import is_
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from function.boundary import Desired
+    from function.replica.state import EngineState
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """What is desired, and how far the engines are."""
+
+    desired: dict[str, Desired]
+    states: tuple[EngineState, ...]
+    kept: int
+    """How many resources stay exactly as observed."""
+
+
+class _Earlier(NamedTuple):
+    """A composition, and what it was made of: values that were read, by identity, the rest by content."""
+
+    things: tuple[object, ...]
+    facts: tuple[object, ...]
+    composition: Composition
+
+
+class CompositionCache:
+    """What one replica last came to. It lives with the replica as it was read.
+
+    Law: a composition is a pure function of the replica, of the other things that were read and of the facts.
+    What was read is kept as long as its bytes are the same, so the same things are the same content. Buys: a
+    settled replica, which is what most calls are about, composes and writes nothing anew.
+    """
+
+    __slots__ = ("_earlier", "digest")
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self._earlier: _Earlier | None = None
+        self.digest: str | None = None
+        """The digest of what its pods run."""
+
+    def composed(
+        self, things: tuple[object, ...], facts: tuple[object, ...], compose: Callable[[], Composition]
+    ) -> Composition:
+        """Return what the replica comes to with these things and facts: as it was last, or composed anew."""
+        earlier = self._earlier
+        if earlier is not None and earlier.facts == facts and all(map(is_, earlier.things, things)):
+            return earlier.composition
+        made = compose()
+        self._earlier = _Earlier(things, facts, made)
+        return made
