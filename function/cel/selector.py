@@ -224,7 +224,7 @@ class Selector(Program):
     def comparisons(self) -> tuple[Comparison, ...]:
         """Return the terms that compare something published with a literal, in order."""
         compared = (comparison(self.checked, term, self.source) for term in _terms(self._root))
-        return tuple(one for one in compared if one is not None)
+        return tuple(term for term in compared if term is not None)
 
     def conjuncts(self) -> tuple[Conjunct, ...]:
         """Return the terms of the top-level `&&`, in order; the whole if there is none."""

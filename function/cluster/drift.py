@@ -68,7 +68,7 @@ class PoolDrift:
     findings: tuple[Drift, ...]
     """Worst first."""
 
-    def line(self) -> str:
+    def phrase(self) -> str:
         """`h200: 3 of 4 nodes seen; CapacityShort memory: class 141Gi, smallest 143771Mi (node gpu-7)`."""
         wrong = (finding for finding in self.findings if WEIGHTS[finding.kind] != INFORMATION)
         phrases = [f"{finding.kind} {finding.detail}" for finding in wrong]

@@ -82,7 +82,7 @@ def verified(request: Request, published: Mapping[str, Any]) -> Condition:
     if not pools:
         return Condition(VERIFIED, status=True, reason="Verified")
     pools.sort(key=lambda pool: (pool.findings[0].order, pool.name))
-    text = one_line(". ".join(pool.line() for pool in pools))
+    text = one_line(". ".join(pool.phrase() for pool in pools))
     return Condition(VERIFIED, status=False, reason="Drift", message=text)
 
 

@@ -127,6 +127,6 @@ def _token(deployment: Deployment, state: FleetState) -> str:
 def _results(kind: str, objects: Collection[Deployment] | Collection[Service]) -> tuple[Result, ...]:
     if not objects:
         return ()
-    names = ", ".join(f"{one.namespace}/{one.name}" for one in objects)
+    names = ", ".join(f"{concerned.namespace}/{concerned.name}" for concerned in objects)
     text = one_line(f"Asked {len(objects)} {kind}s to reconcile: {names}")
     return (Result("NORMAL", "ReconcileRequested", text),)

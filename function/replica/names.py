@@ -57,10 +57,10 @@ def read_key(base: str) -> Key | None:
     claim = _CLAIM_KEY.fullmatch(base)
     if claim:
         return Key(CLAIM, claim["engine"], claim["role"])
-    for what in (WORKLOAD, PODS, BUDGET, SECRET):
-        rest = base.removeprefix(f"{what}-")
+    for prefix in (WORKLOAD, PODS, BUDGET, SECRET):
+        rest = base.removeprefix(f"{prefix}-")
         if rest and rest != base:
-            return Key(what, rest)
+            return Key(prefix, rest)
     return None
 
 

@@ -147,6 +147,6 @@ def _apart(engine_fit: EngineFit, cluster: InferenceCluster) -> str:
     barred = {at: {leaf.member for leaf in rejection.leaves} for at, rejection in engine_fit.rejections}
     phrases = []
     for member in engine_fit.engine.members:
-        fits = [cluster.pools[at].name for at, members in barred.items() if member.role not in members]
-        phrases.append(f"{member.role} fits {' or '.join(fits)}")
+        pools = [cluster.pools[at].name for at, members in barred.items() if member.role not in members]
+        phrases.append(f"{member.role} fits {' or '.join(pools)}")
     return ", ".join(phrases)

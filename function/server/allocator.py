@@ -14,7 +14,7 @@ from contextlib import suppress
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 """Parameters of mallopt(3)."""
 _ALWAYS = 1 << 30
-_MOST = 32 << 20
+_MAX_MMAP_THRESHOLD = 32 << 20
 """The largest mmap threshold that every glibc takes."""
 
 
@@ -22,6 +22,6 @@ def keep_memory() -> bool:
     """Tell the allocator, where it is glibc's; return whether it listened. Call it before threads start."""
     with suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
-        mapped = mallopt(_MMAP_THRESHOLD, _ALWAYS) or mallopt(_MMAP_THRESHOLD, _MOST)
+        mapped = mallopt(_MMAP_THRESHOLD, _ALWAYS) or mallopt(_MMAP_THRESHOLD, _MAX_MMAP_THRESHOLD)
         return bool(mapped and mallopt(_TRIM_THRESHOLD, _ALWAYS) and mallopt(_ARENA_MAX, 1))
     return False

@@ -77,13 +77,13 @@ async def _serve(settings: Settings, build: Callable[[Metrics], Function], log: 
     gc.set_threshold(*_COLLECT)
     if settings.max_held < 2 * settings.max_receive:
         log.warning("requests are received one by one", reason="max-held-size < 2 x max-recv-message-size")
-    remembered = 0 if function.memory is None else settings.reuse_bytes // MEBI
+    reuse_size = 0 if function.memory is None else settings.reuse_bytes // MEBI
     log.info(
         "serving",
         port=port,
         insecure=settings.insecure,
         metrics_port=metrics_port,
-        reuse_size=remembered,
+        reuse_size=reuse_size,
     )
     await stop.wait()
     log.info("stopping", calls=runner.calls)

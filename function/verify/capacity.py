@@ -50,8 +50,8 @@ def check_capacity(state: State, decisions: Sequence[Decided]) -> Iterator[Viola
     """No pool that a decision adds to holds more than it has."""
     new = [replica for decided in decisions for replica in decided.new]
     added = {where for where, nodes in total_of(new).items() if nodes}
-    charged = [*_existing(state, decisions, replaced=True), *new]
-    for where, text in [*beyond(state, charged), *_stranding(state, charged)]:
+    replicas = [*_existing(state, decisions, replaced=True), *new]
+    for where, text in [*beyond(state, replicas), *_stranding(state, replicas)]:
         if where in added:
             names = sorted(
                 f"{replica.namespace}/{replica.name}" for replica in new if held_by(replica).get(where)
@@ -59,11 +59,11 @@ def check_capacity(state: State, decisions: Sequence[Decided]) -> Iterator[Viola
             yield Violation("Overcommit", f"{where[0]}/{where[1]}", f"{text}, new there: {', '.join(names)}")
 
 
-def _stranding(state: State, charged: Sequence[ModelReplica]) -> Iterator[tuple[tuple[str, str], str]]:
+def _stranding(state: State, replicas: Sequence[ModelReplica]) -> Iterator[tuple[tuple[str, str], str]]:
     """Pools accounted by devices in which the worst packing could strand a pod."""
     for (cluster, name), pool in pools(state).items():
         text = (
-            stranded(pool, [r for r in charged if r.cluster == cluster])
+            stranded(pool, [replica for replica in replicas if replica.cluster == cluster])
             if pool.accounting == "Device"
             else ""
         )
@@ -92,7 +92,7 @@ def check_completeness(
     cached = not deployment.cache or (deployment.namespace, deployment.cache) in state.caches
     if not (_simple(decided) and cached and state.clusters and compiles(deployment)):
         return
-    new = [replica for one in decisions for replica in one.new]
+    new = [replica for other in decisions for replica in other.new]
     held = total_of([*_existing(state, decisions, replaced=False), *new])
     free = {where: pool.nodes - held.get(where, 0) for where, pool in pools(state).items()}
     open_to = [

@@ -129,13 +129,15 @@ def mismatched(
         if pairs is None or stamped.copies < by_name[stamped.name].copies:
             return True
         for member, stamped_member in pairs:
-            claimed = tuple((one.name, one.device_class, one.count) for one in stamped_member.requests)
+            claimed = tuple(
+                (request.name, request.device_class, request.count) for request in stamped_member.requests
+            )
             pool = pools.get(stamped_member.pool)
             try:
                 possible = matching.claims(member, pool) if pool else frozenset()
             except TooMany:
                 return True
             grew = member.pods > stamped_member.pods
-            if grew or claimed not in {tuple(part[:3] for part in one) for one in possible}:
+            if grew or claimed not in {tuple(part[:3] for part in claim) for claim in possible}:
                 return True
     return False

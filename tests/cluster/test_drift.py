@@ -147,7 +147,7 @@ def test_each_finding_once(
 
 def test_the_line_names_the_worst_first() -> None:
     (pool,) = drift(published({"capacity": {"memory": {"value": "141Gi"}}}, nodes=4), WHOLE, NODE)
-    assert pool.line().startswith(
+    assert pool.phrase().startswith(
         "h200: 1 of 4 nodes seen; CapacityShort memory: class 141Gi, smallest 143771Mi (node n1); DeviceCount"
     )
     assert pool.drifts

@@ -36,9 +36,9 @@ def requirements(checked: Checked) -> tuple[ReleaseRequirement, ...]:
     todo: list[Node] = [checked.root]
     while todo:
         node = todo.pop()
-        needed.update(one for one in _of(checked, node) if one.since != ALWAYS)
+        needed.update(word for word in _of(checked, node) if word.since != ALWAYS)
         todo += children(node)
-    return tuple(sorted(needed, key=lambda one: (-_minor(one.since), one.name)))
+    return tuple(sorted(needed, key=lambda word: (-_minor(word.since), word.name)))
 
 
 def _of(checked: Checked, node: Node) -> Iterator[ReleaseRequirement]:

@@ -84,7 +84,7 @@ def weight(value: Value) -> int:
             count += 1 + len(inner)
             if count * MET > LIMIT:
                 raise CostExceeded
-            todo += [one for one in _within(inner) if type(one) in NESTING]
+            todo += [element for element in _within(inner) if type(element) in NESTING]
     return count - 1
 
 
@@ -174,11 +174,11 @@ def traverse(value: Value) -> int:
         visited += len(inner)
         if visited > LIMIT:
             raise CostExceeded
-        for one in inner:
-            if type(one) is list:
-                todo.append(one)
+        for element in inner:
+            if type(element) is list:
+                todo.append(element)
             else:
-                total += len(one) // 10 if type(one) is str or type(one) is bytes else 1
+                total += len(element) // 10 if type(element) is str or type(element) is bytes else 1
     return total
 
 

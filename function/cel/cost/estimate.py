@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from function.cel.cost import estimate_calls as calls
 from function.cel.cost.charges import CREATE_LIST, CREATE_MAP, CREATE_MESSAGE
-from function.cel.cost.estimate_calls import MOST, UNKNOWN, Estimate
+from function.cel.cost.estimate_calls import MAX_SIZE, UNKNOWN, Estimate
 from function.cel.syntax.descent import collect, descend
 from function.cel.syntax.nodes import (
     Bind,
@@ -52,7 +52,7 @@ def estimate(checked: Checked) -> int:
     """Return the most units that Kubernetes expects the selector to cost; at most 2**64 - 1."""
     estimator = _Estimator(checked)
     estimated: Estimate = descend(estimator.rule, SizedNode(checked.root, {}))
-    return min(estimated.cost, MOST)
+    return min(estimated.cost, MAX_SIZE)
 
 
 class _Estimator:
@@ -65,7 +65,7 @@ class _Estimator:
 
     def sized(self, node: Node, cost: int, size: int = UNKNOWN, element: tuple[int, ...] = ()) -> Estimate:
         scalar = self.types[node].name in calls.SCALARS
-        return Estimate(min(cost, MOST), 1 if scalar else min(size, MOST), element)
+        return Estimate(min(cost, MAX_SIZE), 1 if scalar else min(size, MAX_SIZE), element)
 
     def marked(self, node: Node, one: Estimate) -> Estimate:
         """Mark a list of texts, which costs more to walk through."""
@@ -107,8 +107,8 @@ class _Estimator:
         self, node: ListLiteral, names: dict[str, Estimate]
     ) -> Generator[SizedNode, Estimate, Estimate]:
         given = yield from collect(SizedNode(item.value, names) for item in node.items)
-        items = max((one.size for one in given), default=0)
-        made = self.sized(node, CREATE_LIST + sum(one.cost for one in given), len(given))
+        items = max((estimate.size for estimate in given), default=0)
+        made = self.sized(node, CREATE_LIST + sum(estimate.cost for estimate in given), len(given))
         return made._replace(items=items)
 
     def entries(
@@ -116,15 +116,15 @@ class _Estimator:
     ) -> Generator[SizedNode, Estimate, Estimate]:
         both = [part for entry in node.entries for part in (entry.key, entry.value)]
         given = yield from collect(SizedNode(part, names) for part in both)
-        items = max((one.size for one in given), default=0)
-        made = self.sized(node, CREATE_MAP + sum(one.cost for one in given), len(node.entries))
+        items = max((estimate.size for estimate in given), default=0)
+        made = self.sized(node, CREATE_MAP + sum(estimate.cost for estimate in given), len(node.entries))
         return made._replace(items=items)
 
     def message(
         self, node: MessageLiteral, names: dict[str, Estimate]
     ) -> Generator[SizedNode, Estimate, Estimate]:
         given = yield from collect(SizedNode(value, names) for _, value, _ in node.fields)
-        return self.sized(node, CREATE_MESSAGE + sum(one.cost for one in given))
+        return self.sized(node, CREATE_MESSAGE + sum(estimate.cost for estimate in given))
 
     def bind(self, node: Bind, names: dict[str, Estimate]) -> Generator[SizedNode, Estimate, Estimate]:
         value = yield SizedNode(node.value, names)

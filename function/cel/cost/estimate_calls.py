@@ -10,9 +10,9 @@ from function.cel.cost.charges import CREATE_LIST
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    Rule: TypeAlias = "Callable[[Sequence[str], Sequence[Estimate]], Units]"
+    Estimator: TypeAlias = "Callable[[Sequence[str], Sequence[Estimate]], Units]"
 
-MOST = UNKNOWN = 2**64 - 1
+MAX_SIZE = UNKNOWN = 2**64 - 1
 """A size that nothing bounds; costs end there as well."""
 SCALARS = frozenset({"bool", "int", "uint", "double", "duration", "timestamp", "null"})
 OPAQUE = frozenset(
@@ -52,21 +52,21 @@ def inside(one: Estimate) -> tuple[int, tuple[int, ...]]:
 
 def part(size: int, factor: float) -> int:
     """Return a share of a size, rounded up, in doubles as cel-go computes it."""
-    return min(math.ceil(size * factor), MOST)
+    return min(math.ceil(size * factor), MAX_SIZE)
 
 
 def call(name: str, kinds: Sequence[str], given: Sequence[Estimate]) -> tuple[int, int, tuple[int, ...]]:
     """Return the cost of a call with its arguments, and the sizes of its result and its elements."""
-    spent = sum(one.cost for one in given)
+    spent = sum(estimate.cost for estimate in given)
     if name in ("_&&_", "_||_"):
         return spent, 1, ()
     if name == "_?_:_":
-        longest = max(given[1:], key=lambda one: one.size)
+        longest = max(given[1:], key=lambda estimate: estimate.size)
         return given[0].cost + max(given[1].cost, given[2].cost), longest.size, longest.element
     if name in ("_[_]", "_[?_]", "_?._"):
         return spent + 1, *inside(given[0])
     units, size = RULES.get(name, _plain)(kinds, given)
-    return spent + min(units, MOST), min(size, MOST), ()
+    return spent + min(units, MAX_SIZE), min(size, MAX_SIZE), ()
 
 
 def _plain(_kinds: Sequence[str], _given: Sequence[Estimate]) -> Units:
@@ -74,12 +74,12 @@ def _plain(_kinds: Sequence[str], _given: Sequence[Estimate]) -> Units:
 
 
 def _add(kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
-    size = sum(one.size for one in given)
+    size = sum(estimate.size for estimate in given)
     return max(1, part(size, 0.1)) if all(kind in TEXTS for kind in kinds) else 1, size
 
 
 def _compare(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
-    return part(min(one.size for one in given), 0.1), 1
+    return part(min(estimate.size for estimate in given), 0.1), 1
 
 
 def _equal(kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
@@ -157,7 +157,7 @@ def _join(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
     size = count * inside(given[0])[0]
     if len(given) > 1:
         size += max(count - 1, 0) * given[1].size
-    return part(min(size, MOST), 0.1), size
+    return part(min(size, MAX_SIZE), 0.1), size
 
 
 def _sort(kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
@@ -178,7 +178,7 @@ def _validate(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
     return part(given[1].size + 1, 0.1) * FORMAT, UNKNOWN
 
 
-def _holds(block: int) -> Rule:
+def _holds(block: int) -> Estimator:
     return lambda kinds, given: (block + (part(given[1].size, 0.1) if kinds[1] == "string" else 0), 1)
 
 
@@ -206,11 +206,11 @@ def _canonical(_kinds: Sequence[str], given: Sequence[Estimate]) -> Units:
     return part(2 * given[0].size, 0.1), 1
 
 
-def _names(rule: Rule, names: str) -> dict[str, Rule]:
-    return dict.fromkeys(names.split(), rule)
+def _names(estimator: Estimator, names: str) -> dict[str, Estimator]:
+    return dict.fromkeys(names.split(), estimator)
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, Estimator] = {
     "_==_": _equal,
     "_!=_": _compare,
     **_names(_order, "_<_ _<=_ _>_ _>=_"),

@@ -291,7 +291,8 @@ def _charged(call: Callable[..., Value], units: CallCost) -> Callable[[Frame, li
 def _dispatched(name: str, overloads: tuple[Overload, ...], runs: list[Run]) -> Run:
     """Return what computes the arguments and then finds the overload for what they turned out to be."""
     choices = [
-        (admission(one.parameters if one.guarded else ()), _charged(one.run, one.cost)) for one in overloads
+        (admission(overload.parameters if overload.guarded else ()), _charged(overload.run, overload.cost))
+        for overload in overloads
     ]
 
     def run(frame: Frame) -> Value:

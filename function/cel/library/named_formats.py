@@ -49,7 +49,7 @@ _CLOCK = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})([^\n][0-9]+)?(z|[+-][0-9]
 MONTHS, LAST_HOUR, LAST_SIXTIETH = 12, "23", "59"
 
 
-def _broken(rule: str, pattern: str, *examples: str) -> str:
+def _pattern_problem(rule: str, pattern: str, *examples: str) -> str:
     """Return Kubernetes' sentence for a text that a pattern does not fit."""
     shown = " or ".join(f"'{example}', " for example in examples)
     return f"{rule} ({f'e.g. {shown}' if examples else ''}regex used for validation is '{pattern}')"
@@ -69,21 +69,21 @@ def _dns_label(text: str) -> Problems:
         return problems
     if re.fullmatch(_SUBDOMAIN, text):
         return [*problems, "must not contain dots"]
-    return [*problems, _broken(LABEL_RULE, _LABEL, "my-name", "123-abc")]
+    return [*problems, _pattern_problem(LABEL_RULE, _LABEL, "my-name", "123-abc")]
 
 
 def _dns_subdomain(text: str, unit: str = "characters") -> Problems:
     problems = _too_long(text, SUBDOMAIN, unit)
     if re.fullmatch(_SUBDOMAIN, text):
         return problems
-    return [*problems, _broken(SUBDOMAIN_RULE, _SUBDOMAIN, "example.com")]
+    return [*problems, _pattern_problem(SUBDOMAIN_RULE, _SUBDOMAIN, "example.com")]
 
 
 def _dns_1035_label(text: str) -> Problems:
     problems = _too_long(text, LABEL, "characters")
     if re.fullmatch(_LABEL_1035, text):
         return problems
-    return [*problems, _broken(LABEL_1035_RULE, _LABEL_1035, "my-name", "abc-123")]
+    return [*problems, _pattern_problem(LABEL_1035_RULE, _LABEL_1035, "my-name", "abc-123")]
 
 
 def _prefix(problems: Callable[[str], Problems], text: str) -> Problems:
@@ -93,24 +93,24 @@ def _prefix(problems: Callable[[str], Problems], text: str) -> Problems:
 
 def _qualified_name(text: str) -> Problems:
     *prefixes, name = text.split("/")
-    broken = _broken(NAME_RULE, _NAME, "MyName", "my.name", "123-abc")
+    mismatch = _pattern_problem(NAME_RULE, _NAME, "MyName", "my.name", "123-abc")
     if len(prefixes) > 1:
         prefixed = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        return [f"a valid label key {broken} {prefixed}"]
+        return [f"a valid label key {mismatch} {prefixed}"]
     problems = []
     for prefix in prefixes:
         faults = _dns_subdomain(prefix, "bytes") if prefix else ["must be non-empty"]
         problems += [f"prefix part {problem}" for problem in faults]
     faults = _too_long(name, LABEL, "bytes") if name else ["must be non-empty"]
     problems += [f"name part {problem}" for problem in faults]
-    return problems if re.fullmatch(_NAME, name) else [*problems, f"name part {broken}"]
+    return problems if re.fullmatch(_NAME, name) else [*problems, f"name part {mismatch}"]
 
 
 def _label_value(text: str) -> Problems:
     problems = _too_long(text, LABEL, "bytes")
     if re.fullmatch(_VALUE, text):
         return problems
-    return [*problems, _broken(VALUE_RULE, _VALUE, "MyValue", "my_value", "12345")]
+    return [*problems, _pattern_problem(VALUE_RULE, _VALUE, "MyValue", "my_value", "12345")]
 
 
 def _uri(text: str) -> Problems:
@@ -133,8 +133,8 @@ def _is_datetime(text: str) -> bool:
     return match is not None and match[1] <= LAST_HOUR and max(match[2], match[3]) <= LAST_SIXTIETH
 
 
-def _unless(fits: Callable[[str], object], problem: str) -> Callable[[str], Problems]:
-    return lambda text: [] if fits(text) else [problem]
+def _unless(accepts: Callable[[str], object], problem: str) -> Callable[[str], Problems]:
+    return lambda text: [] if accepts(text) else [problem]
 
 
 class Format:
@@ -154,8 +154,8 @@ class Format:
 
 
 FORMATS = {
-    one.name: one
-    for one in (
+    listed.name: listed
+    for listed in (
         Format("dns1123Label", _dns_label, 8),
         Format("dns1123Subdomain", _dns_subdomain, 15),
         Format("dns1035Label", _dns_1035_label, 8),

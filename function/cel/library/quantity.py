@@ -151,8 +151,8 @@ def _small_sum(one: list[int], two: list[int], sign: int) -> list[int] | None:
     lowest = min(power, other_power)
     left *= 10 ** (power - lowest)
     right *= 10 ** (other_power - lowest)
-    fits = is_int64(left) and is_int64(right) and is_int64(left + right)
-    return [left + right, lowest] if fits else None
+    in_range = is_int64(left) and is_int64(right) and is_int64(left + right)
+    return [left + right, lowest] if in_range else None
 
 
 def whole(number: int) -> Quantity:

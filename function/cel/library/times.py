@@ -31,7 +31,7 @@ _TIMESTAMP = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d?):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
 )
 _OFFSET = re.compile(r"([+-]?\d{1,9}):([+-]?\d{1,9})", re.ASCII)
-_MOST = 2**63
+_MAX_NANOSECONDS = 2**63
 """Nanoseconds of the longest duration, which only a negative one may have."""
 _LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
@@ -125,7 +125,7 @@ def parse_duration(text: str) -> Duration:
     bare = text[1:] if text[:1] in ("+", "-") else text
     nanos = 0 if bare == "0" else _nanos(bare)
     negative = text[:1] == "-"
-    if nanos is None or nanos > _MOST - (not negative):
+    if nanos is None or nanos > _MAX_NANOSECONDS - (not negative):
         raise EvaluationError(f"{text[:80]!r} is not a duration")
     return Duration(-nanos if negative else nanos)
 
@@ -140,10 +140,10 @@ def _nanos(text: str) -> int | None:
         if match is None or not (match[1] or match[2]) or match[3] not in _UNITS:
             return None
         unit, whole = _UNITS[match[3]], match[1].lstrip("0")
-        if len(whole) > len(str(_MOST)) or int(whole or 0) > _MOST // unit:
+        if len(whole) > len(str(_MAX_NANOSECONDS)) or int(whole or 0) > _MAX_NANOSECONDS // unit:
             return None
         total += int(whole or 0) * unit + _fraction_of(match[2] or "", unit)
-        if total > _MOST:
+        if total > _MAX_NANOSECONDS:
             return None
         position = match.end()
     return total
@@ -153,7 +153,7 @@ def _fraction_of(fraction: str, unit: int) -> int:
     """Return the nanoseconds of a fraction of a unit, as Go computes them with doubles."""
     digits, scale = 0, 1.0
     for digit in fraction:
-        if digits > (_MOST - 1) // 10 or digits * 10 + int(digit) > _MOST:
+        if digits > (_MAX_NANOSECONDS - 1) // 10 or digits * 10 + int(digit) > _MAX_NANOSECONDS:
             break
         digits, scale = digits * 10 + int(digit), scale * 10
     return int(float(digits) * (unit / scale))

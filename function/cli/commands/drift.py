@@ -61,7 +61,7 @@ def _print(drifts: tuple[PoolDrift, ...]) -> None:
     out = console()
     for pool in drifts:
         mark, style = ("✗", "red") if pool.drifts else ("✓", "green")
-        out.print(f"{mark} {escape(pool.line())}", style=style, soft_wrap=True)
+        out.print(f"{mark} {escape(pool.phrase())}", style=style, soft_wrap=True)
         undeclared = [finding.detail for finding in pool.findings if finding.kind == "Undeclared"]
         if undeclared:
             out.print(f"  could also publish: {escape(', '.join(undeclared))}", soft_wrap=True)

@@ -163,9 +163,9 @@ def read_fleet(
         if sorting.concerns(replica):
             sorting.add(replica if thorough else _replica(document, reuse), document)
         else:
-            sorting.charged.append(replica)
+            sorting.others.append(replica)
     own_replicas = sorted((*sorting.finish(), *unmatched), key=order)
-    others = tuple(sorting.charged)
+    others = tuple(sorting.others)
     charging = [cluster for cluster in charged if cluster.name in clusters.readable]
     state, cache, cache_fault = read_cache(request, deployment.cache, deployment.namespace)
     return Fleet(

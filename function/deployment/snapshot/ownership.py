@@ -29,7 +29,7 @@ class Sorting:
     shadowed: set[Identity]
     """Identities of observed replicas: an unobserved object with one of them is charged, not emitted."""
     candidates: dict[Identity, list[tuple[ModelReplica, Document]]] = field(default_factory=dict)
-    charged: list[ModelReplica] = field(default_factory=list)
+    others: list[ModelReplica] = field(default_factory=list)
 
     def concerns(self, replica: ModelReplica) -> bool:
         """Whether a replica may be ours. Most of a large fleet are somebody else's, and only charged."""
@@ -63,7 +63,7 @@ class Sorting:
             else None
         )
         if identity is None or not Owner.of(self.deployment).owns(replica) or identity in self.shadowed:
-            self.charged.append(replica)
+            self.others.append(replica)
         else:
             self.candidates.setdefault(identity, []).append((replica, document))
 
@@ -72,12 +72,12 @@ class Sorting:
         own_replicas = list(self.observed.values())
         for identity, pairs in self.candidates.items():
             pairs.sort(key=lambda pair: (pair[0].deleting, pair[0].created, pair[0].name))
-            (replica, document), *others = pairs
+            (replica, document), *rest = pairs
             key = replica_key(identity)
             own_replicas.append(
                 OwnReplica(key, identity, replica, document, observed=False, terminating=replica.deleting)
             )
-            self.charged.extend(other for other, _ in others)
+            self.others.extend(other for other, _ in rest)
         return own_replicas
 
 

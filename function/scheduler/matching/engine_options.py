@@ -161,7 +161,7 @@ def across(engine: Engine, pools: Sequence[Pool], verdicts: Verdicts) -> Iterato
 def proven_same(pools: Sequence[Pool], chosen: Sequence[int]) -> bool:
     """Whether every two of the chosen pools are proven to have the same fabric. No id proves nothing."""
     used = [pools[at] for at in dict.fromkeys(chosen)]
-    return all(one.shares_fabric(other) for one in used for other in used)
+    return all(pool.shares_fabric(other) for pool in used for other in used)
 
 
 def variants(option: EngineOption, others: Sequence[Sequence[Match]]) -> Iterator[EngineOption]:

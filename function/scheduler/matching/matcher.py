@@ -62,9 +62,9 @@ class Matcher:
         """Fit the engines of one shape of the deployment on a cluster."""
         spread = any(engine.pool_policy == "SameFabric" for engine in shape.engines)
         fabrics = tuple(pool.fabrics for pool in cluster.pools) if spread else ()
-        charged = tuple(pool.accounting for pool in cluster.pools) if cluster.counts_devices else ()
+        accounting = tuple(pool.accounting for pool in cluster.pools) if cluster.counts_devices else ()
         nodes = tuple(pool.node for pool in cluster.pools) if self._inputs.selectors.reads_pools else ()
-        key = (shape.name, cluster.device_keys, fabrics, charged, nodes)
+        key = (shape.name, cluster.device_keys, fabrics, accounting, nodes)
         fit = self._cache.cluster(key)
         if fit is None:
             classes = tuple(self._class_of(pool) for pool in cluster.pools)
@@ -150,10 +150,10 @@ class Matcher:
 
     def member(self, member: Member, pool: Pool) -> Verdict:
         """Match one member against one pool."""
-        verdict = self._ask(member, pool)
+        verdict = self._verdict(member, pool)
         return verdict.at(member=member.role) if isinstance(verdict, Rejection) else verdict
 
-    def _ask(self, member: Member, pool: Pool) -> Verdict:
+    def _verdict(self, member: Member, pool: Pool) -> Verdict:
         """Match what a member asks for, whoever asks: the roles of most gangs ask for the same."""
         key = (member.node_selector, self._class_of(pool))
         verdict = self._cache.fits.matches.get(key)

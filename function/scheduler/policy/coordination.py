@@ -71,20 +71,20 @@ class Queue:
             (own_replica.replica.namespace, own_replica.replica.name)
             for own_replica in inputs.fleet.own_replicas
         }
-        self._line = deque(gives_way if inputs.config.coordination == "None" else ())
-        names = {(standing.replica.namespace, standing.replica.deployment) for standing in self._line}
+        self._waiting = deque(gives_way if inputs.config.coordination == "None" else ())
+        names = {(standing.replica.namespace, standing.replica.deployment) for standing in self._waiting}
         self._counts = {name: ReplicaCounts() for name in names}
         for replica in inputs.fleet.other_replicas if names else ():
             if not replica.deleting and (replica.namespace, replica.deployment) in names:
                 self._counts[replica.namespace, replica.deployment].add(replica.cluster)
-        for leaving in self._line:
+        for leaving in self._waiting:
             replica = leaving.replica
             self._counts[replica.namespace, replica.deployment].add(replica.cluster, -1)
 
     def serve_seniors(self) -> None:
         """Charge a place for everybody whose turn is before the next of ours."""
-        while self._line:
-            replica = self._line.popleft().replica
+        while self._waiting:
+            replica = self._waiting.popleft().replica
             if (replica.namespace, replica.name) in self._ours:
                 return
             self._serve(self._counts[replica.namespace, replica.deployment])

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from function.scheduler.capacity.ledger import ReplicaCounts
     from function.scheduler.scheduling_input import SchedulingInput
 
-FAR = 1_000_000
+NO_DOMAIN_SKEW = 1_000_000
 """The skew of a cluster in no domain: behind every cluster in one."""
 
 
@@ -35,6 +35,6 @@ class SoftSpread:
         """How far each constraint's skew would exceed its maxSkew."""
         skews = (constraint.skew(candidate.cluster, counts) for constraint in self._constraints)
         return tuple(
-            FAR if skew is None else max(0, skew - spread.constraint.max_skew)
+            NO_DOMAIN_SKEW if skew is None else max(0, skew - spread.constraint.max_skew)
             for skew, spread in zip(skews, self._constraints, strict=True)
         )

@@ -23,7 +23,7 @@ T = TypeVar("T")
 _SHORT = 0x80  # A length below this is one byte on the wire.
 _ITEM, _NUMBER, _STRING, _STRUCT, _LIST = 0x0A, 0x11, 0x1A, 0x2A, 0x32
 _NUMBER_SIZE = 9
-_MOST = 1 << 53
+_MAX_EXACT = 1 << 53
 
 _double = Layout("<d").unpack_from
 _parse = messages.Struct.FromString
@@ -79,7 +79,7 @@ def _count(fields: Any, key: str) -> int:
     held: bytes = fields[key]
     if len(held) == _NUMBER_SIZE and held[0] == _NUMBER:
         number: float = _double(held, 1)[0]
-        if 1 <= number < _MOST and number.is_integer():
+        if 1 <= number < _MAX_EXACT and number.is_integer():
             return int(number)
     raise _Unusual
 
