@@ -200,6 +200,12 @@ FINE = [
     ("quantity of a bad text is a runtime error", 'quantity("bad") == quantity("1")', "error"),
     ("semver of a bad text is a runtime error", 'semver("x") == semver("1.0.0")', "error"),
     ("a variable may hide the device", "cel.bind(device, 1, device == 1)", "match"),
+    (
+        "or the first name of a type",
+        "[{'protobuf': {'Timestamp': 1}}].all(google, google.protobuf.Timestamp == 1)",
+        "match",
+    ),
+    ("a bound name is no name of a type, read or not", "optional.of(int).optMap(x, 1).hasValue()", "compile"),
     ("a type is a value", "type(1) == int && type([1]) == list && type(1u) == uint", "match"),
     ("also one with a dotted name", "type(timestamp(0)) == google.protobuf.Timestamp", "match"),
     ("and of an address", 'type(ip("10.0.0.1")) == net.IP', "match"),

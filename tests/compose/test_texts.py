@@ -263,6 +263,16 @@ KEPT = [
         },
     ),
     Case(
+        "a Ready replica on a cluster that is not in the fleet: nobody knows a way to it",
+        lambda: on_a().but(clusters=()),
+        {"ReplicasReady": (False, "ClusterDegraded", "0 of 1 ready; cluster a is not in the fleet")},
+    ),
+    Case(
+        "nor to one on a cluster that cannot be read",
+        lambda: on_a(status={"gpuPools": 3}),
+        {"ReplicasReady": (False, "ClusterDegraded", "0 of 1 ready; cluster a cannot be read")},
+    ),
+    Case(
         "nobody told whether the cluster is Ready",
         lambda: on_a(status={"conditions": []}),
         {

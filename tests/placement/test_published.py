@@ -221,6 +221,7 @@ def test_who_gives_way_is_read_from_the_cluster() -> None:
     answer = asked(chat(), [crowded(own), cluster("b", 1)], own, settings=YIELD)
     assert placed(answer) == ["replica-b-0"]
     assert said(answer, "CapacityRespected")[1].endswith("1 of its replicas gives way")
+    assert answer.conditions["CapacityRespected"][0] is False
     reported = asked(chat(), [crowded(own), cluster("b", 1)], own)
     assert placed(reported) == ["replica-a-0"], "Report takes nothing away"
     assert said(reported, "CapacityRespected") == ("PoolOvercommitted", "a/p holds 2 of 1 node")

@@ -83,6 +83,8 @@ class Case:
     detail: str = ""
     updated: bool = False
     """Whether an edit that is independent of the doubt goes through."""
+    until: str = ""
+    """What an edit that depends on the doubt is withheld for."""
 
 
 CASES = [
@@ -102,6 +104,7 @@ CASES = [
         "a selector that errs before the one that would do, and not as stamped",
         lambda: kept(ask(engines=[single(ERRS_FIRST)]), [one("a", 1)]),
         "pool p0: device selector error",
+        until="the selectors give an answer on pool p0",
     ),
     Case(
         "a selector that does not compile",
@@ -115,6 +118,18 @@ CASES = [
         updated=True,
     ),
     Case(
+        "other requests on a pool that does not publish its devices wait for them",
+        lambda: kept(asks(count=4), undevised()),
+        "pool p0 does not publish its devices",
+        until="pool p0 publishes its devices",
+    ),
+    Case(
+        "other requests where a selector errs wait for its answer",
+        lambda: kept(asks(ERRS, count=4), [one("a", 1)]),
+        f"pool p0: device selector error: {NO_SUCH}",
+        until="the selectors give an answer on pool p0",
+    ),
+    Case(
         "a pool that is declared and not published",
         lambda: kept(ask(), unpublished()),
         "pool p0 is not published",
@@ -122,21 +137,21 @@ CASES = [
     ),
     Case(
         "growth on a pool that is not published cannot be weighed",
-        lambda: kept(
-            ask(engines=[build.engine("main", [build.member(devices=[build.request("gpu", 8)])], copies=2)]),
-            unpublished(),
-        ),
+        lambda: kept(ask(engines=[{**single(build.request("gpu", 8)), "copies": 2}]), unpublished()),
         "pool p0 is not published",
+        until="pool p0 is published",
     ),
     Case(
         "other requests on a pool that is not published neither",
         lambda: kept(asks(count=4), unpublished()),
         "pool p0 is not published",
+        until="pool p0 is published",
     ),
     Case(
         "nor another cache",
         lambda: kept(ask(cache="weights"), [one("a", 1, labels={"x": "y"})], cache=[]),
         "ModelCache weights does not exist",
+        until="ModelCache weights exists",
     ),
     Case(
         "a selector that errs on the pool",
@@ -150,6 +165,7 @@ CASES = [
             asks(ERRS, name="other"), [one("a", pools=[build.pool("p0", 1, [knowing(), build.gpu(8)])])]
         ),
         "pool p0: device selector error",
+        until="the selectors give an answer on pool p0",
     ),
     Case(
         "a node selector that errs on the pool",
@@ -206,9 +222,10 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
 def test_how_a_replica_is_kept(case: Case) -> None:
-    found = case.found()
-    told = (found.mismatch, found.detail, found.doubt, found.shape is not None)
-    assert told == (case.mismatch, case.detail, case.doubt, case.updated)
+    replica = case.found()
+    assert (replica.mismatch, replica.detail, replica.doubt) == (case.mismatch, case.detail, case.doubt)
+    assert (replica.shape is not None) == case.updated
+    assert replica.withheld_until == ((case.until,) if case.until else ())
 
 
 def test_each_replica_is_compared_with_its_own_pool() -> None:

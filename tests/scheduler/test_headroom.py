@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from function.scheduler.headroom import count_more, fitting_pools, rejections_of_another, room_by_cluster
 from tests.support.cases import ask, one
 from tests.support.scarce import decide
 from tests.support.world import World
@@ -15,7 +16,7 @@ SPREAD = {"topologySpread": [{"topologyKey": "zone", "maxSkew": 1, "whenUnsatisf
 
 
 @pytest.mark.parametrize(
-    ("nodes", "accounting", "limit", "placement", "found", "reason"),
+    ("nodes", "accounting", "limit", "placement", "room", "reason"),
     [
         (4, "Node", 9, None, 3, "one is placed, three nodes are left"),
         (4, "Device", 9, None, 3, "whatever is charged"),
@@ -25,7 +26,7 @@ SPREAD = {"topologySpread": [{"topologyKey": "zone", "maxSkew": 1, "whenUnsatisf
     ],
 )
 def test_headroom(
-    nodes: int, accounting: str, limit: int, placement: Plain | None, found: int, reason: str
+    nodes: int, accounting: str, limit: int, placement: Plain | None, room: int, reason: str
 ) -> None:
     fleet = [one("a", nodes, accounting=accounting)]
     decision = decide(World(ask(placement=placement), fleet))
@@ -34,6 +35,62 @@ def test_headroom(
     before = placer.rejections()
     for _ in range(2):
         cluster = decision.inputs.fleet.clusters["a"]
-        assert placer.headroom(cluster, limit) == found, reason
+        assert placer.headroom(cluster, limit) == room, reason
         assert (decision.ledger.free("a", "p0"), decision.ledger.counts["a"]) == (nodes - 1, 1)
         assert placer.rejections() == before
+
+
+FLEET = [one("a", 4), one("b", 2), one("c", 1, ready=False), {**one("d", 1), "status": 3}]
+"""One replica is placed on `a`; nothing new goes to `c` and `d`."""
+
+
+def test_more_replicas_are_counted_up_to_a_limit() -> None:
+    decision = decide(World(ask(), FLEET))
+    assert [count_more(decision, limit) for limit in (9, 2)] == [5, 2]
+
+
+def test_why_each_cluster_takes_no_other() -> None:
+    decision = decide(World(ask(), FLEET))
+    reasons = {name: rejection.reason.name for name, rejection in rejections_of_another(decision).items()}
+    assert reasons == {"c": "ClusterNotReady", "d": "MalformedCluster"}
+    undecided = decide(World(ask(), None))
+    assert rejections_of_another(undecided) == {}, "nothing new may be placed at all"
+
+
+def test_each_cluster_has_its_own_room_and_what_runs_out_first() -> None:
+    rooms = list(room_by_cluster(decide(World(ask(), FLEET)), 2))
+    assert [(room.cluster, room.more, room.first and room.first.reason.name) for room in rooms] == [
+        ("a", 2, None),
+        ("b", 2, "InsufficientNodes"),
+        ("c", 0, "ClusterNotReady"),
+        ("d", 0, "MalformedCluster"),
+    ]
+
+
+def test_spreading_looks_at_the_clusters_that_take_nothing_meanwhile() -> None:
+    zones = [one(name, 4, labels={"zone": name}) for name in ("x", "y")]
+    rooms = room_by_cluster(decide(World(ask(2, placement=SPREAD), zones)), 9)
+    assert [(room.more, room.first and room.first.reason.name) for room in rooms] == [
+        (1, "TopologySpread"),
+        (1, "TopologySpread"),
+    ]
+
+
+def test_the_pools_that_fit_whether_or_not_there_is_room() -> None:
+    decision = decide(World(ask(), FLEET))
+    pools = [
+        (pool.cluster, pool.pool, pool.needs, pool.free, pool.total, [device.name for device in pool.devices])
+        for pool in fitting_pools(decision)
+    ]
+    assert pools == [
+        ("a", "p0", 1, 3, 4, ["gpu"]),
+        ("b", "p0", 1, 2, 2, ["gpu"]),
+        ("c", "p0", 1, 1, 1, ["gpu"]),
+    ]
+    barred = [pool.barred and pool.barred.reason.name for pool in fitting_pools(decision)]
+    assert barred == [None, None, "ClusterNotReady"]
+
+
+def test_a_pool_that_is_full_is_not_barred() -> None:
+    [pool] = fitting_pools(decide(World(ask(), [one("a", 1)])))
+    assert (pool.free, pool.barred) == (0, None)
