@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from example.caller import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 RESULTS = ROOT / "dist" / "live.json"
@@ -56,8 +56,12 @@ def read(path: Path = RESULTS) -> list[Step]:
 
 
 def table(steps: list[Step]) -> str:
-    """The steps as a table of Markdown."""
-    rows = [HEADINGS, *((step.action, step.seen, f"{step.seconds:.1f}") for step in steps)]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    """The steps as a table of text."""
+    return columns([HEADINGS, *((step.action, step.seen, f"{step.seconds:.1f}") for step in steps)])
+
+
+def columns(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of text, each column as wide as its widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     return "".join(f"{line.rstrip()}\n" for line in lines)
