@@ -2,9 +2,9 @@
 
 `python -m tests.live.burst --deployments 40 --replicas 3 --clusters 200 --seed 1` starts a control plane of
 its own, installs the Configuration as shipped, creates the deployments, and prints one line: how many pools
-were overcommitted on the way and in the end, whether the conditions said so, how soon everything was placed,
+were overcommitted on the way and in the end, how soon the conditions said so, how soon everything was placed,
 calls and bytes for each reconcile. The exit code is 1 when a pool stays overcommitted, a replica stays
-unplaced, or a Ready one was removed.
+unplaced, a Ready one was removed, or a call got no answer.
 """
 
 from __future__ import annotations
@@ -47,7 +47,11 @@ sooner when every deployment was answered `ANSWERS` times meanwhile."""
 ANSWERS = 2
 """The first answer may be to a snapshot from before the last change. The next reconcile begins after it, so
 when that changes nothing either, nothing ever will: an answer follows from the fleet alone."""
+WINDOW = 60.0
+"""Seconds within which an overcommitted pool must be named: as long as reconciles queue in a large burst."""
 METRICS = "http://127.0.0.1:28080/metrics"
+LOST = b'"error": "cannot run Composition pipeline step'
+"""What Crossplane logs, once, when a call got no answer."""
 CONTROLLER = "composite/modeldeployments.modelplane.ai"
 THREADS = 8
 
@@ -106,8 +110,14 @@ class Seen:
     """Seconds from the first create until every replica had a place that it kept."""
     most: int = 0
     """Pools that were overcommitted at one moment, at most."""
+    excess: int = 0
+    """Nodes held beyond what there is at one moment, at most."""
+    longest: float = 0.0
+    """Seconds that a pool was overcommitted, at most."""
+    silent: float = 0.0
+    """Seconds that a pool was overcommitted before a condition named it, or it was mended, at most."""
     unsaid: int = 0
-    """Looks at which an overcommitted pool had been so for a minute and no condition named it."""
+    """Pools that were overcommitted for longer than `WINDOW` before a condition named them."""
     left: int = 0
     """Pools that are overcommitted in the end."""
     missing: int = 0
@@ -122,6 +132,8 @@ class Seen:
     repeated: int = 0
     """Of the calls, how many were made because the answer before them stated requirements."""
     errors: int = 0
+    lost: int = 0
+    """Calls that got no answer, by Crossplane's log."""
     kilobytes: float = 0.0
     """Received by the function in one call."""
     opened: int = 0
@@ -130,7 +142,7 @@ class Seen:
     @property
     def fine(self) -> bool:
         """Whether it ended as it must."""
-        return not (self.left or self.missing or self.ready_removed or self.errors)
+        return not (self.left or self.missing or self.ready_removed or self.errors or self.lost)
 
 
 def used(replicas: list[Plain]) -> Counter[Pool]:
@@ -260,23 +272,53 @@ class Asked:
         return all(self.counts[name] >= ANSWERS for name in deployments)
 
 
-def said(deployments: list[Plain]) -> str:
+def lost_calls(state: Path) -> int:
+    """Calls of the function that got no answer, by the log of Crossplane."""
+    return (state / "logs" / "core.log").read_bytes().count(LOST)
+
+
+def named(deployments: list[Plain]) -> str:
     """What the conditions say of overcommitted pools."""
     return "\n".join(
-        condition.get("message", "")
-        for one in deployments
-        for condition in (one.get("status") or {}).get("conditions") or ()
-        if "PoolOvercommitted" in (condition.get("message", ""), condition["reason"])
-        or "holds" in condition.get("message", "")
+        plane.condition(deployment, "CapacityRespected").get("message", "") for deployment in deployments
     )
+
+
+@dataclass
+class Crowds:
+    """The pools that are overcommitted, since when, and since when a condition names them."""
+
+    living: plane.ControlPlane
+    since: dict[Pool, float] = field(default_factory=dict)
+    named: set[Pool] = field(default_factory=set)
+    late: set[Pool] = field(default_factory=set)
+
+    def look(self, replicas: list[Plain], now: float, seen: Seen) -> None:
+        """Look at the pools and, while one is not named, at the conditions."""
+        held = used(replicas)
+        pools = {pool for pool, nodes in held.items() if nodes > NODES}
+        seen.most = max(seen.most, len(pools))
+        seen.excess = max(seen.excess, sum(held[pool] - NODES for pool in pools))
+        self.since |= dict.fromkeys(pools - self.since.keys(), now)
+        silent = self.since.keys() - self.named
+        if silent & pools:
+            text = named(self.living.list("ModelDeployment", NAMESPACE))
+            self.named |= {(cluster, pool) for cluster, pool in silent if f"{cluster}/{pool} holds" in text}
+        seen.longest = max([seen.longest, *(now - since for since in self.since.values())])
+        waits = {pool: now - self.since[pool] for pool in silent}
+        seen.silent = max([seen.silent, *waits.values()])
+        self.late |= {pool for pool, seconds in waits.items() if seconds > WINDOW}
+        seen.unsaid = len(self.late)
+        self.since = {pool: since for pool, since in self.since.items() if pool in pools}
+        self.named &= pools
 
 
 def watch(living: plane.ControlPlane, plan: Plan, seen: Seen, patience: float) -> None:
     """Look at the replicas until nothing has changed for a while, or patience ends."""
     started = last = time.monotonic()
     kubelets = Kubelets(living, random.Random(plan.seed), plan.start) if plan.start else None
+    crowds = Crowds(living)
     before: dict[str, bool] = {}
-    since: dict[Pool, float] = {}
     asked, deployments = Asked(living.state), {plane.name_of(item) for item in plan.burst()}
     while time.monotonic() - last < QUIET and time.monotonic() - started < patience:
         replicas, now = living.list("ModelReplica", NAMESPACE), time.monotonic()
@@ -297,12 +339,7 @@ def watch(living: plane.ControlPlane, plan: Plan, seen: Seen, patience: float) -
         if alive.keys() != before.keys():
             last, seen.placed = now, now - started
         before = alive
-        pools = crowded(replicas)
-        since = {pool: since.get(pool, now) for pool in pools}
-        seen.most = max(seen.most, len(pools))
-        if old := [pool for pool, at in since.items() if now - at > 60]:
-            text = said(living.list("ModelDeployment", NAMESPACE))
-            seen.unsaid += sum(f"{cluster}/{pool}" not in text for cluster, pool in old)
+        crowds.look(replicas, now, seen)
         time.sleep(0.5)
     replicas = living.list("ModelReplica", NAMESPACE)
     seen.left = len(crowded(replicas))
@@ -313,7 +350,7 @@ def run(living: plane.ControlPlane, plan: Plan, patience: float) -> Seen:
     """Play one burst on a fleet that is there already."""
     seen = Seen(plan.deployments, plan.replicas, plan.clusters, plan.seed)
     log = living.state / "logs" / "function.log"
-    counted, skip = metrics(), log.stat().st_size
+    counted, skip, lost = metrics(), log.stat().st_size, lost_calls(living.state)
     creator = threading.Thread(target=lambda: setattr(seen, "created", create(living, plan)))
     creator.start()
     watch(living, plan, seen, patience)
@@ -326,6 +363,7 @@ def run(living: plane.ControlPlane, plan: Plan, patience: float) -> Seen:
     seen.errors = sum(line["event"] == "failed" for line in lines)
     seen.repeated = sum(line.get("repeated", False) for line in lines)
     seen.kilobytes = sum(line.get("received", 0) for line in lines) / 1000 / max(1, len(lines))
+    seen.lost = lost_calls(living.state) - lost
     name = "circuit_breaker_opens_total"
     seen.opened = int(after.get(name, 0) - counted.get(name, 0))
     return seen

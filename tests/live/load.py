@@ -39,8 +39,6 @@ MOST = 4
 """Replicas of one deployment, at most: all of them together fill three quarters of the fleet."""
 LIMIT = 1024.0
 """MiB that the function may have: the limit in example/operate/runtime.yaml."""
-LOST = b"cannot run Composition pipeline step"
-"""What Crossplane logs when a call got no answer."""
 CHANGES = {"scale": 4, "edit": 2, "fail": 3, "taint": 1, "untaint": 1}
 """What happens, and how often."""
 
@@ -178,7 +176,7 @@ class Load:
 
     def sample(self) -> Sample:
         """What the metrics say now."""
-        lost = (self.living.state / "logs" / "core.log").read_bytes().count(LOST)
+        lost = burst.lost_calls(self.living.state)
         return Sample(time.monotonic(), scrape(), lost, sum(self.done.values()))
 
     def run(self, seconds: float, pause: float) -> list[Sample]:
