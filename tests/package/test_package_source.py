@@ -34,11 +34,17 @@ def types_of(source: str) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             yield node.name
-    for node in tree.body:
+    for node in _statements(tree.body):
         if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias":
             yield ast.unparse(node.target)
         elif isinstance(node, ast.Assign) and not _is_type_variable(node.value):
             yield from (name for name in map(ast.unparse, node.targets) if not name.isupper())
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a module, those for type checkers included."""
+    for node in body:
+        yield from _statements(node.body) if isinstance(node, ast.If) else [node]
 
 
 def _is_type_variable(value: ast.expr) -> bool:
@@ -91,6 +97,7 @@ def test_a_cycle_is_seen(imports: dict[str, set[str]], expected: set[str], reaso
         ("T = TypeVar('T')", "T = TypeVar('T')", [], "type variables belong to where they stand"),
         ("LIMIT = 1", "LIMIT = 2", [], "nor are constants types"),
         ("class _Pool: ...", "class _Pool: ...", [], "what is private is not met elsewhere"),
+        ("if TYPE_CHECKING:\n    Pool: TypeAlias = 'int'", "class Pool: ...", ["Pool"], "for type checkers"),
         ("def f():\n    class Pool: ...", "class Pool: ...", ["Pool"], "a class within a function"),
     ],
 )

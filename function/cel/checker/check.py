@@ -19,20 +19,8 @@ from function.cel.checker.unification import equivalent
 from function.cel.cost.frame import SUBJECT
 from function.cel.errors import Mistake
 from function.cel.library.messages import MESSAGES
+from function.cel.syntax import nodes
 from function.cel.syntax.descent import descend
-from function.cel.syntax.nodes import (
-    Bind,
-    Call,
-    Identifier,
-    ListLiteral,
-    Literal,
-    Loop,
-    MapLiteral,
-    MessageLiteral,
-    Node,
-    OptionalMap,
-    Select,
-)
 from function.cel.syntax.types import (
     BOOL,
     Type,
@@ -49,7 +37,7 @@ if TYPE_CHECKING:
     from function.cel.library.dialects import Dialect
 
 
-def check(root: Node, environment: Environment, dialect: Dialect) -> Checked:
+def check(root: nodes.Node, environment: Environment, dialect: Dialect) -> Checked:
     """Check an expression whose result must be a bool. Raises Mistake."""
     checker = Checker(root, environment, dialect)
     scope = {environment.variable: Variable(environment.type, SUBJECT)}
@@ -100,12 +88,12 @@ def _refuse_bound_types(checker: Checker) -> None:
         checker.checked.type_values[node] = name
 
 
-def _literal(_checker: Checker, node: Literal, _scope: Scope) -> Type:
+def _literal(_checker: Checker, node: nodes.Literal, _scope: Scope) -> Type:
     """Return the type of a literal."""
     return node.type
 
 
-def _name(checker: Checker, node: Identifier, scope: Scope) -> Type:
+def _name(checker: Checker, node: nodes.Identifier, scope: Scope) -> Type:
     """Return the type of a name: a variable's, or of a type's name."""
     variable = checker.variable(node.name, scope)
     if variable is not None:
@@ -114,7 +102,7 @@ def _name(checker: Checker, node: Identifier, scope: Scope) -> Type:
     return checker.type_value(node, node.name.removeprefix("."))
 
 
-def _select(checker: Checker, node: Select, scope: Scope) -> TypeSteps:
+def _select(checker: Checker, node: nodes.Select, scope: Scope) -> TypeSteps:
     """Return the type of a selection."""
     name = checker.qualified(node, scope)
     if name in TYPE_IDENTIFIERS:
@@ -123,7 +111,7 @@ def _select(checker: Checker, node: Select, scope: Scope) -> TypeSteps:
     return BOOL if node.test else checker.substitute(kind)
 
 
-def _list_literal(checker: Checker, node: ListLiteral, scope: Scope) -> TypeSteps:
+def _list_literal(checker: Checker, node: nodes.ListLiteral, scope: Scope) -> TypeSteps:
     """Return the type of a list literal."""
     joined: Type | None = None
     kinds = []
@@ -135,7 +123,7 @@ def _list_literal(checker: Checker, node: ListLiteral, scope: Scope) -> TypeStep
     return list_of(joined or checker.substitution.variable())
 
 
-def _map_literal(checker: Checker, node: MapLiteral, scope: Scope) -> TypeSteps:
+def _map_literal(checker: Checker, node: nodes.MapLiteral, scope: Scope) -> TypeSteps:
     """Return the type of a map literal."""
     key: Type | None = None
     value: Type | None = None
@@ -152,7 +140,7 @@ def _map_literal(checker: Checker, node: MapLiteral, scope: Scope) -> TypeSteps:
     return map_of(key or checker.substitution.variable(), value or checker.substitution.variable())
 
 
-def _message(checker: Checker, node: MessageLiteral, scope: Scope) -> TypeSteps:
+def _message(checker: Checker, node: nodes.MessageLiteral, scope: Scope) -> TypeSteps:
     """Return the type of a message literal."""
     declared = MESSAGES.get(node.name)
     if declared is None:
@@ -169,7 +157,7 @@ def _message(checker: Checker, node: MessageLiteral, scope: Scope) -> TypeSteps:
     return declared.type
 
 
-def _bind(checker: Checker, node: Bind, scope: Scope) -> TypeSteps:
+def _bind(checker: Checker, node: nodes.Bind, scope: Scope) -> TypeSteps:
     """Return the type of cel.bind."""
     kind = yield node.value, scope
     checker.read.append((kind, node.name, node.span.at))
@@ -179,7 +167,7 @@ def _bind(checker: Checker, node: Bind, scope: Scope) -> TypeSteps:
     return checker.substitute(body)
 
 
-def _optional_map(checker: Checker, node: OptionalMap, scope: Scope) -> TypeSteps:
+def _optional_map(checker: Checker, node: nodes.OptionalMap, scope: Scope) -> TypeSteps:
     """Return the type of optMap or optFlatMap."""
     value = checker.substitution.variable()
     given = yield node.optional, scope
@@ -197,14 +185,14 @@ def _optional_map(checker: Checker, node: OptionalMap, scope: Scope) -> TypeStep
 
 
 RULES: Mapping[type, Callable[[Checker, Any, Scope], Type | TypeSteps]] = {
-    Literal: _literal,
-    Identifier: _name,
-    Select: _select,
-    Call: call_type,
-    ListLiteral: _list_literal,
-    MapLiteral: _map_literal,
-    MessageLiteral: _message,
-    Bind: _bind,
-    OptionalMap: _optional_map,
-    Loop: loop_type,
+    nodes.Literal: _literal,
+    nodes.Identifier: _name,
+    nodes.Select: _select,
+    nodes.Call: call_type,
+    nodes.ListLiteral: _list_literal,
+    nodes.MapLiteral: _map_literal,
+    nodes.MessageLiteral: _message,
+    nodes.Bind: _bind,
+    nodes.OptionalMap: _optional_map,
+    nodes.Loop: loop_type,
 }

@@ -6,29 +6,18 @@ cel-go's rules as far as they are known; it is advice for a lint and never refus
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from function.cel.cost import estimate_calls as calls
 from function.cel.cost.charges import CREATE_LIST, CREATE_MAP, CREATE_MESSAGE
 from function.cel.cost.estimate_calls import MAX_SIZE, UNKNOWN, Estimate
+from function.cel.syntax import nodes
 from function.cel.syntax.descent import collect, descend
-from function.cel.syntax.nodes import (
-    Bind,
-    Call,
-    Identifier,
-    ListLiteral,
-    Literal,
-    Loop,
-    MapLiteral,
-    MessageLiteral,
-    Node,
-    OptionalMap,
-    Select,
-    operands,
-)
+from function.cel.syntax.nodes import Node, operands
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable
 
     from function.cel.checker.state import Checked
 
@@ -46,6 +35,9 @@ class SizedNode(NamedTuple):
 
     node: Node
     names: dict[str, Estimate]
+
+
+EstimateSteps: TypeAlias = Generator[SizedNode, Estimate, Estimate]
 
 
 def estimate(checked: Checked) -> int:
@@ -73,16 +65,16 @@ class _Estimator:
         texts = kind.name == "list" and kind.args[0].name in ("string", "bytes")
         return one._replace(literal="texts") if texts else one
 
-    def literal(self, node: Literal, _names: dict[str, Estimate]) -> Estimate:
+    def literal(self, node: nodes.Literal, _names: dict[str, Estimate]) -> Estimate:
         text = isinstance(node.value, str | bytes)
         size = len(node.value) if text else UNKNOWN
         return self.sized(node, 0, size)._replace(literal=node.value)
 
-    def name(self, node: Identifier, names: dict[str, Estimate]) -> Estimate:
+    def name(self, node: nodes.Identifier, names: dict[str, Estimate]) -> Estimate:
         variable = names.get(node.name)
         return self.sized(node, 1, variable.size, variable.element) if variable else self.sized(node, 1)
 
-    def select(self, node: Select, names: dict[str, Estimate]) -> Generator[SizedNode, Estimate, Estimate]:
+    def select(self, node: nodes.Select, names: dict[str, Estimate]) -> EstimateSteps:
         if node in self.checked.type_values:
             return self.sized(node, 1)
         operand = yield SizedNode(node.operand, names)
@@ -95,51 +87,43 @@ class _Estimator:
             return self.sized(node, operand.cost + step, size, tuple(levels))
         return self.sized(node, operand.cost + step, *calls.inside(operand))
 
-    def call(self, node: Call, names: dict[str, Estimate]) -> Generator[SizedNode, Estimate, Estimate]:
-        nodes = node.args if node in self.checked.global_calls else operands(node)
-        given = yield from collect(SizedNode(arg, names) for arg in nodes)
-        kinds = [self.types[arg].name for arg in nodes]
-        given = [self.marked(arg, one) for arg, one in zip(nodes, given, strict=True)]
+    def call(self, node: nodes.Call, names: dict[str, Estimate]) -> EstimateSteps:
+        args = node.args if node in self.checked.global_calls else operands(node)
+        given = yield from collect(SizedNode(arg, names) for arg in args)
+        kinds = [self.types[arg].name for arg in args]
+        given = [self.marked(arg, estimate) for arg, estimate in zip(args, given, strict=True)]
         cost, size, element = calls.call(node.function, kinds, given)
         return self.sized(node, cost, size, element)
 
-    def items(
-        self, node: ListLiteral, names: dict[str, Estimate]
-    ) -> Generator[SizedNode, Estimate, Estimate]:
+    def items(self, node: nodes.ListLiteral, names: dict[str, Estimate]) -> EstimateSteps:
         given = yield from collect(SizedNode(item.value, names) for item in node.items)
         items = max((estimate.size for estimate in given), default=0)
         made = self.sized(node, CREATE_LIST + sum(estimate.cost for estimate in given), len(given))
         return made._replace(items=items)
 
-    def entries(
-        self, node: MapLiteral, names: dict[str, Estimate]
-    ) -> Generator[SizedNode, Estimate, Estimate]:
+    def entries(self, node: nodes.MapLiteral, names: dict[str, Estimate]) -> EstimateSteps:
         both = [part for entry in node.entries for part in (entry.key, entry.value)]
         given = yield from collect(SizedNode(part, names) for part in both)
         items = max((estimate.size for estimate in given), default=0)
         made = self.sized(node, CREATE_MAP + sum(estimate.cost for estimate in given), len(node.entries))
         return made._replace(items=items)
 
-    def message(
-        self, node: MessageLiteral, names: dict[str, Estimate]
-    ) -> Generator[SizedNode, Estimate, Estimate]:
+    def message(self, node: nodes.MessageLiteral, names: dict[str, Estimate]) -> EstimateSteps:
         given = yield from collect(SizedNode(value, names) for _, value, _ in node.fields)
         return self.sized(node, CREATE_MESSAGE + sum(estimate.cost for estimate in given))
 
-    def bind(self, node: Bind, names: dict[str, Estimate]) -> Generator[SizedNode, Estimate, Estimate]:
+    def bind(self, node: nodes.Bind, names: dict[str, Estimate]) -> EstimateSteps:
         value = yield SizedNode(node.value, names)
         body = yield SizedNode(node.body, {**names, node.name: value})
         return self.sized(node, CREATE_LIST + value.cost + body.cost, body.size, body.element)
 
-    def optional_map(
-        self, node: OptionalMap, names: dict[str, Estimate]
-    ) -> Generator[SizedNode, Estimate, Estimate]:
+    def optional_map(self, node: nodes.OptionalMap, names: dict[str, Estimate]) -> EstimateSteps:
         given = yield SizedNode(node.optional, names)
         body = yield SizedNode(node.body, {**names, node.name: Estimate(0, *calls.inside(given))})
         bound = CREATE_LIST + given.cost + 1 + body.cost + (0 if node.flat else 1)
         return self.sized(node, given.cost + 1 + max(bound, 1))
 
-    def loop(self, node: Loop, names: dict[str, Estimate]) -> Generator[SizedNode, Estimate, Estimate]:
+    def loop(self, node: nodes.Loop, names: dict[str, Estimate]) -> EstimateSteps:
         over = yield SizedNode(node.range, names)
         size, below = calls.inside(over) if over.element else (over.items, ())
         inner = {**names, **dict.fromkeys(node.names, Estimate(0, size, below))}
@@ -153,14 +137,14 @@ class _Estimator:
 
 
 RULES: dict[type, Callable[[_Estimator, Any, dict[str, Estimate]], Any]] = {
-    Literal: _Estimator.literal,
-    Identifier: _Estimator.name,
-    Select: _Estimator.select,
-    Call: _Estimator.call,
-    ListLiteral: _Estimator.items,
-    MapLiteral: _Estimator.entries,
-    MessageLiteral: _Estimator.message,
-    Bind: _Estimator.bind,
-    OptionalMap: _Estimator.optional_map,
-    Loop: _Estimator.loop,
+    nodes.Literal: _Estimator.literal,
+    nodes.Identifier: _Estimator.name,
+    nodes.Select: _Estimator.select,
+    nodes.Call: _Estimator.call,
+    nodes.ListLiteral: _Estimator.items,
+    nodes.MapLiteral: _Estimator.entries,
+    nodes.MessageLiteral: _Estimator.message,
+    nodes.Bind: _Estimator.bind,
+    nodes.OptionalMap: _Estimator.optional_map,
+    nodes.Loop: _Estimator.loop,
 }

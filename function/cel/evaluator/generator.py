@@ -23,20 +23,8 @@ from function.cel.evaluator.paths import path_code, present
 from function.cel.library.messages import MESSAGES
 from function.cel.library.relations import element
 from function.cel.library.values import Map, Optional, TypeValue, Value, normal_key
+from function.cel.syntax import nodes
 from function.cel.syntax.descent import collect, descend
-from function.cel.syntax.nodes import (
-    Bind,
-    Call,
-    Identifier,
-    ListLiteral,
-    Literal,
-    Loop,
-    MapLiteral,
-    MessageLiteral,
-    Node,
-    OptionalMap,
-    Select,
-)
 from function.cel.syntax.types import BOOL, DYN, list_of
 
 if TYPE_CHECKING:
@@ -45,23 +33,23 @@ if TYPE_CHECKING:
     from function.cel.checker.state import Checked
 
 
-def generate(checked: Checked, node: Node, *, forms: bool) -> Code:
+def generate(checked: Checked, node: nodes.Node, *, forms: bool) -> Code:
     """Return the code of a node and all below it."""
     code: Code = descend(partial(_rule, Build(checked, forms)), node)
     return code
 
 
-def _rule(build: Build, node: Node) -> Code | CodeSteps:
+def _rule(build: Build, node: nodes.Node) -> Code | CodeSteps:
     """Return the code of a node, or the steps to it."""
     return RULES[type(node)](build, node)
 
 
-def _literal(_build: Build, node: Literal) -> Code:
+def _literal(_build: Build, node: nodes.Literal) -> Code:
     """Return the code of a literal."""
     return constant(node.value, node.type)
 
 
-def _name(build: Build, node: Identifier) -> Code:
+def _name(build: Build, node: nodes.Identifier) -> Code:
     """Return the code of a name: a type, or a variable's slot."""
     if node in build.checked.type_values:
         return constant(TypeValue(build.checked.type_values[node]))
@@ -73,7 +61,7 @@ def _name(build: Build, node: Identifier) -> Code:
     return Code(passing(run, build.checked, node), 1)
 
 
-def _select(build: Build, node: Select) -> CodeSteps:
+def _select(build: Build, node: nodes.Select) -> CodeSteps:
     """Return the code of a selection, or of has()."""
     if node in build.checked.type_values:
         return constant(TypeValue(build.checked.type_values[node]))
@@ -89,7 +77,7 @@ def _select(build: Build, node: Select) -> CodeSteps:
     return Code(lambda frame: element(run(frame), field), units + 1)
 
 
-def _list_literal(_build: Build, node: ListLiteral) -> CodeSteps:
+def _list_literal(_build: Build, node: nodes.ListLiteral) -> CodeSteps:
     """Return the code of a list literal."""
     codes = yield from collect(item.value for item in node.items)
     optional = [item.optional for item in node.items]
@@ -110,7 +98,7 @@ def _list_literal(_build: Build, node: ListLiteral) -> CodeSteps:
     return Code(run, CREATE_LIST + sum(code.cost for code in codes))
 
 
-def _map_literal(_build: Build, node: MapLiteral) -> CodeSteps:
+def _map_literal(_build: Build, node: nodes.MapLiteral) -> CodeSteps:
     """Return the code of a map literal."""
     keys = yield from collect(entry.key for entry in node.entries)
     values = yield from collect(entry.value for entry in node.entries)
@@ -124,7 +112,7 @@ def _map_literal(_build: Build, node: MapLiteral) -> CodeSteps:
     return Code(run, CREATE_MAP + sum(code.cost for code in keys + values))
 
 
-def _message(_build: Build, node: MessageLiteral) -> CodeSteps:
+def _message(_build: Build, node: nodes.MessageLiteral) -> CodeSteps:
     """Return the code of a message literal."""
     if not node.fields:
         zero = MESSAGES[node.name].zero
@@ -133,7 +121,7 @@ def _message(_build: Build, node: MessageLiteral) -> CodeSteps:
     return Code(codes[-1].run, CREATE_MESSAGE + sum(code.cost for code in codes))
 
 
-def _bind(build: Build, node: Bind) -> CodeSteps:
+def _bind(build: Build, node: nodes.Bind) -> CodeSteps:
     """Return the code of cel.bind: the value is computed when it is first needed."""
     value, body = yield from collect((node.value, node.body))
     (slot,) = build.checked.slots[node]
@@ -227,14 +215,14 @@ def _map_of(entries: list[tuple[Run, Run, bool]]) -> Run:
 
 
 RULES: dict[type, Callable[[Build, Any], Code | CodeSteps]] = {
-    Literal: _literal,
-    Identifier: _name,
-    Select: _select,
-    Call: call_code,
-    ListLiteral: _list_literal,
-    MapLiteral: _map_literal,
-    MessageLiteral: _message,
-    Bind: _bind,
-    Loop: loop_code,
-    OptionalMap: optional_map_code,
+    nodes.Literal: _literal,
+    nodes.Identifier: _name,
+    nodes.Select: _select,
+    nodes.Call: call_code,
+    nodes.ListLiteral: _list_literal,
+    nodes.MapLiteral: _map_literal,
+    nodes.MessageLiteral: _message,
+    nodes.Bind: _bind,
+    nodes.Loop: loop_code,
+    nodes.OptionalMap: optional_map_code,
 }

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from function.scheduler.capacity.device_accounting import Claims
     from function.scheduler.matching.evaluations import Evaluations, Probe
 
-    Allowed = Callable[[DeviceRequest, SubRequest, Device], bool]
+    DeviceFilter = Callable[[DeviceRequest, SubRequest, Device], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Option:
 
 
 def _options(
-    evaluations: Evaluations, request: DeviceRequest, devices: Sequence[Device], allowed: Allowed | None
+    evaluations: Evaluations, request: DeviceRequest, devices: Sequence[Device], allowed: DeviceFilter | None
 ) -> list[Option]:
     return [
         Option(rank, sub.count, entry, tuple(selector.cel for selector in sub.claimed_by))
@@ -173,7 +173,7 @@ def resolve(
     devices: Sequence[Device],
     *,
     budget: Budget,
-    allowed: Allowed | None = None,
+    allowed: DeviceFilter | None = None,
 ) -> Match | Rejection:
     """Resolve a member's requests on a pool's devices, or say why it cannot be done.
 
