@@ -132,6 +132,21 @@ def may_read_live(command: Callable[..., Any]) -> Callable[..., Any]:
     return flag(kubeconfig(seconds(called)))
 
 
+def reads_devices(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a command read a cluster's own devices: it is called with a `devices_of` target, or None."""
+
+    @wraps(command)
+    def called(*, context: str, kubeconfig: str, seconds: float, **more: Any) -> None:
+        from function.cli.live.connection import Target  # noqa: PLC0415 - starting reads nothing
+
+        command(devices_of=Target(context, kubeconfig, seconds) if context or kubeconfig else None, **more)
+
+    _, _, _, _, seconds = _FLEET_PARAMETERS
+    context = click.option("--context", default="", help="Read this context's ResourceSlices and Nodes.")
+    kubeconfig = click.option("--kubeconfig", default="", metavar="FILE", help="Those of this kubeconfig.")
+    return context(kubeconfig(seconds(called)))
+
+
 def _reading(command: Callable[..., Any], parameters: Iterable[Callable[..., Any]]) -> Callable[..., Any]:
     @wraps(command)
     def called(

@@ -8,7 +8,8 @@ Rules (the weight of a finding decides the order in which a pool's are told):
 - slices are grouped by driver and node; a driver's pool counts as seen when all `resourceSliceCount` slices
   of its newest generation are there, else nothing is said of its node;
 - a node belongs to the pool whose label it carries; a pool scaled to zero has no node, which is not drift;
-- tainted devices do not count.
+- tainted devices do not count (a taint of effect None is information);
+- devices that satisfy no entry are drift only where an entry has too few: a node may have more kinds.
 """
 
 from __future__ import annotations
@@ -192,9 +193,10 @@ def _entry(
     short: list[tuple[int, str]] = []
     for node, devices in inventories:
         able = [device for device in devices if not device.tainted and _type_fits(entry, device)]
-        yield from _compared(pool, entry, node, able)
         fitting = [device for device in able if not _short_of(entry, device) and not _differs(entry, device)]
-        if len(fitting) < count:
+        yield from _undeclared(pool, entry, fitting or able)
+        if len(fitting) < count:  # Where enough satisfy it, the others are another entry's, or nobody's.
+            yield from _compared(pool, entry, node, able)
             short.append((len(fitting), node))
     if short:
         fewest, node = min(short)
@@ -212,6 +214,10 @@ def _compared(pool: str, entry: JsonObject, node: str, devices: Sequence[Publish
             has, wants = _value(device.attributes, device.driver, key), mapping(entry["attributes"])[key]
             text = f"{key}: class {_shown(wants)}, device {_shown(has)} (node {node})"
             yield Drift(pool, "AttributeDiffers", text)
+
+
+def _undeclared(pool: str, entry: JsonObject, devices: Sequence[PublishedDevice]) -> Iterator[Drift]:
+    for device in devices:
         declared = {_bare(device.driver, key) for key in mapping(entry.get("attributes"))}
         for key in sorted(_bare(device.driver, attribute) for attribute in device.attributes):
             if key not in declared and not is_individual(key):
@@ -258,8 +264,9 @@ def _value(published: Mapping[str, JsonObject], driver: str, key: str) -> JsonOb
 
 
 INDIVIDUAL = (
-    *("uuid", "index", "minor", "pciaddr", "pcibusid", "pcieroot", "parentuuid", "serial", "ifname"),
-    *("name", "rdmadevice", "numanode", "mac", "ipv4"),
+    *("uuid", "parentuuid", "serial", "name", "alias", "index", "minor", "cardindex", "renderindex"),
+    *("pciaddr", "pciaddress", "pcibusid", "pciebusid", "pcieroot", "numanode", "numanodeid"),
+    *("ifname", "rdmadevice", "mac", "ipv4", "ipv6", "cpuid", "coreid", "socketid", "cachel3id"),
 )
 """Attributes, bare and in lower case, that tell one device from another of its kind."""
 
@@ -323,5 +330,11 @@ def _devices(driver: str, spec: JsonObject) -> Iterator[PublishedDevice]:
             str(device.get("name")),
             mapping(content.get("attributes")),
             mapping(content.get("capacity")),
-            tainted=bool(content.get("taints")),
+            tainted=_tainted(content.get("taints")),
         )
+
+
+def _tainted(taints: object) -> bool:
+    """Whether some taint keeps pods off a device."""
+    listed = taints if isinstance(taints, list) else ()
+    return any(mapping(taint).get("effect") != "None" for taint in listed)

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from tests.cli.command import run
+from function.cli.live import connection
+from tests.cli.command import Ran, run
 from tests.cli.describe import published_memory
+from tests.support import apiserver
 from tests.support.slices import H200, devices, node, resource_slice
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -52,3 +55,71 @@ def test_drift_says_what_would_never_bind(tmp_path: Path, seen: Path, memory: st
     assert ("CapacityShort memory: class 141Gi" in ran.out) is (code == 2)
     data = run("drift", published_memory(tmp_path / "cluster.yaml", memory), seen, "-o", "json").data
     assert [pool["name"] for pool in data["pools"]] == ["h200"]
+
+
+class Cluster:
+    """A cluster with devices, and commands that read it."""
+
+    def __init__(self, folder: Path, address: str, table: apiserver.Table) -> None:
+        self.table, self.kubeconfig = table, apiserver.kubeconfig(folder / "kubeconfig", address)
+
+    def run(self, *words: object) -> Ran:
+        return run(*words, "--kubeconfig", self.kubeconfig)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    monkeypatch.setattr(connection, "PAGE", 2)
+    names = ("n1", "n2", "n3")
+    slices = [resource_slice(name, devices(H200, 2)) for name in names]
+    for plain in slices:
+        plain["metadata"] = {"name": f"{plain['spec']['nodeName']}-gpu.nvidia.com"}
+    objects = [*slices, *map(node, names)]
+    with apiserver.serving(objects, ("ResourceSlice", "Node")) as (address, table):
+        yield Cluster(tmp_path, address, table)
+
+
+def test_a_cluster_itself_is_read_in_pages(cluster: Cluster, tmp_path: Path) -> None:
+    seen = tmp_path / "seen.yaml"
+    seen.write_text(yaml.safe_dump_all(cluster.table.objects))
+    published = published_memory(tmp_path / "cluster.yaml", "141Gi")
+    there, here = cluster.run("drift", published), run("drift", published, seen)
+    assert (there.code, there.out, there.err) == (here.code, here.out, here.err) == (2, here.out, "")
+    assert [path.partition("?")[0] for path in cluster.table.asked] == [
+        *["/apis/resource.k8s.io/v1/resourceslices"] * 2,
+        *["/api/v1/nodes"] * 2,
+    ]
+    assert cluster.run("class", "--name", "h200").out == run("class", seen, "--name", "h200").out
+
+
+@pytest.mark.parametrize("version", ["v1beta2", "v1beta1"])
+def test_an_older_version_of_resource_slices_is_read(cluster: Cluster, version: str) -> None:
+    whole = cluster.run("class").out
+    cluster.table.versions["ResourceSlice"] = version
+    assert cluster.run("class").out == whole
+
+
+def test_what_cannot_be_read_of_a_cluster_is_named(cluster: Cluster, seen: Path, tmp_path: Path) -> None:
+    published = published_memory(tmp_path / "cluster.yaml", "143771Mi")
+    assert "has ResourceSlices, and --context or --kubeconfig" in cluster.run("drift", published, seen).err
+    assert "leave machine type and files out" in cluster.run("class", "aws/p5en.48xlarge").err
+    cluster.table.forbidden = {"Node"}
+    ran = cluster.run("drift", published)
+    assert ran.code == 1
+    assert 'list nodes: forbidden for user "' in ran.err
+    assert "example/operate/device-reader.yaml has a ClusterRole that allows it" in ran.err
+    cluster.table.objects.clear()
+    assert "has no ResourceSlice: does a DRA driver run on it?" in cluster.run("drift", published).err
+    cluster.table.served.clear()
+    assert "serves no resourceslices.resource.k8s.io (v1, v1beta2, v1beta1)" in cluster.run("class").err
+
+
+def test_one_of_several_clusters_is_chosen(seen: Path, tmp_path: Path) -> None:
+    objects = list(yaml.safe_load_all(published_memory(tmp_path / "one.yaml", "143771Mi").read_text()))
+    (one,) = [plain for plain in objects if plain["kind"] == "InferenceCluster"]
+    name = one["metadata"]["name"]
+    both = tmp_path / "both.yaml"
+    both.write_text(yaml.safe_dump_all([*objects, {**one, "metadata": {**one["metadata"], "name": "other"}}]))
+    assert "choose one with --cluster (" in run("drift", both, seen).err
+    assert run("drift", both, seen, "--cluster", name).code == 0
+    assert "did you mean other?" in run("drift", both, seen, "--cluster", "othr").err

@@ -8,7 +8,7 @@ import pytest
 
 from function.cluster.describe import NothingPublished, describe
 from function.cluster.drift import drift
-from tests.support.slices import AMD, H200, NIC, TPU, devices, node, resource_slice
+from tests.support.slices import AMD, H200, MIG, NIC, TPU, devices, node, resource_slice
 
 Plain = dict[str, Any]
 
@@ -108,6 +108,27 @@ WHOLE = [resource_slice("n1", devices(H200, 2))]
             [{"metadata": {"name": "n1", "labels": {"cloud.example.com/pool": "a"}}}],
             set(),
             "a pool's own label",
+        ),
+        (
+            published(),
+            [resource_slice("n1", [*devices(H200, 2), *devices(MIG, 3)])],
+            NODE,
+            set(),
+            "partitions beside whole GPUs are no drift of them",
+        ),
+        (
+            published({"attributes": {"productName": {"string": "NVIDIA H200"}}, "capacity": {}}),
+            [resource_slice("n1", [*devices(H200, 2), *devices(MIG, 3)])],
+            NODE,
+            {"Undeclared"},
+            "nor where the class does not say which type it means",
+        ),
+        (
+            published(),
+            [resource_slice("n1", devices(H200, 2, taints=[{"key": "aging", "effect": "None"}]))],
+            NODE,
+            set(),
+            "a taint of effect None is information",
         ),
         (
             published({"claim": "Synthetic", "driver": "nic.example.com"}),

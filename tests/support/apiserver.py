@@ -32,6 +32,8 @@ PLURALS = {
     "Composition": "compositions",
     "Object": "objects",
     "ObservedObjectCollection": "observedobjectcollections",
+    "ResourceSlice": "resourceslices",
+    "Node": "nodes",
 }
 FLEET = tuple(kind for kind in PLURALS if kind.startswith(("Inference", "Model")))
 TOKEN, USER = "good-token", "system:serviceaccount:crossplane-system:rbac-manager"
@@ -51,6 +53,8 @@ class Table:
     objects: list[Plain]
     served: set[str]
     """Kinds whose CRD is installed."""
+    versions: dict[str, str] = field(default_factory=dict)
+    """The only version of some kinds that is served."""
     forbidden: set[str] = field(default_factory=set)
     expire: int = 0
     """So many continuations are refused as too old."""
@@ -94,16 +98,18 @@ class _Handler(BaseHTTPRequestHandler):
             return
         split = urlsplit(self.path)
         parts = split.path.strip("/").split("/")  # apis/GROUP/VERSION[/namespaces/NAMESPACE]/PLURAL[/NAME]
+        parts = ["apis", "", *parts[1:]] if parts[0] == "api" else parts
         namespace = parts[4] if parts[3:4] == ["namespaces"] else ""
         plural, *name = parts[5:] if namespace else parts[3:]
         kind = next((kind for kind in table.served if PLURALS[kind] == plural), None)
-        if kind is None:
+        if kind is None or table.versions.get(kind, parts[2]) != parts[2]:
             self._send(404, b"404 page not found\n", "text/plain; charset=utf-8")
             return
         if kind in table.forbidden:
             verb, group = ("get" if name else "list"), parts[1]
+            name_of_kind = f"{plural}.{group}" if group else plural
             message = (
-                f'{plural}.{group} is forbidden: User "{USER}" cannot {verb} resource "{plural}" '
+                f'{name_of_kind} is forbidden: User "{USER}" cannot {verb} resource "{plural}" '
                 f'in API group "{group}" at the cluster scope'
             )
             self._fail(403, "Forbidden", message)

@@ -15,6 +15,15 @@ H200: Plain = {
     },
     "capacity": {"memory": {"value": "143771Mi"}},
 }
+MIG: Plain = {
+    "attributes": {
+        "type": {"string": "mig"},
+        "profile": {"string": "1g.18gb"},
+        "productName": {"string": "NVIDIA H200"},
+        "parentUUID": {"string": "GPU-0"},
+    },
+    "capacity": {"memory": {"value": "16384Mi"}, "multiprocessors": {"value": "16"}},
+}
 AMD: Plain = {"attributes": {"productName": {"string": "MI300X"}}, "capacity": {"memory": {"value": "192Gi"}}}
 TPU: Plain = {"attributes": {"tpuGen": {"string": "v5e"}}}
 NIC: Plain = {"attributes": {"rdma": {"bool": True}, "resource.kubernetes.io/pciBusID": {"string": "0000:1"}}}

@@ -6,55 +6,92 @@ from typing import TYPE_CHECKING
 
 import click
 
-from function.cli.bad_input import BadInput
-from function.cli.options import FILES, OUTPUT, Command, end
-from function.cli.text import answered, complain, console, emit, escape
+from function.api.lenient import mapping
+from function.cli.bad_input import BadInput, closest
+from function.cli.live.connection import ControlPlane
+from function.cli.live.devices import read_slices
+from function.cli.live.resources import NODES
+from function.cli.options import FILES, OUTPUT, Command, end, reads_devices
+from function.cli.text import answered, complain, console, emit, escape, listed
 from function.cli.worlds.derive import complete_all
 from function.cli.worlds.inputs import read_manifests
 from function.cluster.drift import PoolDrift, drift
 
 if TYPE_CHECKING:
     from function.boundary import JsonObject
+    from function.cli.live.connection import Target
     from function.cli.worlds.manifests import Manifests
 
 
 @click.command(name="drift", cls=Command)
 @FILES
+@reads_devices
+@click.option("--cluster", "name", default="", help="Which InferenceCluster of the files, if there are more.")
 @OUTPUT
-def show_drift(files: tuple[str, ...], output: str) -> None:
+def show_drift(files: tuple[str, ...], devices_of: Target | None, name: str, output: str) -> None:
     r"""Hold what a cluster publishes against what its drivers publish, node by node.
 
-    The files hold one InferenceCluster (with its InferenceClasses where it publishes nothing yet), the
-    ResourceSlices of the cluster and its Nodes. Drift changes no placement; it says which pods would wait.
+    The files hold the InferenceCluster (with its InferenceClasses where it publishes nothing yet). The
+    ResourceSlices and Nodes are read of the cluster itself, of --context or --kubeconfig, or stand in the
+    files too. Drift changes no placement; it says which pods would wait.
 
     \b
     Exit codes: 0 nothing drifts, 2 something does, 1 bad input.
 
     \b
-    Example:
+    Examples:
+      fleet-scheduler drift cluster.yaml classes/ --context gpu-1
+      kubectl get inferencecluster gpu-1 -o yaml | fleet-scheduler drift - --context gpu-1
       kubectl --context gpu-1 get resourceslices,nodes -o yaml > seen.yaml
       fleet-scheduler drift cluster.yaml classes/ seen.yaml
     """
     manifests, errors = read_manifests(files)
-    cluster, faults = _cluster(manifests, errors)
-    slices = [manifest.content for manifest in manifests["ResourceSlice"]]
-    if not slices:
-        raise BadInput("there is no ResourceSlice in the files: kubectl get resourceslices,nodes -o yaml")
-    drifts = drift(cluster, slices, [manifest.content for manifest in manifests["Node"]])
+    cluster, faults = _cluster(manifests, name)
+    slices, nodes = _in_files(manifests) if devices_of is None else _live(manifests, devices_of)
+    drifts = drift(cluster, slices, nodes)
     if output == "table":
         _print(drifts)
     else:
         emit(output, answered("Drift", {"pools": [_data(pool) for pool in drifts]}))
-    end(faults, findings=any(pool.drifts for pool in drifts))
+    end((*errors, *faults), findings=any(pool.drifts for pool in drifts))
 
 
-def _cluster(manifests: Manifests, errors: tuple[str, ...]) -> tuple[JsonObject, tuple[str, ...]]:
-    """The only cluster of the files, and everything that is wrong with them. Raises BadInput."""
+def _in_files(manifests: Manifests) -> tuple[list[JsonObject], list[JsonObject]]:
+    """The ResourceSlices and the Nodes of the files. Raises BadInput where there is no slice."""
+    slices, nodes = ([manifest.content for manifest in manifests[kind]] for kind in ("ResourceSlice", "Node"))
+    if not slices:
+        raise BadInput(
+            "there is no ResourceSlice in the files: name the cluster with --context, or add what "
+            "kubectl get resourceslices,nodes -o yaml prints there"
+        )
+    return slices, nodes
+
+
+def _live(manifests: Manifests, target: Target) -> tuple[list[JsonObject], list[JsonObject]]:
+    """The ResourceSlices and the Nodes of a cluster. Raises BadInput, also where the files have some too."""
+    if manifests["ResourceSlice"]:
+        found = manifests["ResourceSlice"][0].file
+        raise BadInput(
+            f"{found} has ResourceSlices, and --context or --kubeconfig read them: give one of both"
+        )
+    connection = ControlPlane(target)
+    return read_slices(connection), connection.objects(NODES)
+
+
+def _cluster(manifests: Manifests, name: str) -> tuple[JsonObject, tuple[str, ...]]:
+    """The InferenceCluster that is meant, and everything that is wrong with it. Raises BadInput."""
     completed = complete_all(manifests)
-    if len(completed.clusters) != 1:
-        raise BadInput(f"expected one InferenceCluster in the files, found {len(completed.clusters)}")
-    complain(completed.faults.values())
-    return completed.clusters[0], (*errors, *completed.faults.values())
+    by_name = {str(mapping(plain.get("metadata")).get("name")): plain for plain in completed.clusters}
+    if name and name not in by_name:
+        raise BadInput(f'no InferenceCluster "{name}" in the files; {closest(name, by_name)}')
+    if not name and len(by_name) != 1:
+        which = f": choose one with --cluster ({listed(sorted(by_name))})" if by_name else ""
+        raise BadInput(f"expected one InferenceCluster in the files, found {len(by_name)}{which}")
+    chosen = name or next(iter(by_name))
+    others = {f"InferenceCluster {other}" for other in by_name if other != chosen}
+    faults = tuple(text for (title, _), text in completed.faults.items() if title not in others)
+    complain(faults)
+    return by_name[chosen], faults
 
 
 def _print(drifts: tuple[PoolDrift, ...]) -> None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from function.catalogue import UnknownMachineType, entry, machine_types
 from function.cli.bad_input import BadInput
-from function.cli.options import Command, end, lenient, output_option
+from function.cli.live.connection import ControlPlane
+from function.cli.live.devices import read_slices
+from function.cli.options import Command, end, lenient, output_option, reads_devices
 from function.cli.text import complain, emit
 from function.cli.worlds.inputs import read_manifests
 from function.cluster.describe import NothingPublished, describe
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from function.boundary import JsonObject
+    from function.cli.live.connection import Target
 
 
 @click.command(name="class", cls=Command)
@@ -22,12 +27,16 @@ if TYPE_CHECKING:
 @lenient
 @click.option("--name", default="", help="The name of the class; default: made from the machine type.")
 @click.option("--list", "listed", is_flag=True, help="Name every machine type of the catalogue.")
+@reads_devices
 @output_option("yaml", "json", text="The form of the class.")
-def describe_class(what: tuple[str, ...], name: str, output: str, *, listed: bool) -> None:
+def describe_class(
+    what: tuple[str, ...], name: str, devices_of: Target | None, output: str, *, listed: bool
+) -> None:
     r"""Write an InferenceClass: of a machine type of the catalogue, or of what drivers publish.
 
-    A machine type prints what the catalogue has of it, memory as its driver reports it. Files hold
-    ResourceSlices (kubectl get resourceslices -o yaml): the class describes the devices of their nodes.
+    A machine type prints what the catalogue has of it, memory as its driver reports it. ResourceSlices are
+    read of a cluster, of --context or --kubeconfig, or stand in files (kubectl get resourceslices -o yaml):
+    the class describes the devices of their nodes.
 
     \b
     Exit codes: 0 written, 2 written, and some nodes have other devices, 1 bad input.
@@ -36,14 +45,22 @@ def describe_class(what: tuple[str, ...], name: str, output: str, *, listed: boo
     Examples:
       fleet-scheduler class --list
       fleet-scheduler class aws/p5en.48xlarge
+      fleet-scheduler class --context gpu-1 --name h200
       kubectl --context gpu-1 get resourceslices -o yaml | fleet-scheduler class - --name h200
     """
     if listed:
         for machine_type in machine_types():
             click.echo(f"{machine_type}  {entry(machine_type)['spec']['description']}")
         end((), findings=False)
+    if devices_of is not None:
+        if what:
+            raise BadInput("--context and --kubeconfig read ResourceSlices: leave machine type and files out")
+        _print(read_slices(ControlPlane(devices_of)), name, output)
     if not what:
-        raise BadInput("name a machine type or files with ResourceSlices; --list names the machine types")
+        raise BadInput(
+            "name a machine type, files with ResourceSlices, or a cluster with --context; "
+            "--list names the machine types"
+        )
     if len(what) == 1 and "/" in what[0] and what[0] in machine_types():
         content = entry(what[0])
         emit(output, _class(name or _named(what[0]), content["spec"]))
@@ -53,6 +70,11 @@ def describe_class(what: tuple[str, ...], name: str, output: str, *, listed: boo
     slices = [manifest.content for manifest in manifests["ResourceSlice"]]
     if not slices:
         raise BadInput(_nothing(what))
+    _print(slices, name, output, errors)
+
+
+def _print(slices: Iterable[JsonObject], name: str, output: str, errors: Sequence[str] = ()) -> NoReturn:
+    """Print the class of the nodes that publish these slices, and end. Raises BadInput."""
     try:
         made = describe(slices)
     except NothingPublished as error:

@@ -6,6 +6,7 @@ from its service account, as kubectl finds them; refreshed ones are not written 
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,7 +56,11 @@ class ControlPlane:
         configuration.retries = urllib3.Retry(
             ATTEMPTS, connect=0, read=0, redirect=0, other=0, status_forcelist=BUSY, backoff_factor=0.5
         )
-        self._api = kubernetes.client.CustomObjectsApi(kubernetes.client.ApiClient(configuration))
+        client = kubernetes.client.ApiClient(configuration)
+        self._api, self._core = (
+            kubernetes.client.CustomObjectsApi(client),
+            kubernetes.client.CoreV1Api(client),
+        )
         self._failures = (
             kubernetes.client.ApiException,
             kubernetes.config.ConfigException,
@@ -70,7 +75,12 @@ class ControlPlane:
 
         All pages are of one moment. Where the server has forgotten it, the list begins anew.
         """
-        version = f"{resource.group}/{resource.version}"
+        listed = self.served(resource, namespace, labels)
+        return listed if listed is not None else []
+
+    def served(self, resource: Resource, namespace: str = "", labels: str = "") -> list[JsonObject] | None:
+        """List a kind as `objects` does; None where it is not served and need not be."""
+        version = f"{resource.group}/{resource.version}".lstrip("/")
         for again in reversed(range(RESTARTS)):
             try:
                 pages = list(self._pages(resource, namespace, labels))
@@ -78,7 +88,7 @@ class ControlPlane:
                 if again and expired(error):
                     continue
                 if absent(error) and not resource.required:
-                    return []
+                    return None
                 raise refusal(error, self._where, "list", resource, namespace) from None
             content = (plain for page in pages for plain in page.get("items") or ())
             return [{**plain, "apiVersion": version, "kind": resource.kind} for plain in content]
@@ -119,6 +129,10 @@ class ControlPlane:
         paging = {"limit": PAGE, **({"_continue": token} if token else {})}
         chosen = {"label_selector": labels} if labels else {}
         more = {**paging, **chosen, "_request_timeout": self._timeout}
+        if not resource.group:  # The core group has another path; typed objects are of no use here.
+            answer = getattr(self._core, f"list_{resource.kind.lower()}")(_preload_content=False, **more)
+            core_page: JsonObject = json.loads(answer.data)
+            return core_page
         if namespace:
             where = (resource.group, resource.version, namespace, resource.plural)
             page: JsonObject = self._api.list_namespaced_custom_object(*where, **more)

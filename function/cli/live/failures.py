@@ -15,8 +15,6 @@ from function.cli.bad_input import BadInput
 if TYPE_CHECKING:
     from function.cli.live.resources import Resource
 
-ROLE = "example/operate/reader.yaml"
-"""The ClusterRole that allows all that is read."""
 UNAUTHORIZED, FORBIDDEN, NOT_FOUND, GONE = 401, 403, 404, 410
 _USER = re.compile(r'User "(?P<user>[^"]*)"')
 _OBJECT_AT = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>:? ?")
@@ -43,7 +41,7 @@ def refusal(error: Exception, where: str, verb: str, resource: Resource, namespa
         match = _USER.search(message)
         who = f' for user "{match["user"]}"' if match else ""
         return BadInput(
-            f"{where}: {what}: forbidden{who}; {ROLE} has a ClusterRole that allows it"
+            f"{where}: {what}: forbidden{who}; {resource.role} has a ClusterRole that allows it"
             f"{'' if match else f' ({message})'}"
         )
     if status == NOT_FOUND:

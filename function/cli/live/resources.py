@@ -1,4 +1,4 @@
-"""The kinds that are read of a control plane: those that decide, and those that only some commands show."""
+"""The kinds that are read: those that decide, those that some commands show, and the devices of a cluster."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ class Resource:
     version: str = "v1alpha1"
     required: bool = False
     """Whether a control plane without it is none of a fleet."""
+    role: str = "example/operate/reader.yaml"
+    """The file with the ClusterRole that allows it to be read."""
 
     @property
     def name(self) -> str:
         """`modeldeployments.modelplane.ai`, as RBAC and kubectl name it."""
-        return f"{self.plural}.{self.group}"
+        return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
 DEPLOYMENTS = Resource("ModelDeployment", "modeldeployments", required=True)
@@ -41,3 +43,10 @@ WORKLOADS = (
     Resource("ObservedObjectCollection", "observedobjectcollections", "kubernetes.m.crossplane.io"),
 )
 """What `why` reads to go on below the cluster."""
+DEVICES = "example/operate/device-reader.yaml"
+SLICES = tuple(
+    Resource("ResourceSlice", "resourceslices", "resource.k8s.io", version, role=DEVICES)
+    for version in ("v1", "v1beta2", "v1beta1")
+)
+NODES = Resource("Node", "nodes", "", "v1", required=True, role=DEVICES)
+"""What `drift` and `class` read of a cluster itself; ResourceSlices in the versions it may serve."""
