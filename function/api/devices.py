@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 from weakref import WeakValueDictionary
 
 from pydantic import BeforeValidator, Field, WrapValidator, model_validator
@@ -13,12 +13,11 @@ from pydantic_core import PydanticCustomError
 from function.api.fault import Malformed
 from function.api.model import ClaimKind, Model, Name, whole
 from function.api.typed import Attributes, Capacity
+from function.boundary import Packed
 from function.cel import Subject, bind_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from function.boundary import Packed
 
 
 Published = Annotated[int, BeforeValidator(whole), Field(ge=0, le=1_000_000)]
@@ -78,7 +77,7 @@ class Device(Model):
         return reading
 
 
-class _Content:
+class _Content(Packed):
     """Plain values, compared by content."""
 
     __slots__ = ("_key", "_plain")
@@ -170,8 +169,8 @@ def _intern(devices: object, validate: Callable[[object], tuple[Device, ...]]) -
     """Replace a readable device list by the one of its content; pydantic names the faults of the others."""
     if isinstance(devices, DeviceList):
         return devices
-    packed: Any = _Content(devices) if isinstance(devices, list) else devices
-    if not hasattr(packed, "plain"):
+    packed = _Content(devices) if isinstance(devices, list) else devices
+    if not isinstance(packed, Packed):
         return validate(devices)
     shared = _LISTS.get(packed)
     if shared is None:

@@ -6,6 +6,7 @@ the rest of a large object is never decoded.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
@@ -27,22 +28,24 @@ PACKED: Shape = {"": None}
 """The shape of a subtree that a door may hand over as a `Packed` instead of a plain value."""
 
 
-class Packed(Protocol):
-    """A subtree that is compared by content before it is decoded: most device lists of a fleet are equal."""
+class Packed(ABC):
+    """A subtree that is compared by content before it is decoded: most device lists of a fleet are equal.
 
-    def __hash__(self) -> int:
-        """Equal contents have equal hashes, whatever the order of their maps."""
+    Equal contents are equal and have equal hashes, whatever the order of their maps.
+    """
 
-    def __eq__(self, other: object) -> bool:
-        """Whether the contents are equal."""
+    __slots__ = ()
 
     @property
+    @abstractmethod
     def size(self) -> int:
         """How many bytes it has, about."""
 
+    @abstractmethod
     def items(self) -> Sequence[Packed] | None:
         """Return the items of a list; None for what is none."""
 
+    @abstractmethod
     def plain(self) -> Plain:
         """Decode it."""
 
@@ -66,6 +69,10 @@ class Document(Protocol):
     @property
     def identity(self) -> Hashable | None:
         """Equal identities mean equal content; None means the content must be read every time."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has on the wire; 0 where it never was there."""
 
     def plain(self) -> dict[str, Plain]:
         """Return the whole object. The caller must not change it."""
@@ -109,6 +116,11 @@ class PlainDocument:
     def identity(self) -> None:
         """Files have no resource version to trust, so they are read every time."""
         return
+
+    @property
+    def size(self) -> int:
+        """It was never on the wire."""
+        return 0
 
     def plain(self) -> dict[str, Plain]:
         """Return the whole object."""

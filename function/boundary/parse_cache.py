@@ -156,7 +156,7 @@ class Session:
             return entry.value
         self.parses += 1
         value = parse(document)
-        self._put(memory, key, len(getattr(document, "content", b"")), value)
+        self._put(memory, key, document.size, value)
         return value
 
     def _put(self, memory: Memory, key: tuple[object, Hashable], size: int, value: Any) -> None:

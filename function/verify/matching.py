@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.api import Device, Member, Pool
-    from function.api.engine import MatchConstraint, SubRequest
+    from function.api.engine import MatchConstraint, NodeSelector, SubRequest
 
 LIMIT = 200_000
 """Assignments that are tried."""
@@ -128,14 +128,14 @@ def claim_of(chosen: tuple[Chosen, ...]) -> MemberClaim:
 
 
 class Matching:
-    """Remembers what was tried, for one check. The objects it is asked about must outlive it."""
+    """Remembers what was tried, for one check: the roles of most gangs ask for the same."""
 
     def __init__(self) -> None:
-        self._claims: dict[tuple[int, int], frozenset[MemberClaim]] = {}
+        self._claims: dict[tuple[NodeSelector | None, Pool], frozenset[MemberClaim]] = {}
 
     def claims(self, member: Member, pool: Pool) -> frozenset[MemberClaim]:
         """Every claim the member could be stamped with on the pool; empty: no match. Raises TooMany."""
-        key = (id(member), id(pool))
+        key = (member.node_selector, pool)
         if key not in self._claims:
             possible = map(claim_of, assignments(member, pool)) if node_matches(member, pool) else ()
             self._claims[key] = frozenset(possible)

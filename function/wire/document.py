@@ -39,6 +39,11 @@ class WireDocument:
         """What it is recognised by, see `OpenDocument`."""
         return self.opened().identity
 
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return len(self.content)
+
     def plain(self) -> dict[str, Plain]:
         """Return the whole object."""
         return read.plain(self.content)
@@ -99,6 +104,11 @@ class OpenDocument:
             top("kind"),
             top("apiVersion"),
         )
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return len(self.content)
 
     def plain(self) -> dict[str, Plain]:
         """Return the whole object."""

@@ -1,4 +1,4 @@
-"""Memory beside composing: the replicas that earlier answers about a deployment desired.
+"""Memory beside composing: what this answer shares, and the replicas that earlier ones desired.
 
 Nothing here changes an answer; without it the same replica is composed, and written, again.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from function.api import ModelDeployment
     from function.api.engine import ReplicaShape
-    from function.boundary import Desired
+    from function.boundary import Desired, JsonObject
     from function.scheduler.matching.engine_options import EngineOption
 
 T = TypeVar("T", bound="Desired | None")
@@ -80,3 +80,34 @@ def composed_once(
     if desired is not None:
         cache.put(key, source, desired, most=BOUND // largest(deployment))
     return desired
+
+
+class MemberFrom(NamedTuple):
+    """What a member of a new replica is composed of, besides its deployment."""
+
+    shape: str
+    engine: str
+    at: int
+    """Its position in the engine."""
+    pool: str
+    claims: tuple[tuple[str, int, str], ...]
+    """Request, rank and device class of each claim."""
+
+
+class EmittedMembers:
+    """The members of the new replicas of one answer.
+
+    Law: a member depends on its source, which is compared by value. Buys: most replicas of an answer share
+    their members, and what is shared is written once.
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self._by_source: dict[MemberFrom, JsonObject] = {}
+
+    def once(self, source: MemberFrom, emit: Callable[[], JsonObject]) -> JsonObject:
+        """Return the member that was emitted from a source, or emit it."""
+        member = self._by_source.get(source)
+        if member is None:
+            member = self._by_source[source] = emit()
+        return member

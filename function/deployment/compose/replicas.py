@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from function.api.names import replica_key
 from function.api.replica import WAS_READY_ANNOTATION
 from function.boundary import Desired, Unreadable
-from function.deployment.compose.cache import KeptFrom, PlacedFrom, composed_once
+from function.deployment.compose.cache import KeptFrom, MemberFrom, PlacedFrom, composed_once
 from function.deployment.compose.objects import composed, labels
 from function.fail_static import as_observed
 from function.scheduler.outcomes import Update
@@ -23,6 +24,7 @@ from function.scheduler.stamp import (
 
 if TYPE_CHECKING:
     from function.api import Engine, Member, ModelDeployment
+    from function.deployment.compose.cache import EmittedMembers
     from function.scheduler.candidate import Candidate
     from function.scheduler.matching.devices import Match
     from function.scheduler.matching.engine_options import EngineOption
@@ -59,25 +61,26 @@ def _constraints(member: Member, match: Match) -> list[dict[str, Any]]:
     return emitted
 
 
-Members = dict[tuple[int, int, str], dict[str, Any]]
-"""Members emitted for new replicas, by member, match and pool: most of the replicas of an answer share them,
-and what is shared is written once. For one answer: the first two are identities."""
+def _claims(match: Match) -> tuple[tuple[str, int, str], ...]:
+    return tuple((claim.request, claim.rank, claim.device.device_class_name) for claim in match.claimed)
+
+
+def _member(member: Member, match: Match, pool: str) -> dict[str, Any]:
+    return member_spec(member, pool, _requests(match), _constraints(member, match))
 
 
 def _placed_engine(
-    candidate: Candidate, engine: Engine, option: EngineOption, emitted: Members
+    candidate: Candidate, engine: Engine, option: EngineOption, emitted: EmittedMembers
 ) -> dict[str, Any]:
     members = []
     for at, member in enumerate(engine.members):
         match, pool = option.matches[at], candidate.pool(option, at)
-        key = (id(member), id(match), pool)
-        if key not in emitted:
-            emitted[key] = member_spec(member, pool, _requests(match), _constraints(member, match))
-        members.append(emitted[key])
+        source = MemberFrom(candidate.shape.name, engine.name, at, pool, _claims(match))
+        members.append(emitted.once(source, partial(_member, member, match, pool)))
     return engine_spec(engine, members)
 
 
-def placed_replica(deployment: ModelDeployment, placed: Placed, emitted: Members) -> Desired:
+def placed_replica(deployment: ModelDeployment, placed: Placed, emitted: EmittedMembers) -> Desired:
     """A new replica; as it was made for an earlier answer where it is placed again before it is there."""
     candidate = placed.candidate
     pools = tuple(candidate.cluster.pools[at].name for option in candidate.options for at in option.pools)
@@ -86,7 +89,7 @@ def placed_replica(deployment: ModelDeployment, placed: Placed, emitted: Members
     return composed_once(deployment, key, source, lambda: _placed(deployment, placed, emitted))
 
 
-def _placed(deployment: ModelDeployment, placed: Placed, emitted: Members) -> Desired:
+def _placed(deployment: ModelDeployment, placed: Placed, emitted: EmittedMembers) -> Desired:
     candidate = placed.candidate
     engines = [_placed_engine(candidate, engine, option, emitted) for engine, option in candidate.engines]
     labelled = labels(deployment, placed.identity, candidate.shape.name)

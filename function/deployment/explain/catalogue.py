@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from function.cel import Reference, suggest
@@ -43,9 +44,9 @@ class Catalogue:
     def of(cls, fleet: Fleet) -> Catalogue:
         """Go through every published pool."""
         pools = (pool for cluster in fleet.clusters.values() for pool in cluster.pools)
-        entries = {id(device): device for pool in pools for device in pool.devices or ()}
+        lists = {pool.device_key: pool.devices or () for pool in pools}
         distinct: dict[object, Device] = {}
-        for device in entries.values():
+        for device in chain.from_iterable(lists.values()):
             distinct.setdefault((device.subject, device.count, device.claim), device)
         return cls.listing(distinct.values())
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import DecodeError
 
-from function.boundary import PACKED, Plain, Unreadable
+from function.boundary import PACKED, Packed, Plain, Unreadable
 from function.wire import messages
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ def _cut_items(content: bytes, shape: Shape, depth: int) -> list[Plain]:
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class Parcel(Packed):
     """A subtree in its canonical bytes: the entries of every map in one order, so that equal is equal."""
 
     content: bytes
