@@ -11,21 +11,38 @@ each of its replicas claims.
 
 from __future__ import annotations
 
+from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pydantic import field_validator, model_validator
 
-from function.api.model import Count, Flag, Model, Name, Nodes
+from function.api.model import MAX_COUNT, MAX_NODES, Count, Flag, Model, Name, Nodes
 from function.api.replica import StampedEngine, StampedMember, StampedRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Sequence
 
     from function.api.replica import ModelReplica
 
+Of: TypeAlias = tuple[int, int, bool]
+"""What a share says: replicas, nodes of all of them, whether they are being deleted."""
 DIGEST = 12
 """Hex digits of a holder's digest. A pool has some thousands of holders at most, so none share one."""
+
+
+class Share(NamedTuple):
+    """What equal replicas of one holder hold of a pool."""
+
+    holder: str
+    """The key of the holder, or the digest of that."""
+    replicas: int
+    nodes: int
+    """Nodes of each of them."""
+    leaving: bool
+    """Whether they are being deleted: they hold their nodes, and count for no overcommit."""
+    engines: tuple[ClaimingEngine, ...] = ()
+    """What each of them claims, where the pool charges devices."""
 
 
 class Claimed(Model):
@@ -68,9 +85,7 @@ class Holding(Model):
     replicas: Count = 1
     nodes: Count
     leaving: Flag = False
-    """Whether they are being deleted: they hold their nodes, and count for no overcommit."""
     engines: tuple[ClaimingEngine, ...] = ()
-    """What each of them claims, where the pool charges devices."""
 
     @model_validator(mode="after")
     def _adds_up(self) -> Holding:
@@ -78,6 +93,10 @@ class Holding(Model):
         if self.nodes % self.replicas or (self.engines and pods * self.replicas != self.nodes):
             raise ValueError("its nodes are not those of equal replicas")
         return self
+
+    def share(self, holder: str) -> Share:
+        """Return the share of one holder."""
+        return Share(holder, self.replicas, self.nodes // self.replicas, self.leaving, self.engines)
 
 
 class NamedHolding(Holding):
@@ -101,7 +120,7 @@ class OtherHoldings(Holding):
     @field_validator("digests")
     @classmethod
     def _digests(cls, digests: str) -> str:
-        if not digests or any(len(digest) != DIGEST for digest in digests.split(" ")):
+        if not _are_digests(digests.split(" ")):
             raise ValueError(f"expected digests of {DIGEST} hex digits with a space between two")
         return digests
 
@@ -126,24 +145,49 @@ class Charged(Model):
 
     @model_validator(mode="after")
     def _is_the_sum(self) -> Charged:
-        others = sum(len(other.digests.split(" ")) * other.nodes for other in self.others)
-        if sum(share.nodes for share in self.by) + others != self.nodes:
+        if _nodes(self.shares) != self.nodes:
             raise ValueError("nodes: expected the sum of the shares")
         return self
 
-    @property
-    def shares(self) -> Iterator[tuple[str, Holding]]:
-        """Every share with the key of its holder, or the digest of that."""
-        for share in self.by:
-            yield share.holder, share
-        for other in self.others:
-            for holder in other.digests.split(" "):
-                yield holder, other
+    @cached_property
+    def shares(self) -> tuple[Share, ...]:
+        """Every share, the named ones first."""
+        named = (share.share(share.holder) for share in self.by)
+        others = (other.share(holder) for other in self.others for holder in other.digests.split(" "))
+        return (*named, *others)
 
-    @property
-    def counts_devices(self) -> bool:
-        """Whether every share says what its replicas claim."""
-        return all(share.engines for _, share in self.shares)
+
+def read_shares(
+    *, nodes: int, named: Sequence[tuple[str, str, Of]], others: Sequence[tuple[str, Of]]
+) -> tuple[Share, ...] | None:
+    """Return the shares of a charge whose fields were read already, see `wire.fast.pool_charge`.
+
+    `named`: deployment and replica; `others`: digests; both with replicas, nodes of all of them, and whether
+    they are being deleted. None where `Charged` finds a fault, or reads a number that is none as another.
+    """
+    shares = []
+    holders = [((deployment or stray(replica),), of) for deployment, replica, of in named]
+    digests = [(tuple(text.split(" ")), of) for text, of in others]
+    for keys_of, (replicas, held, leaving) in (*holders, *digests):
+        if not (1 <= replicas <= MAX_COUNT and 1 <= held <= MAX_COUNT) or held % replicas:
+            return None
+        shares += [Share(key, replicas, held // replicas, leaving) for key in keys_of]
+    if not all(_are_digests(keys_of) for keys_of, _ in digests):
+        return None
+    return tuple(shares) if 0 <= nodes <= MAX_NODES and _nodes(shares) == nodes else None
+
+
+def counts_devices(shares: Iterable[Share]) -> bool:
+    """Whether every share says what its replicas claim."""
+    return all(share.engines for share in shares)
+
+
+def _nodes(shares: Iterable[Share]) -> int:
+    return sum(share.replicas * share.nodes for share in shares)
+
+
+def _are_digests(digests: Iterable[str]) -> bool:
+    return all(len(digest) == DIGEST for digest in digests)
 
 
 def stray(replica: str) -> str:

@@ -175,39 +175,34 @@ class InferenceCluster(Model):
         return bool(declared) and all(entry.name != pool for entry in declared or ())
 
 
-def _shape(pool: Shape) -> Shape:
-    """Return the fields of a cluster, for the fields of a published pool."""
-    return {
-        "metadata": {
+SHAPE: Shape = {
+    "metadata": {
+        "name": None,
+        "labels": None,
+        "uid": None,
+        "creationTimestamp": None,
+        "deletionTimestamp": None,
+    },
+    "spec": {
+        "taints": None,
+        "attributes": None,
+        "celVersion": None,
+        "nodePools": {
             "name": None,
-            "labels": None,
-            "uid": None,
-            "creationTimestamp": None,
-            "deletionTimestamp": None,
-        },
-        "spec": {
-            "taints": None,
+            "className": None,
             "attributes": None,
-            "celVersion": None,
-            "nodePools": {
-                "name": None,
-                "className": None,
-                "attributes": None,
-                "accounting": None,
-                "fabric": None,
-            },
+            "accounting": None,
+            "fabric": None,
         },
-        "status": {
-            "conditions": {"type": None, "status": None, "lastTransitionTime": None},
-            "heartbeat": None,
-            "gateway": {"address": None},
-            "gpuPools": pool,
-            "attributes": None,
-        },
-    }
-
-
-SHAPE = _shape(POOL_FIELDS)
+    },
+    "status": {
+        "conditions": {"type": None, "status": None, "lastTransitionTime": None},
+        "heartbeat": None,
+        "gateway": {"address": None},
+        "gpuPools": POOL_FIELDS,
+        "attributes": None,
+    },
+}
 """The fields scheduling reads of an InferenceCluster."""
-CHARGED_SHAPE = _shape({**POOL_FIELDS, "charged": None})
-"""The same, and what is charged to its pools."""
+CHARGED_SHAPE: Shape = {"status": {"gpuPools": {"name": None, "charged": None}}}
+"""What is charged to its pools."""

@@ -90,9 +90,11 @@ def never_negative(value: object) -> int:
     return max(0, whole(value))
 
 
+MAX_COUNT, MAX_NODES = 1_000_000, 1_000_000_000
+
 Whole = Annotated[int, BeforeValidator(whole)]
-Count = Annotated[int, BeforeValidator(whole), Field(ge=1, le=1_000_000)]
-Nodes = Annotated[int, BeforeValidator(never_negative), Field(le=1_000_000_000)]
+Count = Annotated[int, BeforeValidator(whole), Field(ge=1, le=MAX_COUNT)]
+Nodes = Annotated[int, BeforeValidator(never_negative), Field(le=MAX_NODES)]
 Flag = StrictBool
 Name = Annotated[str, Field(min_length=1)]
 

@@ -162,7 +162,8 @@ class Session:
     def _put(self, memory: Memory, key: tuple[object, Hashable], size: int, value: Any) -> None:
         cost = self._costs.get(key[0], USUAL)
         parts = tuple(cost.parts(value)) if cost.parts else ()
-        memory.put(key, round(size * cost.factor) + cost.fixed, value, parts)
+        fixed = cost.fixed + (cost.size(value) if cost.size else 0)
+        memory.put(key, round(size * cost.factor) + fixed, value, parts)
         if cost.grows:
             self._growing.append((key, value, cost))
 

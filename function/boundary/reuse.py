@@ -29,6 +29,8 @@ class Cost:
     """Bytes for each byte that the object has on the wire."""
     fixed: int = 0
     """Bytes besides, those included that it may grow by while it is remembered."""
+    size: Callable[[Any], int] | None = None
+    """Bytes besides, where that depends on the value."""
     parts: Callable[[Any], Iterable[Part]] | None = None
     """What a value shares with others, as of now."""
     grows: bool = False

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from function.boundary import Plain, Unreadable
 from function.wire.fast import read
 from function.wire.fast.charge import charge
+from function.wire.fast.pool_charge import pool_charges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -55,6 +56,10 @@ class WireDocument:
     def charge(self, make: Callable[..., T], deployment_label: str) -> T | None:
         """Return what a ModelReplica is charged for, see `fast.charge`."""
         return self.opened().charge(make, deployment_label)
+
+    def pool_charges(self, make: Callable[..., T | None]) -> dict[str, T]:
+        """Return what is charged to the pools of an InferenceCluster, see `fast.pool_charge`."""
+        return self.opened().pool_charges(make)
 
 
 class OpenDocument:
@@ -123,3 +128,7 @@ class OpenDocument:
     def charge(self, make: Callable[..., T], deployment_label: str) -> T | None:
         """Return what a ModelReplica is charged for, see `fast.charge`."""
         return None if self._metadata is None else charge(self._top, self._metadata, make, deployment_label)
+
+    def pool_charges(self, make: Callable[..., T | None]) -> dict[str, T]:
+        """Return what is charged to the pools of an InferenceCluster, see `fast.pool_charge`."""
+        return {} if self._top is None else pool_charges(self._top, make)

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import structlog
 
-from bench.fleets import Size, fleet
+from bench.fleets import Size, by_charges, fleet
 from function import dispatch
-from function.api import devices
+from function.api import InferenceCluster, ModelReplica, devices
 from function.api import replica as replica_api
+from function.api.replica import StampedEngine, StampedMember, StampedRequest
 from function.boundary.parse_cache import Memory, Session
+from function.cluster.charges import charge
 from function.deployment.compose.cache import BOUND
 from function.deployment.handler import read_deployment
+from function.deployment.snapshot.charges import read_charged
 from function.deployment.snapshot.clusters import read_cluster
 from function.runner import Function
 from function.wire import WireDocument, write
@@ -26,7 +29,7 @@ from tests.support import build
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from function.api import InferenceCluster
+    from function.deployment.snapshot.charges import ChargedCluster
 
 MEBI = 1024 * 1024
 NUMBER = 300
@@ -42,6 +45,27 @@ def cluster_of(number: int, attributes: int) -> dict[str, Any]:
     made = build.cluster(f"c{number}", [build.pool("h100", 4, [device])])
     made["metadata"] |= {"uid": f"u-{number}", "resourceVersion": "1"}
     return made
+
+
+def charged_by(holders: int, *, by_devices: bool = False) -> list[dict[str, Any]]:
+    """Clusters of one pool that many deployments hold a node of."""
+    claim = StampedRequest("gpu", "gpu.nvidia.com", 8)
+    engines = (StampedEngine("main", 1, (StampedMember("Standalone", "h100", 1, (claim,)),)),)
+    clusters = [cluster_of(number, 0) for number in range(NUMBER)]
+    for number, made in enumerate(clusters):
+        name, pools = f"c{number}", made["status"]["gpuPools"]
+        pools[0] |= {"nodes": holders} | ({"accounting": "Device"} if by_devices else {})
+        replicas = [
+            ModelReplica("r", "ml", deployment=f"d{at}", cluster=name, nodes={"h100": 1}, engines=engines)
+            for at in range(holders)
+        ]
+        made["status"]["gpuPools"] = charge(name, pools, replicas)
+    return clusters
+
+
+def use_charged(charged: ChargedCluster) -> None:
+    assert isinstance(charged.cluster, InferenceCluster)
+    use(charged.cluster)
 
 
 def deployment_of(number: int) -> dict[str, Any]:
@@ -63,6 +87,9 @@ CASES: tuple[tuple[str, list[dict[str, Any]], Any, Callable[[Any], None]], ...] 
     ("clusters", MADE.clusters, read_cluster, use),
     ("device lists, small", [cluster_of(n, 0) for n in range(NUMBER)], read_cluster, use),
     ("device lists, large", [cluster_of(n, 150) for n in range(NUMBER)], read_cluster, use),
+    ("charged clusters", by_charges(MADE).clusters, read_charged, use_charged),
+    ("charged clusters, many holders", charged_by(400), read_charged, use_charged),
+    ("charged clusters, by devices", charged_by(400, by_devices=True), read_charged, use_charged),
     ("replicas", MADE.replicas, replica_api.parse, lambda _: None),
     ("replicas of others", MADE.replicas, replica_api.parse_charge, lambda _: None),
     ("deployments", [deployment_of(n) for n in range(NUMBER)], read_deployment, lambda _: None),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from function.api.replica import CHARGE_SHAPE, DEPLOYMENT_LABEL, ModelReplica, charge, parse_charge
 from function.boundary import Unreadable
 from function.wire import WireDocument, write
+from tests.support.odd_values import damaged, paths_of, put
 
 LABELS = {"modelplane.ai/deployment": "llama", "team": "a"}
 CLAIM = {"name": "gpu", "deviceClassName": "gpu.nvidia.com", "count": 8}
@@ -105,30 +106,14 @@ ODD_DEEP = (
 )
 
 
-def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(found for key, held in inside for found in paths(held, (*path, key)))]
-
-
-def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    if not path:
-        return new
-    copied = value.copy()
-    copied[path[0]] = put(value[path[0]], path[1:], new)
-    return copied
-
-
 @given(st.sampled_from([content for content, _ in USUAL + UNUSUAL]), st.data())
 def test_both_readers_agree_whatever_stands_there(content: dict[str, Any], data: st.DataObject) -> None:
-    place = data.draw(st.sampled_from(paths(content)[1:]))
+    place = data.draw(st.sampled_from(paths_of(content)))
     document = WireDocument(write.struct(put(content, place, data.draw(ODD_DEEP))))
     assert charged(document) is None or parse_charge(document) == leniently(document)
 
 
 @given(st.sampled_from([content for content, _ in USUAL]), st.integers(0, 2**32), st.integers(1, 3))
 def test_both_readers_agree_on_damaged_bytes(content: dict[str, Any], seed: int, times: int) -> None:
-    draw, damaged = random.Random(seed), bytearray(write.struct(content))
-    for _ in range(times):
-        damaged[draw.randrange(len(damaged))] = draw.randrange(256)
-    document = WireDocument(bytes(damaged))
+    document = WireDocument(damaged(write.struct(content), random.Random(seed), times))
     assert charged(document) is None or parse_charge(document) == leniently(document)

@@ -7,22 +7,28 @@ shares of holders whose replicas are listed are left out: the list is newer, and
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from function.api import InferenceCluster, ModelReplica
 from function.api import cluster as cluster_api
-from function.api.charge import Charged, holder, keys, shown, stray
-from function.deployment.snapshot.clusters import read_by
+from function.api.charge import Charged, counts_devices, holder, keys, read_shares, shown, stray
+from function.boundary import Unreadable
+from function.deployment.snapshot.clusters import read_cluster
 from function.scheduler.capacity.overcommit import Yielding, may_yield, seniority
+from function.scheduler.fleet import UnreadableCluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from function.api import ModelDeployment, Pool
-    from function.api.charge import GivesWay
+    from function.api.charge import ClaimingEngine, GivesWay, Share
     from function.api.ownership import OwnReplica
+    from function.api.replica import StampedEngine
     from function.boundary import Document, Plain
-    from function.scheduler.fleet import UnreadableCluster
+
+SHARE_SIZE = 500
+"""Bytes that a share takes, and who gives way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,8 @@ class ChargedCluster:
     gives_way: tuple[Yielding, ...] = ()
     fault: str = ""
     """Why its charges are not known; empty where they are."""
+    size: int = 0
+    """Bytes that its shares take."""
 
     @property
     def name(self) -> str:
@@ -44,45 +52,75 @@ class ChargedCluster:
 
 def read_charged(document: Document) -> ChargedCluster:
     """Read one InferenceCluster with its charges; one that cannot be read costs exactly itself."""
-    cluster, plain = read_by(document, cluster_api.CHARGED_SHAPE)
+    cluster = read_cluster(document)
     if not isinstance(cluster, InferenceCluster):
         return ChargedCluster(cluster)
-    published = {pool["name"]: pool for pool in plain["status"]["gpuPools"]} if cluster.pools else {}
+    charges = _Charges(document)
     shares: list[tuple[str, ModelReplica]] = []
     leaving: list[Yielding] = []
+    size = 0
     for pool in cluster.pools:
         try:
-            charged = _charge(published[pool.name], pool)
+            published, gives_way = charges.of(pool)
+        except Unreadable as error:
+            return ChargedCluster(UnreadableCluster(cluster.name, str(error)))
         except ValueError as error:
             return ChargedCluster(cluster, fault=f"pool {pool.name}: {error}")
-        shares.extend(_held(cluster.name, pool.name, charged))
-        leaving.extend(_gives_way(cluster.name, pool.name, gives_way) for gives_way in charged.gives_way)
-    return ChargedCluster(cluster, tuple(shares), tuple(leaving))
+        shares.extend(_held(cluster.name, pool.name, published))
+        leaving.extend(_gives_way(cluster.name, pool.name, entry) for entry in gives_way)
+        size += SHARE_SIZE * (len(published) + len(gives_way))
+    return ChargedCluster(cluster, tuple(shares), tuple(leaving), size=size)
 
 
-def _charge(published: Mapping[str, Plain], pool: Pool) -> Charged:
-    """Return the charge of a pool. Raises ValueError where it has none that can be read."""
-    if published.get("charged") is None:
-        raise ValueError("no charge")
-    charged = Charged.parse(published["charged"])
-    if pool.accounting == "Device" and not charged.counts_devices:
-        raise ValueError("its charge does not say which devices are claimed")
-    return charged
+class _Charges:
+    """The charges of a cluster's pools: read quickly, and leniently where they are not as usual."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._quick = document.pool_charges(read_shares)
+
+    def of(self, pool: Pool) -> tuple[tuple[Share, ...], tuple[GivesWay, ...]]:
+        """Return the shares of a pool, and who gives way. Raises ValueError where they cannot be read."""
+        shares, gives_way = self._quick.get(pool.name), ()
+        if shares is None or (pool.accounting == "Device" and not counts_devices(shares)):
+            return self._leniently(pool)
+        return shares, gives_way
+
+    def _leniently(self, pool: Pool) -> tuple[tuple[Share, ...], tuple[GivesWay, ...]]:
+        published = self._published[pool.name].get("charged")
+        if published is None:
+            raise ValueError("no charge")
+        charged = Charged.parse(published)
+        if pool.accounting == "Device" and not counts_devices(charged.shares):
+            raise ValueError("its charge does not say which devices are claimed")
+        return charged.shares, charged.gives_way
+
+    @cached_property
+    def _published(self) -> dict[str, Mapping[str, Plain]]:
+        plain = self._document.project(cluster_api.CHARGED_SHAPE)
+        return {pool["name"]: pool for pool in plain["status"]["gpuPools"]}
 
 
-def _held(cluster: str, pool: str, charged: Charged) -> Iterator[tuple[str, ModelReplica]]:
-    for key, share in charged.shares:
-        namespace, deployment = shown(key)
+def _held(cluster: str, pool: str, shares: Iterable[Share]) -> Iterator[tuple[str, ModelReplica]]:
+    nodes: dict[str, int] = {}
+    claims: tuple[ClaimingEngine, ...] = ()
+    engines: tuple[StampedEngine, ...] = ()
+    for share in shares:  # Equal ones follow each other, and share what they hold.
+        if share.nodes != nodes.get(pool):
+            nodes = {pool: share.nodes}
+        if share.engines is not claims:
+            claims, engines = share.engines, tuple(engine.stamped(pool) for engine in share.engines)
+        namespace, deployment = shown(share.holder)
         replica = ModelReplica(
             name=f"(on {pool})",  # No object has such a name, so it keeps none from being given.
             namespace=namespace,
             deployment=deployment,
             cluster=cluster,
             deleting=share.leaving,
-            engines=tuple(engine.stamped(pool) for engine in share.engines),
-            nodes={pool: share.nodes // share.replicas},
+            engines=engines,
+            nodes=nodes,
         )
-        yield from [(key, replica)] * share.replicas
+        yield from [(share.holder, replica)] * share.replicas
 
 
 def _gives_way(cluster: str, pool: str, gives_way: GivesWay) -> Yielding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from function.api import InferenceCluster
 from function.api import cluster as cluster_api
@@ -14,7 +14,7 @@ from function.scheduler.fleet import UnreadableCluster
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from function.boundary import Document, Shape
+    from function.boundary import Document
 
 UNNAMED = "(unnamed)"
 """What stands for clusters whose names cannot be read, where they are counted."""
@@ -24,16 +24,10 @@ Read = InferenceCluster | UnreadableCluster
 
 def read_cluster(document: Document) -> Read:
     """Read one InferenceCluster; one that cannot be read costs exactly itself."""
-    return read_by(document, cluster_api.SHAPE)[0]
-
-
-def read_by(document: Document, shape: Shape) -> tuple[Read, dict[str, Any]]:
-    """Read one InferenceCluster by its fields in a shape; returns these too, empty where they are none."""
     try:
-        plain = document.project(shape)
-        return InferenceCluster.parse(plain), plain
+        return InferenceCluster.parse(document.project(cluster_api.SHAPE))
     except ValueError as error:
-        return UnreadableCluster(text_at(document, "metadata", "name"), str(error)), {}
+        return UnreadableCluster(text_at(document, "metadata", "name"), str(error))
 
 
 @dataclass(frozen=True, slots=True)

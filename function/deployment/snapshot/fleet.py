@@ -5,6 +5,7 @@ Nothing is decided here.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica
@@ -39,7 +40,7 @@ def _shared_by(read: ChargedCluster) -> Iterable[Part]:
 
 COSTS: Costs = {
     read_cluster: Cost(factor=1.5, fixed=4_000, parts=_shared),
-    read_charged: Cost(factor=6, fixed=4_000, parts=_shared_by),
+    read_charged: Cost(factor=1.5, fixed=4_000, size=attrgetter("size"), parts=_shared_by),
     replica_api.parse: Cost(factor=0.5),
     replica_api.parse_charge: Cost(factor=0.3),
 }
