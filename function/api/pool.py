@@ -148,8 +148,8 @@ def _read_by(devices: tuple[Device, ...] | None, cel_version: str) -> tuple[Devi
 
 
 def _device_parts(device: Device) -> list[Any]:
-    what = [device.driver, device.attributes, device.capacity, device.allow_multiple_allocations]
-    return [device.name, device.claim, device.device_class_name, device.count, *what]
+    content = [device.driver, device.attributes, device.capacity, device.allow_multiple_allocations]
+    return [device.name, device.claim, device.device_class_name, device.count, *content]
 
 
 def canonical_text(parts: list[Any]) -> str:

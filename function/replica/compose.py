@@ -33,10 +33,10 @@ def compose(request: Request, snapshot: ReplicaSnapshot) -> Composition:
     A settled replica, which is what most calls are about, composes nothing anew: what was made of the same
     things for an earlier answer is that answer, and its resources are not written again either.
     """
-    things = (snapshot.cluster, *snapshot.observed.values())
+    values = (snapshot.cluster, *snapshot.observed.values())
     facts = (tuple(snapshot.observed), request.input)
     return snapshot.replica.cache_of(CompositionCache).composed(
-        things, facts, partial(_composed, request, snapshot)
+        values, facts, partial(_composed, request, snapshot)
     )
 
 

@@ -26,7 +26,7 @@ class Composition:
 class _Earlier(NamedTuple):
     """A composition, and what it was made of: values that were read, by identity, the rest by content."""
 
-    things: tuple[object, ...]
+    values: tuple[object, ...]
     facts: tuple[object, ...]
     composition: Composition
 
@@ -34,8 +34,8 @@ class _Earlier(NamedTuple):
 class CompositionCache:
     """What one replica last came to. It lives with the replica as it was read.
 
-    Law: a composition is a pure function of the replica, of the other things that were read and of the facts.
-    What was read is kept as long as its bytes are the same, so the same things are the same content. Buys: a
+    Law: a composition is a pure function of the replica, of the other values that were read and of the facts.
+    What was read is kept as long as its bytes are the same, so the same values are the same content. Buys: a
     settled replica, which is what most calls are about, composes and writes nothing anew.
     """
 
@@ -48,12 +48,12 @@ class CompositionCache:
         """The digest of what its pods run."""
 
     def composed(
-        self, things: tuple[object, ...], facts: tuple[object, ...], compose: Callable[[], Composition]
+        self, values: tuple[object, ...], facts: tuple[object, ...], compose: Callable[[], Composition]
     ) -> Composition:
-        """Return what the replica comes to with these things and facts: as it was last, or composed anew."""
+        """Return what the replica comes to with these values and facts: as it was last, or composed anew."""
         earlier = self._earlier
-        if earlier is not None and earlier.facts == facts and all(map(is_, earlier.things, things)):
+        if earlier is not None and earlier.facts == facts and all(map(is_, earlier.values, values)):
             return earlier.composition
         made = compose()
-        self._earlier = _Earlier(things, facts, made)
+        self._earlier = _Earlier(values, facts, made)
         return made

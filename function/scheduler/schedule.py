@@ -61,9 +61,9 @@ def _known_to_leave(own_replica: OwnReplica) -> ModelReplica:
 def may_place(inputs: SchedulingInput) -> bool:
     """Whether anything new may be placed: all inputs delivered, none absent, every selector valid."""
     fleet = inputs.fleet
-    fleet_known = fleet.inputs_delivered and fleet.clusters_resolution is Resolution.DELIVERED
-    cache_known = fleet.cache_resolution in (None, Resolution.DELIVERED)
-    resolved = fleet_known and cache_known and inputs.peers.resolved
+    fleet_delivered = fleet.inputs_delivered and fleet.clusters_resolution is Resolution.DELIVERED
+    cache_delivered = fleet.cache_resolution in (None, Resolution.DELIVERED)
+    resolved = fleet_delivered and cache_delivered and inputs.peers.resolved
     return resolved and not inputs.selectors.invalid and not inputs.config_fault
 
 

@@ -84,12 +84,12 @@ def _hydrated(cache: ModelCache, cluster: str) -> bool:
     """Whether the cache's status says Ready for the cluster, and nothing else."""
     status = cache.status if isinstance(cache.status, dict) else {}
     listed = status.get("clusters") if isinstance(status.get("clusters"), list) else []
-    said = [
+    phases = [
         entry.get("phase")
         for entry in listed or []
         if isinstance(entry, dict) and entry.get("name") == cluster
     ]
-    return said == ["Ready"]
+    return phases == ["Ready"]
 
 
 def compiles(deployment: ModelDeployment) -> bool:

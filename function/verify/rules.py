@@ -57,8 +57,8 @@ def _counts(decided: Decided) -> Iterator[Violation]:
     policy = deployment.spec.placement
     surge = policy.disruption.max_surge if policy and policy.disruption else 0
     if new and total > deployment.wanted + surge:
-        said = f"{total} desired, {deployment.wanted} wanted, {len(new)} new"
-        yield Violation("TooMany", decided.title, f"{said}, surge {surge}" if surge else said)
+        text = f"{total} desired, {deployment.wanted} wanted, {len(new)} new"
+        yield Violation("TooMany", decided.title, f"{text}, surge {surge}" if surge else text)
     if new and least is not None and total < least:
         yield Violation("MinReplicas", decided.title, f"{len(new)} new below minReplicas {least}")
     if new and not compiles(deployment):

@@ -79,12 +79,14 @@ def beyond(state: State, replicas: Iterable[ModelReplica]) -> Iterator[tuple[tup
         pool = published.get((cluster, name))
         if pool is None or pool.accounting == "Node" or pool.devices is None:
             continue
-        there = pool.nodes * sum(device.count for device in pool.devices if device.device_class_name == kind)
-        if devices > there:
-            yield (cluster, name), f"{devices} devices of {kind} held, {there} published"
+        capacity = pool.nodes * sum(
+            device.count for device in pool.devices if device.device_class_name == kind
+        )
+        if devices > capacity:
+            yield (cluster, name), f"{devices} devices of {kind} held, {capacity} published"
 
 
-def _who(replicas: Iterable[ModelReplica], where: tuple[str, str]) -> str:
+def _holders_text(replicas: Iterable[ModelReplica], where: tuple[str, str]) -> str:
     holders = (
         (held_by(replica).get(where, 0), f"{replica.namespace}/{replica.name}") for replica in replicas
     )
@@ -95,7 +97,7 @@ def check_state(state: State) -> list[Violation]:
     """Say what is wrong with a fleet as it stands: overcommitted pools, replicas pinned to nothing."""
     living = [replica for replica in state.replicas if not replica.deleting]
     findings = [
-        Violation("Overcommitted", f"{where[0]}/{where[1]}", f"{text}, by {_who(living, where)}")
+        Violation("Overcommitted", f"{where[0]}/{where[1]}", f"{text}, by {_holders_text(living, where)}")
         for where, text in beyond(state, living)
     ]
     for replica in living:

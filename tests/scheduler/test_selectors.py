@@ -103,7 +103,7 @@ def test_the_selectors_of_a_deployment_have_a_length_together(
 
 
 def test_there_is_room_for_many() -> None:
-    assert (selectors.MAX_LENGTH, selectors.EACH_COUNTS) == (131_072, 100)
+    assert (selectors.MAX_LENGTH, selectors.SELECTOR_OVERHEAD) == (131_072, 100)
     assert not decide(lengthy(800, 60)).inputs.selectors.invalid
 
 

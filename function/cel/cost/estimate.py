@@ -128,9 +128,9 @@ class _Estimator:
         size, below = calls.inside(over) if over.element else (over.items, ())
         inner = {**names, **dict.fromkeys(node.names, Estimate(0, size, below))}
         steps = yield from collect(SizedNode(step, inner) for step in node.steps)
-        each_step = STEPS.get(node.kind, 2 + CREATE_LIST) + sum(step.cost for step in steps)
-        each_step += node.kind == "filter"
-        total = over.cost + MADE.get(node.kind, CREATE_LIST) + 1 + over.size * each_step
+        step_cost = STEPS.get(node.kind, 2 + CREATE_LIST) + sum(step.cost for step in steps)
+        step_cost += node.kind == "filter"
+        total = over.cost + MADE.get(node.kind, CREATE_LIST) + 1 + over.size * step_cost
         if node.kind == "sortBy":
             total += SORTED_BY - CREATE_LIST - 1 + 2 * over.size**2
         return self.sized(node, total, over.size)

@@ -22,7 +22,7 @@ def compiled(pattern: str) -> re2._Regexp:
     try:
         return re2.compile(pattern, _QUIET)
     except re2.error as error:
-        raise EvaluationError(f"error parsing regexp: {_said(error)}") from None
+        raise EvaluationError(f"error parsing regexp: {_complaint(error)}") from None
 
 
 def _reads_bytes(pattern: str) -> bool:
@@ -36,10 +36,10 @@ def _reads_bytes(pattern: str) -> bool:
     return False
 
 
-def _said(error: re2.error) -> str:
+def _complaint(error: re2.error) -> str:
     """Return what RE2 says is wrong, which it says in bytes."""
-    (said,) = error.args
-    return said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+    (complaint,) = error.args
+    return complaint.decode(errors="replace") if isinstance(complaint, bytes) else str(complaint)
 
 
 def matches(text: str, pattern: str) -> bool:

@@ -67,7 +67,7 @@ def replicas_updated(decision: Decision) -> Condition:
     if not decision.inputs.fleet.inputs_delivered:
         return unresolved_rollout("the fleet has not been delivered")
     groups = progress(decision)
-    reason, text = _said(decision, groups)
+    reason, text = _progress_phrase(decision, groups)
     done = reason == "AllReplicasUpdated"
     counts = f"{len(groups.updated) + len(decision.placed)} of {counted(decision.total, 'replica')} updated"
     return Condition(UPDATED, status=done, reason=reason, message=one_line(joined(counts, text)))
@@ -78,7 +78,7 @@ def unresolved_rollout(why: str) -> Condition:
     return Condition(UPDATED, status=False, reason="InputsUnresolved", message=one_line(f"Unknown: {why}"))
 
 
-def _said(decision: Decision, groups: Progress) -> tuple[str, str]:
+def _progress_phrase(decision: Decision, groups: Progress) -> tuple[str, str]:
     if groups.now:
         waits = f"{_waiting(groups)} for that" if groups.waiting else ""
         return "RollingOut", joined(f"updating {_names(groups.now)}", waits)
@@ -126,12 +126,12 @@ def own_words(kept: Kept) -> str:
         )
     except Unreadable:
         return ""
-    said = {
+    reports = {
         condition.get("type"): condition
         for condition in conditions_of(status)
         if condition.get("status") == "False"
     }
-    first = next((said[kind] for kind in _TELLING if kind in said), {})
+    first = next((reports[kind] for kind in _TELLING if kind in reports), {})
     words = (first.get("reason"), first.get("message"))
     return one_line(": ".join(word for word in words if isinstance(word, str) and word), WORDS)
 

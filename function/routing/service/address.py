@@ -32,7 +32,7 @@ def _observed(request: Request) -> str:
     """Return where the gateway is reached, by whichever object is required; "" while none says it."""
     for name in (INFERENCE_GATEWAY, GATEWAY):
         if request.resolution(name) is Resolution.DELIVERED:
-            said = mapping(plain_of(request.required[name][0]).get("status"))
-            address = said.get("address") if name == INFERENCE_GATEWAY else first_address(said)
+            status = mapping(plain_of(request.required[name][0]).get("status"))
+            address = status.get("address") if name == INFERENCE_GATEWAY else first_address(status)
             return string(address)
     return ""

@@ -77,12 +77,12 @@ def _ready(snapshot: ServiceSnapshot, traffic: Traffic) -> Condition:
         composed = not isinstance(snapshot.selections, Doubt) and snapshot.matched
         text = "The route is not observed yet" if composed else "There is no endpoint to route to"
         return _false(READY, "Configuring" if composed else WAITING, text)
-    said = mapping(snapshot.route.get("status"))
-    rejection = next(rejections(said), "")
+    route_status = mapping(snapshot.route.get("status"))
+    rejection = next(rejections(route_status), "")
     if rejection:
         return _false(READY, "RouteRejected", rejection)
     gateway = snapshot.config.gateway
-    if not is_accepted(said):
+    if not is_accepted(route_status):
         text = f"Gateway {gateway.namespace}/{gateway.name} has not accepted the route yet"
         return _false(READY, "Configuring", text)
     if not traffic.backends and not _has_backends(snapshot):

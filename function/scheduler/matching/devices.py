@@ -282,10 +282,10 @@ def _why_none(evaluations: Evaluations, request: DeviceRequest, devices: Sequenc
     deepest: tuple[int, int, bool] | None = None
     for rank, sub in enumerate(request.ranked):
         for device in meant(evaluations, sub, devices):
-            said = evaluations.probe(sub, device)
-            depth = (_DEEPEST_LAST.index(said.kind), said.selector, device.name == request.name)
+            probe = evaluations.probe(sub, device)
+            depth = (_DEEPEST_LAST.index(probe.kind), probe.selector, device.name == request.name)
             if deepest is None or depth > deepest:
-                deepest, closest = depth, (rank, sub, device, said)
+                deepest, closest = depth, (rank, sub, device, probe)
     if closest is None:
         return Rejection(Reason.NoMatchingDevice, request=request.name)
     return _one_entry(evaluations, request, *closest)
@@ -297,19 +297,19 @@ def _one_entry(
     rank: int,
     sub: SubRequest,
     device: Device,
-    said: Probe,
+    probe: Probe,
 ) -> Rejection:
-    short = said.kind == "match"
-    gap = Gap(said.message)
-    if not short and not said.message:
-        gap = evaluations.gap(evaluations.program(sub.selectors[said.selector]), device.subject)
+    short = probe.kind == "match"
+    gap = Gap(probe.message)
+    if not short and not probe.message:
+        gap = evaluations.gap(evaluations.program(sub.selectors[probe.selector]), device.subject)
     return Rejection(
-        _REASONS[said.kind],
+        _REASONS[probe.kind],
         detail=gap.has,
         wants=gap.wants,
         request=request.name,
         rank=rank,
-        selector=None if short else said.selector,
+        selector=None if short else probe.selector,
         device=device.name or device.driver,
         needs=sub.count if short else None,
         free=device.count if short else None,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from function.api.placement import Preference
     from function.cel import Selector
 
-MAX_LENGTH, EACH_COUNTS = 128 * 1024, 100
+MAX_LENGTH, SELECTOR_OVERHEAD = 128 * 1024, 100
 """Characters the selectors of one deployment may have together, and how many each one counts for besides
 its own; one that is stated twice counts once. Compiling so many takes a few seconds; without a bound, one
 deployment could hold up all others."""
@@ -100,7 +100,7 @@ def check_selectors(
         source = stated.selector.cel
         if (stated.level, source) in visited:
             continue
-        length += len(source) + EACH_COUNTS
+        length += len(source) + SELECTOR_OVERHEAD
         outcome = stated.selector.compiled(release) if length <= MAX_LENGTH else _too_long(source)
         if isinstance(outcome, CompileError):
             invalid.append(InvalidSelector(stated.path, outcome, cluster_level=stated.level == "cluster"))
