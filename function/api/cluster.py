@@ -169,10 +169,26 @@ class InferenceCluster(Model):
             if isinstance(pool.devices, DeviceList):
                 yield pool.devices.shared
 
+    def decides_like(self, other: InferenceCluster) -> bool:
+        """Whether scheduling reads the same of both, times aside: only evacuation reads these."""
+        return (
+            self.metadata == other.metadata
+            and self.spec == other.spec
+            and _published(self.status) == _published(other.status)
+        )
+
     def lost(self, pool: str) -> bool:
         """Whether the declaration (present and not empty) no longer has the pool."""
         declared = self.spec.node_pools
         return bool(declared) and all(entry.name != pool for entry in declared or ())
+
+
+def _published(status: ClusterStatus | None) -> tuple[Any, ...]:
+    """What is published, without the times at which it was."""
+    if status is None:
+        return ()
+    stated = [(condition_row.type, condition_row.status) for condition_row in status.conditions]
+    return stated, status.gateway, status.gpu_pools, status.attributes
 
 
 SHAPE: Shape = {

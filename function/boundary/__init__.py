@@ -7,6 +7,7 @@ text. Nothing here, and nothing between the doors, knows either format. Imports 
 from function.boundary.document import (
     PACKED,
     Document,
+    DocumentIdentity,
     JsonObject,
     Packed,
     Plain,
@@ -26,6 +27,7 @@ __all__ = [
     "Costs",
     "Desired",
     "Document",
+    "DocumentIdentity",
     "JsonObject",
     "NoReuse",
     "Packed",

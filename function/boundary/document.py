@@ -52,6 +52,9 @@ class Packed(ABC):
 
 T = TypeVar("T")
 
+DocumentIdentity: TypeAlias = "tuple[Hashable, Hashable]"
+"""Which object it is, and which version of it."""
+
 
 class Unreadable(ValueError):
     """An object that cannot be decoded at all, or nests deeper than any real one: a fault of that object."""
@@ -67,7 +70,7 @@ class Document(Protocol):
         """Return the same object, prepared for being asked several things at once."""
 
     @property
-    def identity(self) -> Hashable | None:
+    def identity(self) -> DocumentIdentity | None:
         """Equal identities mean equal content; None means the content must be read every time."""
 
     @property

@@ -6,7 +6,11 @@ It may forget anything at any time and never changes an answer. Objects are reco
 
 from __future__ import annotations
 
+from array import array
 from collections import OrderedDict
+from hashlib import sha256
+from itertools import count
+from operator import eq
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -15,24 +19,28 @@ from function.boundary.reuse import Cost
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable
 
-    from function.boundary import Costs, Document, Part
+    from function.boundary import Costs, Document, DocumentIdentity, Part
 
 T = TypeVar("T")
 
 NO_COSTS: Costs = {}
 USUAL = Cost()
-OVERHEAD = 600
+OVERHEAD = 900
 """Bytes charged for an entry whatever its object: its key, its place in the table."""
 
 
 class Entry(Generic[T]):
     """A value, what it is charged, the parts it shares, and whether somebody has asked for it lately."""
 
-    __slots__ = ("charge", "parts", "used", "value")
+    __slots__ = ("charge", "of", "parts", "stamp", "used", "value")
 
-    def __init__(self, charge: int, value: T) -> None:
+    def __init__(self, charge: int, value: T, stamp: int, of: Hashable = None) -> None:
         self.charge, self.value, self.used = charge, value, False
         self.parts: frozenset[Part] = frozenset()
+        self.stamp = stamp
+        """Equal stamps have values that decide the same. One that has left is never given again."""
+        self.of = of
+        """The object that it is a version of, and its reader; None where that is not known."""
 
 
 class Memory:
@@ -53,6 +61,9 @@ class Memory:
         self._shared: dict[Part, int] = {}
         """How many entries have a part."""
         self._bytes = 0
+        self._latest: dict[Hashable, Entry[Any]] = {}
+        """The version of each object that was put last, while it is remembered."""
+        self._stamps = count()
         self.find = self._entries.get
         """Return the entry of a key, or None. Whoever uses it says so on the entry."""
 
@@ -66,21 +77,44 @@ class Memory:
         """What they are charged, in bytes: never more than the limit."""
         return self._bytes
 
-    def put(self, key: Hashable, size: int, value: Any, parts: Collection[Part] = ()) -> None:
-        """Remember a value; forget what was not used lately beyond the limit."""
+    def put(
+        self,
+        key: Hashable,
+        size: int,
+        value: Any,
+        parts: Collection[Part] = (),
+        *,
+        of: Hashable = None,
+        alike: Callable[[Any, Any], bool] = eq,
+    ) -> int | None:
+        """Remember a value; forget what was not used lately beyond the limit. Return its stamp.
+
+        It is that of the earlier version of the same object (`of`) where both are `alike`. None where the
+        value is too large to be remembered.
+        """
         charge = size + OVERHEAD
         if charge > self._limit:
-            return
+            return None
+        entry = Entry(charge, value, self._stamp(of, value, alike), of)
         with self._lock:
             replaced = self._entries.pop(key, None)
-            entry = self._entries[key] = Entry(charge, value)
+            self._entries[key] = entry
             self._bytes += charge
+            if of is not None:
+                self._latest[of] = entry
             if parts:
                 self._share(entry, frozenset(parts))
             if replaced is not None:
                 self._forget(replaced)
             if self._bytes > self._limit:
                 self._shrink()
+        return entry.stamp
+
+    def _stamp(self, of: Hashable, value: Any, alike: Callable[[Any, Any], bool]) -> int:
+        earlier = self._latest.get(of)
+        if earlier is not None and alike(earlier.value, value):
+            return earlier.stamp
+        return next(self._stamps)
 
     def share(self, key: Hashable, parts: Iterable[Part]) -> None:
         """Say which parts the value of a key has by now."""
@@ -108,6 +142,8 @@ class Memory:
         """Charge an entry no longer."""
         self._bytes -= entry.charge
         self._share(entry, frozenset())
+        if self._latest.get(entry.of) is entry:
+            del self._latest[entry.of]
 
     def _shrink(self) -> None:
         """Let the first in line go, or to the end, until the rest is within the limit."""
@@ -131,6 +167,8 @@ class Session:
         self._memory = memory
         self._costs = costs
         self._growing: list[tuple[Hashable, Any, Cost]] = []
+        self._stamps: list[int] = []
+        """Of what was parsed or reused and is remembered."""
         self.parses = 0
         self.reuses = 0
 
@@ -151,6 +189,7 @@ class Session:
         if entry is not None:
             entry.used = True
             self.reuses += 1
+            self._stamps.append(entry.stamp)
             if (cost := self._costs.get(parse, USUAL)).grows:
                 self._growing.append((key, entry.value, cost))
             return entry.value
@@ -159,13 +198,22 @@ class Session:
         self._put(memory, key, document.size, value)
         return value
 
-    def _put(self, memory: Memory, key: tuple[object, Hashable], size: int, value: Any) -> None:
-        cost = self._costs.get(key[0], USUAL)
+    def _put(self, memory: Memory, key: tuple[object, DocumentIdentity], size: int, value: Any) -> None:
+        parse, (which, _) = key
+        cost = self._costs.get(parse, USUAL)
         parts = tuple(cost.parts(value)) if cost.parts else ()
-        fixed = cost.fixed + (cost.size(value) if cost.size else 0)
-        memory.put(key, round(size * cost.factor) + fixed, value, parts)
+        charge = round(size * cost.factor) + cost.fixed + (cost.size(value) if cost.size else 0)
+        stamp = memory.put(key, charge, value, parts, of=(parse, which), alike=cost.alike)
+        if stamp is not None:
+            self._stamps.append(stamp)
         if cost.grows:
             self._growing.append((key, value, cost))
+
+    def digest(self) -> bytes | None:
+        """Digest the stamps of everything parsed so far; None where something has none."""
+        if len(self._stamps) < self.parses + self.reuses:
+            return None
+        return sha256(array("Q", sorted(self._stamps))).digest()
 
     def settle(self) -> None:
         """Charge what the values of this call have grown by. To be called once, at its end."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import eq
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class Cost:
     """What a value shares with others, as of now."""
     grows: bool = False
     """Whether its parts may be others after a call that used it."""
+    alike: Callable[[Any, Any], bool] = eq
+    """Whether what is read of two versions of one object decides the same (an equivalence)."""
 
 
 Costs: TypeAlias = "Mapping[object, Cost]"
@@ -47,6 +50,12 @@ class Reuse(Protocol):
     def parsed(self, document: Document, parse: Callable[[Document], T]) -> T:
         """Return `parse(document)`, perhaps from an earlier call with an equal identity."""
 
+    def digest(self) -> bytes | None:
+        """Digest everything parsed so far in this call, in whatever order: equal digests decide the same.
+
+        None where something was parsed that is not remembered.
+        """
+
 
 class NoReuse:
     """Remembers nothing."""
@@ -54,3 +63,7 @@ class NoReuse:
     def parsed(self, document: Document, parse: Callable[[Document], T]) -> T:
         """Parse, every time."""
         return parse(document)
+
+    def digest(self) -> None:
+        """Nothing is remembered to tell it by."""
+        return

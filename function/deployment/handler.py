@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from function.api import Malformed, ModelDeployment, SchedulerConfig
-from function.boundary import Cost, NoReuse
+from function.boundary import Cost, NoReuse, Response
+from function.deployment.answers import Given, LatestAnswer, answered_once
 from function.deployment.compose import cache
 from function.deployment.compose.conditions import CACHE_RESOLVED, READY, SCHEDULED, optional
 from function.deployment.compose.response import compose
@@ -28,12 +29,29 @@ from function.scheduler.scheduling_input import scheduling_input
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from function.boundary import Costs, Document, Part, Request, Response, Reuse
+    from function.boundary import Costs, Document, Part, Request, Requirement, Reuse
     from function.scheduler.decision import Decision
+    from function.scheduler.fleet import Fleet
 
 NO_REUSE = NoReuse()
 
 KIND = "ModelDeployment"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything that is read of a request before anything is decided."""
+
+    requirements: tuple[Requirement, ...]
+    composite: dict[str, Any]
+    deployment: ModelDeployment
+    config: SchedulerConfig
+    fault: str
+    """What is wrong with the function's input."""
+    fleet: Fleet
+    peers: Peers
+    requested: tuple[str, ...]
+    """The optional conditions that are returned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +69,8 @@ def read_deployment(document: Document) -> tuple[dict[str, Any], ModelDeployment
 
 
 def _held(read: tuple[dict[str, Any], ModelDeployment]) -> Iterable[Part]:
-    return held_by(read[1])
+    yield from held_by(read[1])
+    yield read[1].cache_of(LatestAnswer).extent
 
 
 COSTS: Costs = {
@@ -64,25 +83,47 @@ COSTS: Costs = {
 
 def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     """Answer one request. The same request gets the same answer, whatever was asked before."""
-    return answer(request, reuse=reuse).response
+    snapshot = _read(request, reuse)
+    if isinstance(snapshot, Response):
+        return snapshot
+    given = Given.of(
+        reuse.digest(),
+        request,
+        snapshot.fleet,
+        (snapshot.config, snapshot.fault, snapshot.requirements, snapshot.requested),
+    )
+    return answered_once(snapshot.deployment, given, lambda: _decided(snapshot))
 
 
 def answer(request: Request, *, reuse: Reuse = NO_REUSE) -> Answer:
-    """Answer one request, and hand out the decision: see `forecast`."""
+    """Answer one request anew, and hand out the decision: see `forecast`."""
+    snapshot = _read(request, reuse)
+    return Answer(snapshot) if isinstance(snapshot, Response) else Answer(*_decided(snapshot))
+
+
+def _read(request: Request, reuse: Reuse) -> Snapshot | Response:
+    """Read the request, or say that the composite cannot be read."""
     requirements = declared(request)
     try:
         composite, deployment = reuse.parsed(request.composite, read_deployment)
     except ValueError as error:
-        return Answer(unreadable(request, requirements, str(error)))
+        return unreadable(request, requirements, str(error))
     config, fault = _config(request)
     is_coordinated = config.coordination == "GlobalOrder"
     fleet = read_fleet(
         request, deployment, reuse, thorough=config.coordinates, published=config.capacity == "Published"
     )
     peers = read_peers(request, deployment, fleet, reuse) if is_coordinated else Peers()
-    inputs = scheduling_input(deployment, fleet, config, fault, peers)
-    decision = schedule(inputs, room=room_for(deployment, fleet))
-    return Answer(compose(decision, composite, requirements, optional(request)), decision)
+    return Snapshot(requirements, composite, deployment, config, fault, fleet, peers, optional(request))
+
+
+def _decided(snapshot: Snapshot) -> tuple[Response, Decision]:
+    """Decide, and compose the answer."""
+    inputs = scheduling_input(
+        snapshot.deployment, snapshot.fleet, snapshot.config, snapshot.fault, snapshot.peers
+    )
+    decision = schedule(inputs, room=room_for(snapshot.deployment, snapshot.fleet))
+    return compose(decision, snapshot.composite, snapshot.requirements, snapshot.requested), decision
 
 
 def condition_types(request: Request) -> tuple[str, ...]:

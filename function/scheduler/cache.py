@@ -2,7 +2,7 @@
 
 Rules. Everything that the scheduler remembers must live here, in `pass_values`, or in `matching.evaluations`
 (what selectors said in one pass). Parsed objects are in the parse cache of `boundary`, composed ones in
-`compose.cache`.
+`compose.cache`, whole answers in `deployment.answers`.
 1. Nothing here changes an answer: without it the same is computed again.
 2. A key is a value, or a version that the owner of the state raises (the journal of the ledger); never the
    identity of an object.

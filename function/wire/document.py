@@ -10,9 +10,9 @@ from function.wire.fast.charge import charge
 from function.wire.fast.pool_charge import pool_charges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable
 
-    from function.boundary import Shape
+    from function.boundary import DocumentIdentity, Shape
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ class WireDocument:
         return OpenDocument(self.content)
 
     @property
-    def identity(self) -> Hashable | None:
+    def identity(self) -> DocumentIdentity | None:
         """What it is recognised by, see `OpenDocument`."""
         return self.opened().identity
 
@@ -84,8 +84,8 @@ class OpenDocument:
         return self
 
     @property
-    def identity(self) -> Hashable | None:
-        """The object's type, name, uid and resource version, with the number of its bytes.
+    def identity(self) -> DocumentIdentity | None:
+        """The object's type, name and uid; its resource version, with the number of its bytes.
 
         Relied on: an API server never gives one resource version to two contents of one object. Files do,
         when somebody edits them, and so does an etcd that was restored. Bytes cannot be compared, because
@@ -100,15 +100,8 @@ class OpenDocument:
             return None
         if uid[0] != _STRING or version[0] != _STRING:
             return None
-        return (
-            uid,
-            version,
-            len(self.content),
-            metadata("name"),
-            metadata("namespace"),
-            top("kind"),
-            top("apiVersion"),
-        )
+        which = (uid, metadata("name"), metadata("namespace"), top("kind"), top("apiVersion"))
+        return which, (version, len(self.content))
 
     @property
     def size(self) -> int:

@@ -19,6 +19,7 @@ import pytest
 from function import wire
 from function.boundary.parse_cache import Memory
 from function.deployment import handler
+from function.deployment.answers import Given, LatestAnswer
 from function.runner import Function
 from function.wire import write
 from tests.properties.worlds import each_batch
@@ -65,13 +66,15 @@ class Honest:
     def __init__(self, draw: random.Random, known: Known) -> None:
         self.draw = draw
         self.known = known
+        self.unversioned, self.edited = draw.choice(((0.2, 0.5), (0.0, 0.05)))
+        """How often an object has no uid or no version, and how often it is edited: much, or hardly ever."""
 
     def stamp(self, manifest: Plain) -> None:
         """Give an object a version. One without uid or version stays so, whatever becomes of it."""
         metadata = manifest["metadata"]
         if not metadata.keys() >= {"uid", "resourceVersion"}:
             return
-        if self.draw.random() < 0.2:
+        if self.draw.random() < self.unversioned:
             del metadata[self.draw.choice(("uid", "resourceVersion"))]
             return
         for version in range(self.draw.choice((1, 1, 1, 2, 3)), 1_000):
@@ -124,13 +127,13 @@ def episode(seed: int, known: Known | None = None) -> Iterator[bytes]:
 def changed(draw: random.Random, honest: Honest, now: World, other: World) -> World:
     """Return a world in which some objects are another world's, some were edited, and one has vanished."""
     clusters = list(now.clusters or other.clusters or ())
-    if draw.random() < 0.3:
+    if draw.random() < honest.edited / 2:
         clusters = [draw.choice(pair) for pair in zip(clusters, other.clusters or (), strict=False)]
-    replicas = [replica for replica in now.replicas or () if draw.random() < 0.9]
-    replicas += [replica for replica in other.replicas or () if draw.random() < 0.3]
+    replicas = [replica for replica in now.replicas or () if draw.random() > honest.edited / 5]
+    replicas += [replica for replica in other.replicas or () if draw.random() < honest.edited / 2]
     made = now.but(clusters=clusters, replicas=replicas).copy()
     for cluster in (*(made.clusters or ()), *(made.replicas or ())):
-        if draw.random() < 0.5:
+        if draw.random() < honest.edited:
             edit(draw, cluster)
             honest.stamp(cluster)
     return made
@@ -162,6 +165,23 @@ def test_the_answer_is_the_same_bytes_with_a_memory_and_without(number: int) -> 
         for step, content in enumerate(episode(seed)):
             assert reusing.answer(content) == plain.answer(content), f"seed {seed}, step {step}"
     assert log.reused, "nothing was reused, so nothing was looked at"
+
+
+def test_episodes_have_answers_that_are_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The law above looks at them, then: the latest answer of a deployment is the memory that holds most."""
+    latest, given_again = LatestAnswer.get, []
+
+    def get(cache: LatestAnswer, given: Given) -> Response | None:
+        response = latest(cache, given)
+        given_again.append(response is not None)
+        return response
+
+    monkeypatch.setattr(LatestAnswer, "get", get)
+    for seed in range(8):
+        function = Function(log=Counting(), memory=Memory(ROOMY))
+        for content in episode(seed):
+            function.answer(content)
+    assert given_again.count(True) > STEPS
 
 
 @pytest.mark.parametrize("limit", [ROOMY, EVICTING])
@@ -205,6 +225,10 @@ class Careless:
         if place not in self.known:
             self.known[place] = parse(document)
         return self.known[place]
+
+    def digest(self) -> None:
+        """It tells nobody what was parsed."""
+        return
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ Nothing is decided here.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -38,9 +39,23 @@ def _shared_by(read: ChargedCluster) -> Iterable[Part]:
     return _shared(read.cluster)
 
 
+def _alike(
+    earlier: InferenceCluster | UnreadableCluster, later: InferenceCluster | UnreadableCluster
+) -> bool:
+    if isinstance(earlier, InferenceCluster) and isinstance(later, InferenceCluster):
+        return earlier.decides_like(later)
+    return earlier == later
+
+
+def _charged_alike(earlier: ChargedCluster, later: ChargedCluster) -> bool:
+    return _alike(earlier.cluster, later.cluster) and earlier == replace(later, cluster=earlier.cluster)
+
+
 COSTS: Costs = {
-    read_cluster: Cost(factor=1.5, fixed=4_000, parts=_shared),
-    read_charged: Cost(factor=1.5, fixed=4_000, size=attrgetter("size"), parts=_shared_by),
+    read_cluster: Cost(factor=1.5, fixed=4_000, parts=_shared, alike=_alike),
+    read_charged: Cost(
+        factor=1.5, fixed=4_000, size=attrgetter("size"), parts=_shared_by, alike=_charged_alike
+    ),
     replica_api.parse: Cost(factor=0.5),
     replica_api.parse_charge: Cost(factor=0.3),
 }

@@ -1,0 +1,137 @@
+"""Memory beside the handler: the latest answer about a deployment, and what it was made from.
+
+Nothing here changes an answer; without it the same is decided and composed again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from function.deployment.compose import cache
+from function.deployment.compose.size import largest
+from function.scheduler.matching.held import Extent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Iterator
+
+    from function.api import ModelDeployment
+    from function.api.placement import PlacementPolicy
+    from function.boundary import DocumentIdentity, Request, Response
+    from function.scheduler.decision import Decision
+    from function.scheduler.fleet import Fleet
+
+REPLICA, STATUS = 6_000, 8
+"""Bytes that a desired replica with its endpoint takes besides its templates, which its own cache holds, and
+those that a character of a status takes, about."""
+WORK = ("cel_evaluations", "cel_reused", "pool_matches")
+"""Counts of what a decision took to find. An earlier one took nothing."""
+
+
+class Given(NamedTuple):
+    """What an answer depends on, besides its deployment. Equal ones have equal answers."""
+
+    required: bytes
+    """The digest of what is read of the required objects and of the observed replicas, as the memory tells
+    it: versions that decide the same have one digest."""
+    resolutions: tuple[tuple[str, bool], ...]
+    """The delivered requirements, and whether there is anything in them."""
+    documents: tuple[Hashable, ...]
+    """Keys and versions of what is read again while composing: own replicas, and endpoints."""
+    earlier_steps: frozenset[str]
+    cache: object
+    """What is known of the referenced ModelCache."""
+    asked: object
+    """The function's input, and what is to be returned."""
+
+    @classmethod
+    def of(cls, digest: bytes | None, request: Request, fleet: Fleet, asked: object) -> Given | None:
+        """Return what an answer to a request depends on; None where something cannot be told by a version."""
+        versions = tuple(_versions(fleet))
+        if digest is None or any(identity is None for _, identity in versions):
+            return None
+        return cls(
+            digest,
+            tuple(sorted((name, bool(items)) for name, items in request.required.items())),
+            versions,
+            request.desired,
+            (fleet.cache_resolution, fleet.cache, fleet.cache_fault),
+            asked,
+        )
+
+
+def _versions(fleet: Fleet) -> Iterator[tuple[Hashable, DocumentIdentity | None]]:
+    for own_replica in fleet.own_replicas:
+        how = (own_replica.key, own_replica.observed, own_replica.terminating)
+        yield how, own_replica.document.identity
+    for key, document in fleet.endpoints.items():
+        yield key, document.identity
+
+
+class LatestAnswer:
+    """The latest answer about a deployment.
+
+    Law: an answer depends on the deployment, which owns this cache, and on what was given, which is compared
+    by value; one that read anything else is not held (`_told_by_versions`). Buys: where nothing changed that
+    a decision reads, which is what most calls are about, nothing is decided and composed anew.
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self._held: tuple[Given, Response] | None = None
+        self._size = 0
+
+    def get(self, given: Given) -> Response | None:
+        """Return the answer, if it was made from the same."""
+        held = self._held
+        return held[1] if held is not None and held[0] == given else None
+
+    def put(self, given: Given, response: Response, size: int) -> None:
+        """Hold an answer in the place of the earlier one."""
+        work_free = {name: 0 if name in WORK else number for name, number in response.counts.items()}
+        self._held, self._size = (given, replace(response, counts=work_free)), size
+
+    def clear(self) -> None:
+        """Hold none."""
+        self._held, self._size = None, 0
+
+    @property
+    def extent(self) -> Extent:
+        """What it takes, besides the replicas that their own cache holds."""
+        return Extent(id(self), self._size)
+
+
+def answered_once(
+    deployment: ModelDeployment, given: Given | None, decide: Callable[[], tuple[Response, Decision]]
+) -> Response:
+    """Return the latest answer if it was made from the same, or decide."""
+    latest = deployment.cache_of(LatestAnswer)
+    earlier = None if given is None else latest.get(given)
+    if earlier is not None:
+        return earlier
+    response, decision = decide()
+    fits = len(response.desired) * largest(deployment) <= cache.BOUND
+    if given is not None and fits and _told_by_versions(decision):
+        size = REPLICA * len(response.desired) + STATUS * len(repr(response.status))
+        latest.put(given, response, size)
+    else:
+        latest.clear()
+    return response
+
+
+def _told_by_versions(decision: Decision) -> bool:
+    """Whether a decision read nothing but what `Given` tells.
+
+    Evacuation reads times of the clusters; a rollout of a peer reads the documents of its replicas.
+    """
+    inputs = decision.inputs
+    peers = [peer.deployment.spec.placement for peer in inputs.peers.earlier]
+    return inputs.policy.evacuate is None and not any(
+        _reads_documents(policy)
+        for policy in (*peers, *([inputs.config.defaults.placement] if peers else ()))
+    )
+
+
+def _reads_documents(policy: PlacementPolicy | None) -> bool:
+    stated: Iterable[object] = (policy.evacuate, policy.rollout, policy.disruption) if policy else ()
+    return any(part is not None for part in stated)
