@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
     from function.api.replica import ModelReplica
 
-Of: TypeAlias = tuple[int, int, bool]
+ShareFields: TypeAlias = tuple[int, int, bool]
 """What a share says: replicas, nodes of all of them, whether they are being deleted."""
 DIGEST = 12
 """Hex digits of a holder's digest. A pool has some thousands of holders at most, so none share one."""
 
 
-class Share(NamedTuple):
+class ChargedShare(NamedTuple):
     """What equal replicas of one holder hold of a pool."""
 
     holder: str
@@ -94,9 +94,9 @@ class Holding(Model):
             raise ValueError("its nodes are not those of equal replicas")
         return self
 
-    def share(self, holder: str) -> Share:
+    def share(self, holder: str) -> ChargedShare:
         """Return the share of one holder."""
-        return Share(holder, self.replicas, self.nodes // self.replicas, self.leaving, self.engines)
+        return ChargedShare(holder, self.replicas, self.nodes // self.replicas, self.leaving, self.engines)
 
 
 class NamedHolding(Holding):
@@ -150,7 +150,7 @@ class Charged(Model):
         return self
 
     @cached_property
-    def shares(self) -> tuple[Share, ...]:
+    def shares(self) -> tuple[ChargedShare, ...]:
         """Every share, the named ones first."""
         named = (share.share(share.holder) for share in self.by)
         others = (other.share(holder) for other in self.others for holder in other.digests.split(" "))
@@ -158,8 +158,8 @@ class Charged(Model):
 
 
 def read_shares(
-    *, nodes: int, named: Sequence[tuple[str, str, Of]], others: Sequence[tuple[str, Of]]
-) -> tuple[Share, ...] | None:
+    *, nodes: int, named: Sequence[tuple[str, str, ShareFields]], others: Sequence[tuple[str, ShareFields]]
+) -> tuple[ChargedShare, ...] | None:
     """Return the shares of a charge whose fields were read already, see `wire.fast.pool_charge`.
 
     `named`: deployment and replica; `others`: digests; both with replicas, nodes of all of them, and whether
@@ -171,18 +171,18 @@ def read_shares(
     for keys_of, (replicas, held, leaving) in (*holders, *digests):
         if not (1 <= replicas <= MAX_COUNT and 1 <= held <= MAX_COUNT) or held % replicas:
             return None
-        shares += [Share(key, replicas, held // replicas, leaving) for key in keys_of]
+        shares += [ChargedShare(key, replicas, held // replicas, leaving) for key in keys_of]
     if not all(_are_digests(keys_of) for keys_of, _ in digests):
         return None
     return tuple(shares) if 0 <= nodes <= MAX_NODES and _nodes(shares) == nodes else None
 
 
-def counts_devices(shares: Iterable[Share]) -> bool:
+def counts_devices(shares: Iterable[ChargedShare]) -> bool:
     """Whether every share says what its replicas claim."""
     return all(share.engines for share in shares)
 
 
-def _nodes(shares: Iterable[Share]) -> int:
+def _nodes(shares: Iterable[ChargedShare]) -> int:
     return sum(share.replicas * share.nodes for share in shares)
 
 

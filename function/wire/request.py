@@ -10,8 +10,8 @@ from google.protobuf.message import DecodeError
 from function.boundary import Request, Unreadable
 from function.wire import messages
 from function.wire.document import WireDocument
-from function.wire.fast import read
-from function.wire.fast.slices import Unusual, sliced
+from function.wire.fast import Unusual, read
+from function.wire.fast.slices import sliced
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

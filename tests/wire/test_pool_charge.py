@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from function.api.charge import DIGEST, Share, read_shares
+from function.api.charge import DIGEST, ChargedShare, read_shares
 from function.deployment.snapshot.charges import read_charged
 from function.wire import WireDocument, write
 from tests.support import build
@@ -52,29 +52,40 @@ def cluster(charged: Any, **more: Any) -> Plain:
     return build.cluster("east", pools)
 
 
-def read_quickly(content: Plain) -> dict[str, tuple[Share, ...]]:
+def read_quickly(content: Plain) -> dict[str, tuple[ChargedShare, ...]]:
     return WireDocument(write.struct(content)).pool_charges(read_shares)
 
 
-USUAL: list[tuple[Any, list[Share], str]] = [
+USUAL: list[tuple[Any, list[ChargedShare], str]] = [
     ({"nodes": 0}, [], "nobody holds anything"),
-    ({"nodes": 4, "by": [CHAT]}, [Share("ml/chat", 2, 2, leaving=False)], "two replicas of two nodes"),
-    ({"nodes": 1, "by": [STRAY]}, [Share("replica ml/alone-0", 1, 1, leaving=False)], "one that nobody owns"),
+    ({"nodes": 4, "by": [CHAT]}, [ChargedShare("ml/chat", 2, 2, leaving=False)], "two replicas of two nodes"),
+    (
+        {"nodes": 1, "by": [STRAY]},
+        [ChargedShare("replica ml/alone-0", 1, 1, leaving=False)],
+        "one that nobody owns",
+    ),
     (
         {"nodes": 5, "by": [{**CHAT, "leaving": True}, {**STRAY, "leaving": False}]},
-        [Share("ml/chat", 2, 2, leaving=True), Share("replica ml/alone-0", 1, 1, leaving=False)],
+        [
+            ChargedShare("ml/chat", 2, 2, leaving=True),
+            ChargedShare("replica ml/alone-0", 1, 1, leaving=False),
+        ],
         "on its way out",
     ),
     (
         {"nodes": 10, "by": [CHAT], "others": [DIGESTS]},
         [
-            Share("ml/chat", 2, 2, leaving=False),
-            Share(FIRST, 1, 3, leaving=False),
-            Share(SECOND, 1, 3, leaving=False),
+            ChargedShare("ml/chat", 2, 2, leaving=False),
+            ChargedShare(FIRST, 1, 3, leaving=False),
+            ChargedShare(SECOND, 1, 3, leaving=False),
         ],
         "equal shares of holders that are not named",
     ),
-    ({"nodes": 4, "by": [CHAT], "since": "later"}, [Share("ml/chat", 2, 2, leaving=False)], "a later field"),
+    (
+        {"nodes": 4, "by": [CHAT], "since": "later"},
+        [ChargedShare("ml/chat", 2, 2, leaving=False)],
+        "a later field",
+    ),
 ]
 
 UNUSUAL: list[tuple[Any, str]] = [
@@ -115,7 +126,9 @@ def agree(content: bytes) -> bool:
 
 
 @pytest.mark.parametrize(("charged", "shares", "reason"), USUAL)
-def test_what_is_written_as_usual_is_read_quickly(charged: Any, shares: list[Share], reason: str) -> None:
+def test_what_is_written_as_usual_is_read_quickly(
+    charged: Any, shares: list[ChargedShare], reason: str
+) -> None:
     assert read_quickly(cluster(charged)) == {"p": tuple(shares), "q": ()}, reason
 
 

@@ -8,7 +8,8 @@ import pytest
 from crossplane.function.proto.v1 import run_function_pb2 as pb
 
 from function.wire import decode
-from function.wire.fast.slices import Unusual, sliced
+from function.wire.fast import Unusual
+from function.wire.fast.slices import sliced
 from tests.support import generate
 from tests.support.build import cluster
 

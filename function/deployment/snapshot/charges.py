@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from function.api import ModelDeployment, Pool
-    from function.api.charge import ClaimingEngine, GivesWay, Share
+    from function.api.charge import ChargedShare, ClaimingEngine, GivesWay
     from function.api.ownership import OwnReplica
     from function.api.replica import StampedEngine
     from function.boundary import Document, Plain
@@ -79,14 +79,14 @@ class _Charges:
         self._document = document
         self._quick = document.pool_charges(read_shares)
 
-    def of(self, pool: Pool) -> tuple[tuple[Share, ...], tuple[GivesWay, ...]]:
+    def of(self, pool: Pool) -> tuple[tuple[ChargedShare, ...], tuple[GivesWay, ...]]:
         """Return the shares of a pool, and who gives way. Raises ValueError where they cannot be read."""
         shares, gives_way = self._quick.get(pool.name), ()
         if shares is None or (pool.accounting == "Device" and not counts_devices(shares)):
             return self._leniently(pool)
         return shares, gives_way
 
-    def _leniently(self, pool: Pool) -> tuple[tuple[Share, ...], tuple[GivesWay, ...]]:
+    def _leniently(self, pool: Pool) -> tuple[tuple[ChargedShare, ...], tuple[GivesWay, ...]]:
         published = self._published[pool.name].get("charged")
         if published is None:
             raise ValueError("no charge")
@@ -101,7 +101,7 @@ class _Charges:
         return {pool["name"]: pool for pool in plain["status"]["gpuPools"]}
 
 
-def _held(cluster: str, pool: str, shares: Iterable[Share]) -> Iterator[tuple[str, ModelReplica]]:
+def _held(cluster: str, pool: str, shares: Iterable[ChargedShare]) -> Iterator[tuple[str, ModelReplica]]:
     nodes: dict[str, int] = {}
     claims: tuple[ClaimingEngine, ...] = ()
     engines: tuple[StampedEngine, ...] = ()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from google.protobuf.message import DecodeError
 
 from function.wire import messages
+from function.wire.fast import Unusual
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,10 +30,6 @@ _double = Layout("<d").unpack_from
 _parse = messages.Struct.FromString
 
 
-class _Unusual(Exception):
-    """Something is written in a way that the lenient reader must look at."""
-
-
 def charge(top: Any, metadata: Any, make: Callable[..., T], deployment_label: str) -> T | None:
     """Return `make` of what a replica is charged for from its levels; None where something is unusual."""
     try:
@@ -45,7 +42,7 @@ def charge(top: Any, metadata: Any, make: Callable[..., T], deployment_label: st
             deleting=_text(metadata, "deletionTimestamp") != "",
             nodes=_nodes(spec),
         )
-    except (_Unusual, IndexError, DecodeError, UnicodeDecodeError):
+    except (Unusual, IndexError, DecodeError, UnicodeDecodeError):
         return None
 
 
@@ -69,7 +66,7 @@ def _text(fields: Any, key: str) -> str:
     held: bytes = fields[key]
     if len(held) > 1 and held[0] == _STRING and held[1] == len(held) - 2 < _SHORT:
         return held[2:].decode()
-    raise _Unusual
+    raise Unusual
 
 
 def _count(fields: Any, key: str) -> int:
@@ -81,7 +78,7 @@ def _count(fields: Any, key: str) -> int:
         number: float = _double(held, 1)[0]
         if 1 <= number < _MAX_EXACT and number.is_integer():
             return int(number)
-    raise _Unusual
+    raise Unusual
 
 
 def _object(fields: Any, key: str) -> Any:
@@ -107,7 +104,7 @@ def _structs(held: bytes) -> list[tuple[int, int]]:
     while at < end:
         start, close = _delimited(held, at, _ITEM)
         if close > end:
-            raise _Unusual
+            raise Unusual
         entries.append((_payload(held, start, close, _STRUCT), close))
         at = close
     return entries
@@ -117,14 +114,14 @@ def _payload(held: bytes, at: int, end: int, tag: int) -> int:
     """Return where the payload of the one field that stands in these bytes starts."""
     start, close = _delimited(held, at, tag)
     if close != end:
-        raise _Unusual
+        raise Unusual
     return start
 
 
 def _delimited(held: bytes, at: int, tag: int) -> tuple[int, int]:
     """Return where the payload of a field starts and ends; its length takes at most three bytes."""
     if held[at] != tag:
-        raise _Unusual
+        raise Unusual
     size, start = held[at + 1], at + 2
     if size >= _SHORT:
         more, start = held[at + 2], at + 3
@@ -133,5 +130,5 @@ def _delimited(held: bytes, at: int, tag: int) -> tuple[int, int]:
             most, start = held[at + 3], at + 4
             size |= most << 14
             if most >= _SHORT:
-                raise _Unusual
+                raise Unusual
     return start, start + size

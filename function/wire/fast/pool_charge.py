@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 
 from function.boundary import Unreadable
 from function.wire import messages
+from function.wire.fast import Unusual
 from function.wire.fast.read import inner_level
 
 if TYPE_CHECKING:
@@ -24,10 +25,6 @@ T = TypeVar("T")
 _DEVICES, _LEAVING = "engines", "givesWay"
 _parse = messages.Deep.FromString
 _parse_list = messages.Holder.FromString
-
-
-class _Unusual(Exception):
-    """Something is written in a way that the lenient reader must look at."""
 
 
 def pool_charges(top: Any, make: Callable[..., T | None]) -> dict[str, T]:
@@ -43,7 +40,7 @@ def pool_charges(top: Any, make: Callable[..., T | None]) -> dict[str, T]:
             fields = pool.struct.fields
             name = _text(_parse(fields["name"]))
             made = make(**_charge(_parse(fields["charged"]).struct_value.fields))
-        except (_Unusual, DecodeError):
+        except (Unusual, DecodeError):
             continue
         if made is not None:
             charges[name] = made
@@ -62,7 +59,7 @@ def _pools(top: Any) -> Iterable[Any]:
 def _charge(fields: Any) -> dict[str, Any]:
     """Return what one charge says."""
     if _LEAVING in fields or "nodes" not in fields:
-        raise _Unusual
+        raise Unusual
     return {
         "nodes": _count(fields["nodes"]),
         "named": [
@@ -76,12 +73,12 @@ def _charge(fields: Any) -> dict[str, Any]:
 def _share(fields: Any) -> tuple[int, int, bool]:
     """Return the replicas of a share, the nodes of all of them, and whether they are being deleted."""
     if _DEVICES in fields:
-        raise _Unusual
+        raise Unusual
     replicas = _count(fields["replicas"]) if "replicas" in fields else 1
     leaving = False
     if "leaving" in fields:
         if fields["leaving"].WhichOneof("kind") != "bool_value":
-            raise _Unusual
+            raise Unusual
         leaving = fields["leaving"].bool_value
     return replicas, _count(fields["nodes"]), leaving
 
@@ -92,7 +89,7 @@ def _objects(fields: Any, key: str) -> list[Any]:
         return []
     objects = [value.struct_value.fields for value in fields[key].list_value.values]
     if not objects or not all(objects):
-        raise _Unusual
+        raise Unusual
     return objects
 
 
@@ -101,7 +98,7 @@ def _count(value: Any) -> int:
     number: float = value.number_value  # 0 where it is something else.
     if number.is_integer() and (number or value.WhichOneof("kind") == "number_value"):
         return int(number)
-    raise _Unusual
+    raise Unusual
 
 
 def _optional(fields: Any, key: str) -> str:
@@ -112,5 +109,5 @@ def _text(value: Any) -> str:
     """Return a text that is not empty."""
     text: str = value.string_value
     if not text:
-        raise _Unusual
+        raise Unusual
     return text

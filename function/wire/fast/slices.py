@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.wire.fast import Unusual
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -25,10 +27,6 @@ _FIRST = 1 << 3 | _DELIMITED
 
 Field = tuple[int, int, int, int]
 """Number, wire type, and where its payload starts and ends."""
-
-
-class Unusual(Exception):
-    """The bytes are not written the plain way, or are no request at all."""
 
 
 def _varint(content: memoryview, at: int) -> tuple[int, int]:

@@ -18,8 +18,8 @@ from function.boundary import PACKED, Unreadable
 from function.deployment.snapshot.clusters import read_cluster
 from function.scheduler.fleet import UnreadableCluster
 from function.wire import WireDocument
-from function.wire.fast import read
-from function.wire.fast.slices import Unusual, sliced
+from function.wire.fast import Unusual, read
+from function.wire.fast.slices import sliced
 from function.wire.request import MalformedRequest, _parsed
 from tests.fuzz.guided.drawn import Drawn, struck
 from tests.fuzz.guided.templates import TEXTS, WORDS
