@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica
 from function.api import replica as replica_api
 from function.api.names import Identity, read_key
-from function.api.ownership import OwnReplica, order
+from function.api.ownership import OwnReplica
 from function.boundary import Cost, Resolution, text_at
 from function.deployment.requirements import CACHE, CACHES, CLUSTERS, OWN_REPLICAS, REPLICAS
 from function.deployment.snapshot.charges import ChargedCluster, leaving_of, others_of, read_charged
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from function.boundary import Costs, Document, Part, Request, Reuse
+    from function.deployment.snapshot.clusters import Clusters
     from function.scheduler.fleet import UnreadableCluster
 
 
@@ -137,6 +138,29 @@ def read_cache(
         return Resolution.UNRESOLVED, None, str(error)
 
 
+def _read_clusters(
+    request: Request, reuse: Reuse, *, published: bool
+) -> tuple[Clusters, list[ChargedCluster]]:
+    """Read the clusters, and what is charged to those that can be read: nothing unless that is published."""
+    listed = request.required.get(CLUSTERS, ())
+    if not published:
+        return by_name(reuse.parsed(document, read_cluster) for document in listed), []
+    charged = [reuse.parsed(document, read_charged) for document in listed]
+    clusters = by_name(cluster.cluster for cluster in charged)
+    return clusters, [cluster for cluster in charged if cluster.name in clusters.readable]
+
+
+def _sort_listed(sorting: Sorting, listed: Iterable[Document], reuse: Reuse, *, thorough: bool) -> None:
+    """Sort the listed replicas; of others only what it takes to charge them is read, unless `thorough`."""
+    parse = replica_api.parse if thorough else replica_api.parse_charge
+    for document in listed:
+        replica = _replica(document, reuse, parse)
+        if sorting.concerns(replica):
+            sorting.add(replica if thorough else _replica(document, reuse), document)
+        else:
+            sorting.others.append(replica)
+
+
 def read_fleet(
     request: Request,
     deployment: ModelDeployment,
@@ -152,38 +176,16 @@ def read_fleet(
     what they hold is what the clusters say, see `charges`.
     """
     listed = OWN_REPLICAS if published else REPLICAS
-    charged: list[ChargedCluster] = []
-    if published:
-        charged = [reuse.parsed(document, read_charged) for document in request.required.get(CLUSTERS, ())]
-        clusters = by_name(cluster.cluster for cluster in charged)
-    else:
-        read = (reuse.parsed(document, read_cluster) for document in request.required.get(CLUSTERS, ()))
-        clusters = by_name(read)
+    clusters, charging = _read_clusters(request, reuse, published=published)
     devices = any(cluster.counts_devices for cluster in clusters.readable.values())
-    thorough = thorough or published or devices
-    parse = replica_api.parse if thorough else replica_api.parse_charge
     observed, endpoints = _observed(request, reuse)
-    identities = {own_replica.identity for own_replica in observed if own_replica.identity}
-    by_object = {
-        own_replica.replica.name: own_replica
-        for own_replica in reversed(observed)
-        if own_replica.replica.name
-    }
-    unmatched = [
-        own_replica for own_replica in observed if by_object.get(own_replica.replica.name) is not own_replica
-    ]
     theirs = {parsed[1] for key in request.desired if (parsed := read_key(key)) is not None}
-    sorting = Sorting(deployment, by_object, identities | theirs)
-    for document in request.required.get(listed, ()):
-        replica = _replica(document, reuse, parse)
-        if sorting.concerns(replica):
-            sorting.add(replica if thorough else _replica(document, reuse), document)
-        else:
-            sorting.others.append(replica)
-    own_replicas = sorted((*sorting.finish(), *unmatched), key=order)
+    sorting = Sorting.beside(deployment, observed, theirs)
+    _sort_listed(sorting, request.required.get(listed, ()), reuse, thorough=thorough or published or devices)
+    own_replicas = sorting.finish()
     others = tuple(sorting.others)
-    charging = [cluster for cluster in charged if cluster.name in clusters.readable]
     state, cache, cache_fault = read_cache(request, deployment.cache, deployment.namespace)
+    identities = {own_replica.identity for own_replica in own_replicas if own_replica.identity}
     return Fleet(
         clusters=clusters.readable,
         unreadable=clusters.unreadable,
@@ -193,14 +195,10 @@ def read_fleet(
         cache_resolution=state,
         cache=cache,
         cache_fault=cache_fault,
-        own_replicas=tuple(own_replicas),
+        own_replicas=own_replicas,
         other_replicas=others_of(deployment, charging, own_replicas, others) if published else others,
         endpoints=endpoints,
-        taken=frozenset(
-            theirs
-            | _endpoint_identities(endpoints)
-            | {own_replica.identity for own_replica in own_replicas if own_replica.identity}
-        ),
+        taken=frozenset(theirs | _endpoint_identities(endpoints) | identities),
         theirs=request.desired,
         uncharged={cluster.name: cluster.fault for cluster in charging if cluster.fault},
         gives_way=leaving_of(charging, own_replicas) if published else None,

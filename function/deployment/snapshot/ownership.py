@@ -9,7 +9,7 @@ from function.api.names import Identity, replica_key
 from function.api.ownership import Owner, OwnReplica, order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from function.api import ModelDeployment, ModelReplica
     from function.boundary import Document
@@ -28,8 +28,28 @@ class Sorting:
     """Observed own replicas by object name."""
     shadowed: set[Identity]
     """Identities of observed replicas: an unobserved object with one of them is charged, not emitted."""
+    unmatched: tuple[OwnReplica, ...] = ()
+    """Observed own replicas whose object name is missing, or another's too: nothing listed is one of them."""
     candidates: dict[Identity, list[tuple[ModelReplica, Document]]] = field(default_factory=dict)
     others: list[ModelReplica] = field(default_factory=list)
+
+    @classmethod
+    def beside(
+        cls, deployment: ModelDeployment, observed: Sequence[OwnReplica], taken: set[Identity]
+    ) -> Sorting:
+        """Begin with the observed ones. `taken`: identities that earlier steps of the pipeline have."""
+        by_object = {
+            own_replica.replica.name: own_replica
+            for own_replica in reversed(observed)
+            if own_replica.replica.name
+        }
+        unmatched = tuple(
+            own_replica
+            for own_replica in observed
+            if by_object.get(own_replica.replica.name) is not own_replica
+        )
+        identities = {own_replica.identity for own_replica in observed if own_replica.identity}
+        return cls(deployment, by_object, identities | taken, unmatched)
 
     def concerns(self, replica: ModelReplica) -> bool:
         """Whether a replica may be ours. Most of a large fleet are somebody else's, and only charged."""
@@ -67,8 +87,11 @@ class Sorting:
         else:
             self.candidates.setdefault(identity, []).append((replica, document))
 
-    def finish(self) -> list[OwnReplica]:
-        """Settle who of several unobserved objects has an identity: a living one, then the oldest."""
+    def finish(self) -> tuple[OwnReplica, ...]:
+        """Return the own replicas in their order.
+
+        Of several unobserved objects a living one has an identity, then the oldest.
+        """
         own_replicas = list(self.observed.values())
         for identity, pairs in self.candidates.items():
             pairs.sort(key=lambda pair: (pair[0].deleting, pair[0].created, pair[0].name))
@@ -78,7 +101,7 @@ class Sorting:
                 OwnReplica(key, identity, replica, document, observed=False, terminating=replica.deleting)
             )
             self.others.extend(other for other, _ in rest)
-        return own_replicas
+        return tuple(sorted((*own_replicas, *self.unmatched), key=order))
 
 
 def listed_own(
@@ -89,4 +112,4 @@ def listed_own(
     for replica, document in listed:
         if sorting.concerns(replica):
             sorting.add(replica, document)
-    return tuple(sorted(sorting.finish(), key=order))
+    return sorting.finish()
