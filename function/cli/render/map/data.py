@@ -25,7 +25,7 @@ STATES = ("running", "new", "leaving")
 COLOURS = 6
 """Colours of the palette in fleet.css: told apart by the colour-blind, none of them a traffic light."""
 
-Share = tuple[str, str, int]
+NodeHolder = tuple[str, str, int]
 """Who holds nodes, in which state, and how many."""
 
 
@@ -45,7 +45,7 @@ class PoolRow:
     kind: str
     """Its class."""
     nodes: int
-    shares: tuple[Share, ...]
+    shares: tuple[NodeHolder, ...]
 
     def _nodes_in(self, *states: str) -> int:
         return sum(nodes for _, state, nodes in self.shares if state in states)
