@@ -27,19 +27,19 @@ import click
 
 from tests.live import fleet, install, plane
 from tests.live.__main__ import isolate
+from tests.live.crowds import NODES, Crowds, crowded, used
 from tests.support import build
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.live.crowds import Pool
+
 Plain = dict[str, Any]
-Pool = tuple[str, str]
 
 NAMESPACE = "burst"
 FLEET = {"fleet": "burst"}
 """Labels of its clusters: other clusters of the control plane take no part."""
-NODES = 2
-"""Nodes of the one pool of each cluster."""
 POOL = "h100"
 QUIET = 75.0
 """Seconds without any change to a replica until it counts as over: the settled ttl, and a queue. It is over
@@ -47,8 +47,6 @@ sooner when every deployment was answered `ANSWERS` times meanwhile."""
 ANSWERS = 2
 """The first answer may be to a snapshot from before the last change. The next reconcile begins after it, so
 when that changes nothing either, nothing ever will: an answer follows from the fleet alone."""
-WINDOW = 60.0
-"""Seconds within which an overcommitted pool must be named: as long as reconciles queue in a large burst."""
 METRICS = "http://127.0.0.1:28080/metrics"
 LOST = b'"error": "cannot run Composition pipeline step'
 """What Crossplane logs, once, when a call got no answer."""
@@ -143,23 +141,6 @@ class Seen:
     def fine(self) -> bool:
         """Whether it ended as it must."""
         return not (self.left or self.missing or self.ready_removed or self.errors or self.lost)
-
-
-def used(replicas: list[Plain]) -> Counter[Pool]:
-    """Nodes that living replicas hold, by cluster and pool."""
-    held: Counter[Pool] = Counter()
-    for replica in replicas:
-        if "deletionTimestamp" not in replica["metadata"]:
-            for engine in replica["spec"]["engines"]:
-                for member in engine["members"]:
-                    nodes = engine["copies"] * (member.get("worker") or {}).get("nodes", 1)
-                    held[replica["spec"]["clusterName"], member["nodePoolName"]] += nodes
-    return held
-
-
-def crowded(replicas: list[Plain]) -> set[Pool]:
-    """The pools that hold more than they have."""
-    return {pool for pool, nodes in used(replicas).items() if nodes > NODES}
 
 
 def is_ready(replica: Plain) -> bool:
@@ -277,47 +258,11 @@ def lost_calls(state: Path) -> int:
     return (state / "logs" / "core.log").read_bytes().count(LOST)
 
 
-def named(deployments: list[Plain]) -> str:
-    """What the conditions say of overcommitted pools."""
-    return "\n".join(
-        plane.condition(deployment, "CapacityRespected").get("message", "") for deployment in deployments
-    )
-
-
-@dataclass
-class Crowds:
-    """The pools that are overcommitted, since when, and since when a condition names them."""
-
-    living: plane.ControlPlane
-    since: dict[Pool, float] = field(default_factory=dict)
-    named: set[Pool] = field(default_factory=set)
-    late: set[Pool] = field(default_factory=set)
-
-    def look(self, replicas: list[Plain], now: float, seen: Seen) -> None:
-        """Look at the pools and, while one is not named, at the conditions."""
-        held = used(replicas)
-        pools = {pool for pool, nodes in held.items() if nodes > NODES}
-        seen.most = max(seen.most, len(pools))
-        seen.excess = max(seen.excess, sum(held[pool] - NODES for pool in pools))
-        self.since |= dict.fromkeys(pools - self.since.keys(), now)
-        silent = self.since.keys() - self.named
-        if silent & pools:
-            text = named(self.living.list("ModelDeployment", NAMESPACE))
-            self.named |= {(cluster, pool) for cluster, pool in silent if f"{cluster}/{pool} holds" in text}
-        seen.longest = max([seen.longest, *(now - since for since in self.since.values())])
-        waits = {pool: now - self.since[pool] for pool in silent}
-        seen.silent = max([seen.silent, *waits.values()])
-        self.late |= {pool for pool, seconds in waits.items() if seconds > WINDOW}
-        seen.unsaid = len(self.late)
-        self.since = {pool: since for pool, since in self.since.items() if pool in pools}
-        self.named &= pools
-
-
 def watch(living: plane.ControlPlane, plan: Plan, seen: Seen, patience: float) -> None:
     """Look at the replicas until nothing has changed for a while, or patience ends."""
     started = last = time.monotonic()
     kubelets = Kubelets(living, random.Random(plan.seed), plan.start) if plan.start else None
-    crowds = Crowds(living)
+    crowds = Crowds(living, NAMESPACE)
     before: dict[str, bool] = {}
     asked, deployments = Asked(living.state), {plane.name_of(item) for item in plan.burst()}
     while time.monotonic() - last < QUIET and time.monotonic() - started < patience:
@@ -339,9 +284,11 @@ def watch(living: plane.ControlPlane, plan: Plan, seen: Seen, patience: float) -
         if alive.keys() != before.keys():
             last, seen.placed = now, now - started
         before = alive
-        crowds.look(replicas, now, seen)
+        crowds.look(replicas, now)
         time.sleep(0.5)
     replicas = living.list("ModelReplica", NAMESPACE)
+    seen.most, seen.excess, seen.unsaid = crowds.most, crowds.excess, len(crowds.late)
+    seen.longest, seen.silent = crowds.longest, crowds.silent
     seen.left = len(crowded(replicas))
     seen.missing = plan.deployments * plan.replicas - len(before)
 

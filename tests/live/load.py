@@ -24,10 +24,12 @@ import click
 
 from tests.live import burst, day, fleet, plane
 from tests.live.__main__ import isolate
+from tests.live.crowds import crowded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from tests.live.crowds import Pool
     from tests.live.plane import ControlPlane, Plain
 
 METRICS = "http://127.0.0.1:28082/metrics"
@@ -196,7 +198,7 @@ class Load:
             time.sleep(0.05)
         return [*samples, self.sample()] if time.monotonic() - samples[-1].at > 1 else samples
 
-    def rest(self, patience: float = 400.0) -> list[burst.Pool]:
+    def rest(self, patience: float = 400.0) -> list[Pool]:
         """Wait until no replica has come or gone for a while, and return what is overcommitted then."""
         started = last = time.monotonic()
         before: set[str] = set()
@@ -206,7 +208,7 @@ class Load:
             if names != before:
                 last, before = time.monotonic(), names
             time.sleep(LOOK)
-        return sorted(burst.crowded(self._replicas()))
+        return sorted(crowded(self._replicas()))
 
 
 def started_load(living: ControlPlane, deployments: int, clusters: int, seed: int) -> Load:
@@ -246,15 +248,15 @@ def main(deployments: int, clusters: int, minutes: float, pause: float, seed: in
         burst.prepare(living, None)
         load = started_load(living, deployments, clusters, seed)
         samples = load.run(60 * minutes, pause)
-        crowded = load.rest()
+        overcommitted = load.rest()
     finally:
         living.down()
     rows = [row(*pair, str(number)) for number, pair in enumerate(pairwise(samples), 1)]
     rows.append(row(samples[0], samples[-1], "all"))
     sys.stdout.write(day.columns([HEADINGS, *rows]))
-    sys.stdout.write(json.dumps({"changes": dict(load.done), "overcommitted": crowded}) + "\n")
+    sys.stdout.write(json.dumps({"changes": dict(load.done), "overcommitted": overcommitted}) + "\n")
     largest = max(float(line[5]) for line in rows)
-    sys.exit(bool(crowded) or rows[-1][3] != "0" or largest > LIMIT)
+    sys.exit(bool(overcommitted) or rows[-1][3] != "0" or largest > LIMIT)
 
 
 if __name__ == "__main__":
