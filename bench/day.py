@@ -88,10 +88,10 @@ def world(clusters: int, deployments: int, seed: int) -> World:
         order = draw.sample(listed, len(listed))
         observed.append(fleets.running_replicas(one, order, kept=REPLICAS))
     replicas = [item for of_one in observed for item in of_one.values()]
-    own = [Fleet(one, listed, replicas, mine) for one, mine in zip(made, observed, strict=True)]
-    requests = Requests(own[0], seed)
+    own_fleets = [Fleet(one, listed, replicas, mine) for one, mine in zip(made, observed, strict=True)]
+    requests = Requests(own_fleets[0], seed)
     requests.refresh(made)
-    return World(requests, own, draw)
+    return World(requests, own_fleets, draw)
 
 
 def happenings(draw: random.Random, minutes: float) -> Iterator[tuple[float, str]]:
@@ -104,17 +104,17 @@ def happenings(draw: random.Random, minutes: float) -> Iterator[tuple[float, str
 def happen(made: World, what: str, now: float) -> None:
     """Let something happen; whoever watches it is called."""
     number = made.draw.randrange(len(made.fleets))
-    own = made.fleets[number]
+    own_fleet = made.fleets[number]
     if what == "cluster":
-        made.changed(made.draw.choice(own.clusters))
+        made.changed(made.draw.choice(own_fleet.clusters))
         return
     if what == "edit":
-        for engine in own.deployment["spec"]["template"]["spec"]["engines"]:
+        for engine in own_fleet.deployment["spec"]["template"]["spec"]["engines"]:
             for member in engine["members"]:
                 member["template"]["spec"]["containers"][0]["image"] = f"vllm/vllm-openai:v0.23.{int(now)}"
-        made.changed(own.deployment)
-    elif own.observed:
-        restarted = made.draw.choice(list(own.observed.values()))
+        made.changed(own_fleet.deployment)
+    elif own_fleet.observed:
+        restarted = made.draw.choice(list(own_fleet.observed.values()))
         _set_ready(made, restarted, ready=False)
         heapq.heappush(made.due, (now + STARTING, number, "ready"))
     heapq.heappush(made.due, (now, number, "change"))
@@ -127,13 +127,13 @@ def _set_ready(made: World, replica: Plain, *, ready: bool) -> None:
     made.changed(replica)
 
 
-def apply(made: World, own: Fleet, content: bytes) -> tuple[float, bool]:
+def apply(made: World, own_fleet: Fleet, content: bytes) -> tuple[float, bool]:
     """Store what an answer desires; return its time to live, and whether anything changed."""
     response = pb.RunFunctionResponse.FromString(content)
     changed = False
     for key, resource in response.desired.resources.items():
         desired = json_format.MessageToDict(resource.resource)
-        held = own.observed.get(key)
+        held = own_fleet.observed.get(key)
         if held is not None and held["spec"]["engines"] != desired["spec"]["engines"]:
             held["spec"]["engines"] = desired["spec"]["engines"]
             made.changed(held)
@@ -144,9 +144,9 @@ def apply(made: World, own: Fleet, content: bytes) -> tuple[float, bool]:
         | {"reason": item.reason, "message": item.message, "lastTransitionTime": stored.TIME}
         for item in response.conditions
     ]
-    if own.deployment.get("status") != status:
-        own.deployment["status"] = status
-        made.changed(own.deployment)
+    if own_fleet.deployment.get("status") != status:
+        own_fleet.deployment["status"] = status
+        made.changed(own_fleet.deployment)
         changed = True
     return response.meta.ttl.ToTimedelta().total_seconds(), changed
 
@@ -186,9 +186,9 @@ def play(made: World, running: Server, minutes: float) -> Spent:
         now, number, why = heapq.heappop(made.due)
         if why == "ttl" and now != made.next_ttl[number]:
             continue  # A later answer holds longer.
-        own = made.fleets[number]
+        own_fleet = made.fleets[number]
         if why == "ready":
-            for replica in own.observed.values():
+            for replica in own_fleet.observed.values():
                 _set_ready(made, replica, ready=True)
         call(made, running, number, why, now, spent)
     spent.processor = processor_seconds(running.process.pid) - before
@@ -244,11 +244,11 @@ def main(*, clusters: int, deployments: int, minutes: float, seed: int) -> None:
     """Play it, and print the table."""
     made = world(clusters, deployments, seed)
     with server() as running:
-        for own in made.fleets:  # A server that has just started is another matter: bench has it as cold.
-            made.requests.fleet = own
-            apply(made, own, running.call(made.requests.next()))
+        for fleet in made.fleets:  # A server that has just started is another matter: bench has it as cold.
+            made.requests.fleet = fleet
+            apply(made, fleet, running.call(made.requests.next()))
         spent = play(made, running, minutes)
-    size = Size(clusters, POOLS, sum(len(own.observed) for own in made.fleets))
+    size = Size(clusters, POOLS, sum(len(fleet.observed) for fleet in made.fleets))
     Console(width=120).print(table(spent, minutes, f"{size}, {deployments} deployments"))
 
 

@@ -87,16 +87,20 @@ def misspelt(source: Fleet) -> Fleet:
     return replace(source, deployment=json.loads(written.replace("].architecture ", "].architecure ")))
 
 
-def by_charges(found: Fleet) -> Fleet:
+def by_charges(fleet: Fleet) -> Fleet:
     """Return the fleet as it is delivered with `capacity: Published`, its clusters with their charges."""
     held: dict[str, list[ModelReplica]] = defaultdict(list)
-    for manifest in found.replicas:
+    for manifest in fleet.replicas:
         replica = replica_api.parse(PlainDocument(manifest))
         held[replica.cluster].append(replica)
-    clusters = [_with_charges(manifest, held[manifest["metadata"]["name"]]) for manifest in found.clusters]
-    own = list(found.observed.values())
+    clusters = [_with_charges(manifest, held[manifest["metadata"]["name"]]) for manifest in fleet.clusters]
+    own_replicas = list(fleet.observed.values())
     return replace(
-        found, clusters=clusters, replicas=own, input={"capacity": "Published"}, listed="own-replicas"
+        fleet,
+        clusters=clusters,
+        replicas=own_replicas,
+        input={"capacity": "Published"},
+        listed="own-replicas",
     )
 
 

@@ -26,9 +26,9 @@ STARTS = 3
 """Fresh functions that a cold call is taken from."""
 
 
-def as_it_is(found: Fleet) -> Fleet:
+def as_it_is(fleet: Fleet) -> Fleet:
     """Return the fleet with every replica listed."""
-    return found
+    return fleet
 
 
 MODES: dict[str, Transform] = {"Replicas": as_it_is, "Published": by_charges}

@@ -214,5 +214,5 @@ def test_what_cannot_be_told_is_counted_against_the_set(
         (Copies(gang(Pods(tuple(Claim(*claim) for claim in pod), 1) for pod in one_gang), 1),)
         for one_gang in gangs
     )
-    found = DeviceCapacity(1, tuple(DeviceKind(*kind) for kind in kinds), held)
-    assert (found.stranded is None) == fits, reason
+    capacity = DeviceCapacity(1, tuple(DeviceKind(*kind) for kind in kinds), held)
+    assert (capacity.stranded is None) == fits, reason

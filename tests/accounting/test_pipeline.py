@@ -36,7 +36,7 @@ def engine(draw: random.Random, devices: Pod) -> Plain:
 
 def gangs_of(replica: Plain) -> Gangs:
     """The pods of a replica as they are stamped, gang by gang."""
-    found: Gangs = []
+    gangs: Gangs = []
     for one_engine in replica["spec"]["engines"]:
         pods: list[Pod] = []
         for member in one_engine["members"]:
@@ -44,8 +44,8 @@ def gangs_of(replica: Plain) -> Gangs:
             for request in member.get("deviceRequests", ()):
                 held[request["deviceClassName"]] += request["count"]
             pods += [tuple(held.values())] * member.get("worker", {}).get("nodes", 1)
-        found += [pods] * one_engine["copies"]
-    return found
+        gangs += [pods] * one_engine["copies"]
+    return gangs
 
 
 def test_deployments_that_fill_a_pool_one_after_the_other_never_strand_a_pod() -> None:

@@ -90,19 +90,19 @@ BAD = [
 @pytest.mark.parametrize(("reason", "value", "part"), BAD, ids=[case[0] for case in BAD])
 def test_one_bad_value_makes_every_evaluation_an_error(reason: str, value: object, part: str) -> None:
     subject = bind_device(driver="d", attributes={"good": {"int": 1}, "bad": value}, capacity={})
-    found = compile_device("true").evaluate(subject)
-    assert found.kind == "error", reason
-    assert found.message.startswith("attribute bad: "), reason
-    assert part in found.message, reason
+    result = compile_device("true").evaluate(subject)
+    assert result.kind == "error", reason
+    assert result.message.startswith("attribute bad: "), reason
+    assert part in result.message, reason
 
 
 @pytest.mark.parametrize(
     "amount", [{"value": "80GB"}, {"value": True}, {"value": 1.5}, {}, None, {"value": ["1"]}]
 )
 def test_a_bad_capacity_makes_every_evaluation_an_error(amount: object) -> None:
-    found = compile_device("true").evaluate(bind_device(driver="d", attributes={}, capacity={"m": amount}))
-    assert found.kind == "error"
-    assert found.message.startswith("capacity m: ")
+    result = compile_device("true").evaluate(bind_device(driver="d", attributes={}, capacity={"m": amount}))
+    assert result.kind == "error"
+    assert result.message.startswith("capacity m: ")
 
 
 def test_a_struct_number_without_a_fraction_is_an_int() -> None:

@@ -20,9 +20,9 @@ def test_every_block_is_an_example() -> None:
 @pytest.mark.parametrize(("expression", "answer"), BLOCKS)
 def test_the_example_says_what_it_says(expression: str, answer: str) -> None:
     if answer.startswith(REFUSED):
-        found = outcome(expression)
-        assert found.kind == "compile"
-        assert answer.removeprefix(REFUSED) in found.message
+        result = outcome(expression)
+        assert result.kind == "compile"
+        assert answer.removeprefix(REFUSED) in result.message
         return
     expected = dict(part.split(": ") for part in answer.split("; "))
     assert {name: says(expression, getattr(devices, name)) for name in expected} == expected

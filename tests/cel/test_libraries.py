@@ -873,5 +873,5 @@ CASES = [
 
 @pytest.mark.parametrize(("reason", "expression", "expected"), CASES, ids=[case[0] for case in CASES])
 def test_libraries(reason: str, expression: str, expected: str) -> None:
-    found = outcome(expression)
-    assert found.kind == expected, (reason, found.message)
+    result = outcome(expression)
+    assert result.kind == expected, (reason, result.message)

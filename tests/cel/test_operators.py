@@ -337,8 +337,8 @@ MESSAGES = [
 
 @pytest.mark.parametrize(("expression", "message"), MESSAGES)
 def test_runtime_errors_say_what_went_wrong(expression: str, message: str) -> None:
-    found = outcome(expression)
-    assert (found.kind, found.message) == ("error", message)
+    result = outcome(expression)
+    assert (result.kind, result.message) == ("error", message)
 
 
 def test_the_first_error_is_the_one_reported() -> None:

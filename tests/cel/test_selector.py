@@ -148,14 +148,14 @@ COMPARISONS = [
 def test_terms_that_compare_with_a_literal(
     expression: str, name: str, operator: str, literal: str, kind: str
 ) -> None:
-    (found,) = compile_device(f"true && {expression}").comparisons()
-    assert (str(found.reference), found.operator, found.literal, found.kind) == (
+    (comparison,) = compile_device(f"true && {expression}").comparisons()
+    assert (str(comparison.reference), comparison.operator, comparison.literal, comparison.kind) == (
         name,
         operator,
         literal,
         kind,
     )
-    assert found.relaxed(literal).replace('"', "'") == f"true && {expression}".replace('"', "'")
+    assert comparison.relaxed(literal).replace('"', "'") == f"true && {expression}".replace('"', "'")
 
 
 NO_COMPARISON = [
@@ -347,8 +347,8 @@ def test_a_caller_that_leaves_no_room_on_the_stack_is_told_so() -> None:
     subject = bound(H200)
     with pytest.raises(CompileError, match=r"^1:1: the caller left no room on the stack$"):
         at_the_end_of_the_stack(lambda: compiled(text, environment.DEVICE))
-    found = at_the_end_of_the_stack(lambda: selector.evaluate(subject))
-    assert (found.kind, found.message) == ("error", "the caller left no room on the stack")
+    result = at_the_end_of_the_stack(lambda: selector.evaluate(subject))
+    assert (result.kind, result.message) == ("error", "the caller left no room on the stack")
 
 
 def long(number: int) -> str:
@@ -451,11 +451,11 @@ def test_what_a_node_publishes_under_a_reference() -> None:
 
 
 def test_what_nodes_lack_and_read() -> None:
-    found = compile_node(
+    selector = compile_node(
         "node.attributes['a'] == 1 && node.className == 'h100x8' && node.name == 'h100-pool'"
     )
-    assert found.evaluate(the_node()).message == "no such key: a (the node has no attribute a)"
-    assert found.reads == {Reference("attribute", None, "a"), Reference("className"), Reference("name")}
+    assert selector.evaluate(the_node()).message == "no such key: a (the node has no attribute a)"
+    assert selector.reads == {Reference("attribute", None, "a"), Reference("className"), Reference("name")}
 
 
 def test_subjects_of_two_levels_differ() -> None:
@@ -469,9 +469,11 @@ def test_subjects_of_two_levels_differ() -> None:
 
 
 def test_what_clusters_lack_and_read() -> None:
-    found = compile_cluster("cluster.attributes['a.b/c'] == 1 && cluster.labels.x == 'y'")
-    assert found.evaluate(the_cluster()).message == "no such key: a.b/c (the cluster has no attribute a.b/c)"
-    assert found.reads == {Reference("attribute", None, "a.b/c"), Reference("label", None, "x")}
+    selector = compile_cluster("cluster.attributes['a.b/c'] == 1 && cluster.labels.x == 'y'")
+    assert (
+        selector.evaluate(the_cluster()).message == "no such key: a.b/c (the cluster has no attribute a.b/c)"
+    )
+    assert selector.reads == {Reference("attribute", None, "a.b/c"), Reference("label", None, "x")}
 
 
 def test_a_bad_attribute_of_a_cluster_makes_every_evaluation_an_error() -> None:
@@ -538,13 +540,13 @@ def test_brackets_in_texts_and_comments_do_not_nest() -> None:
 
 
 def test_a_deep_selector_runs_on_any_thread() -> None:
-    found: list[str] = []
+    kinds: list[str] = []
     thread = threading.Thread(
-        target=lambda: found.append(says("[1].map(x, " * 240 + "x" + ")" * 240 + " != []"))
+        target=lambda: kinds.append(says("[1].map(x, " * 240 + "x" + ")" * 240 + " != []"))
     )
     thread.start()
     thread.join()
-    assert found == ["match"]
+    assert kinds == ["match"]
 
 
 def test_an_exhausted_stack_is_an_answer_too() -> None:

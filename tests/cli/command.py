@@ -35,16 +35,16 @@ class Ran:
 
 def run(*arguments: object, stdin: str | None = None) -> Ran:
     """Run one command; an exception that is no exit is an error of ours, and raised."""
-    found = CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin)
-    if found.exception is not None and not isinstance(found.exception, SystemExit):
-        raise found.exception
-    return Ran(found.exit_code, found.stdout, found.stderr)
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Ran(result.exit_code, result.stdout, result.stderr)
 
 
 def completed(arguments: list[str], incomplete: str) -> list[str]:
     """Complete a word after others, as a shell would."""
-    found = ShellComplete(main, {}, "fleet-scheduler", "_X").get_completions(arguments, incomplete)
-    return [item.value for item in found]
+    items = ShellComplete(main, {}, "fleet-scheduler", "_X").get_completions(arguments, incomplete)
+    return [item.value for item in items]
 
 
 def write(path: Path, objects: Iterable[Plain]) -> Path:

@@ -92,7 +92,7 @@ def pass_of(path: Path, objects: list[Plain]) -> list[Plain]:
             continue
         standing.append({**manifest, "spec": desired[key(manifest)]["spec"]} if composed else manifest)
     present = {key(manifest) for manifest in objects}
-    for manifest in (found for name, found in desired.items() if name not in present):
+    for manifest in (absent for name, absent in desired.items() if name not in present):
         labels = manifest["metadata"]["labels"]
         parent = next(
             one for one in uids.values() if one["metadata"]["name"] == labels["modelplane.ai/deployment"]

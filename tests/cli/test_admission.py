@@ -50,8 +50,8 @@ def test_every_shipped_kind_is_known_by_its_head() -> None:
         )
         for manifest in DECLARED
     }
-    found = kinds.shipped()
-    assert {name: (kind.group, kind.versions, kind.namespaced) for name, kind in found.items()} == expected
+    shipped = kinds.shipped()
+    assert {name: (kind.group, kind.versions, kind.namespaced) for name, kind in shipped.items()} == expected
 
 
 def _keywords(schema: Plain) -> Iterator[str]:

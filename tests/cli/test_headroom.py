@@ -97,8 +97,8 @@ def test_a_deployment_that_cannot_place_says_why(tmp_path: Path) -> None:
 def test_one_deployment_can_be_asked_for(tmp_path: Path) -> None:
     objects = [*_fleet(), build.deployment("search", 1)]
     path = write(tmp_path / "f.yaml", objects)
-    found = run("headroom", path, "-d", "search", "-o", "json").data["deployments"]
-    assert [item["deployment"] for item in found] == [f"{build.NAMESPACE}/search"]
+    deployments = run("headroom", path, "-d", "search", "-o", "json").data["deployments"]
+    assert [item["deployment"] for item in deployments] == [f"{build.NAMESPACE}/search"]
     wrong = run("headroom", path, "-d", "serach")
     assert wrong.code == 1
     assert f"did you mean {build.NAMESPACE}/search" in wrong.err

@@ -43,8 +43,8 @@ def _patched(plain: Plain, operations: list[Plain]) -> Plain:
             holder = holder[int(step)] if isinstance(holder, list) else holder[step]
         at: Any = (len(holder) if last == "-" else int(last)) if isinstance(holder, list) else last
         if operation["op"] == "test":
-            found = holder.get(at) if isinstance(holder, dict) else holder[at]
-            assert found == operation["value"]
+            value = holder.get(at) if isinstance(holder, dict) else holder[at]
+            assert value == operation["value"]
         elif operation["op"] == "remove":
             del holder[at]
         elif operation["op"] == "add" and isinstance(holder, list):

@@ -93,17 +93,18 @@ def test_regions_clusters_shortfall_and_faults_are_there(tmp_path: Path) -> None
 
 def test_verdicts_are_embedded_once_each(tmp_path: Path) -> None:
     text = _drawn(tmp_path / "f.yaml", _fleet())
-    found = re.search(r'id="told">(.*?)</script>', text, re.DOTALL)
-    assert found
-    told = json.loads(found[1])
+    match = re.search(r'id="told">(.*?)</script>', text, re.DOTALL)
+    assert match
+    embedded = json.loads(match[1])
     names = [card["data-name"] for card in Page(text).all("article")]
     verdicts = {
-        name: told["texts"][at] for name, at in zip(names, told["verdicts"]["ml-team/chat"], strict=True)
+        name: embedded["texts"][at]
+        for name, at in zip(names, embedded["verdicts"]["ml-team/chat"], strict=True)
     }
     assert verdicts["old"][0] == "UntoleratedTaint"
     assert verdicts["big"] == ["InsufficientNodes", "main on h100: needs 1, 0 free of 3"]
     assert verdicts["broken"][0] == "MalformedCluster"
-    assert len({tuple(item) for item in told["texts"]}) == len(told["texts"])
+    assert len({tuple(item) for item in embedded["texts"]}) == len(embedded["texts"])
 
 
 def test_a_verdict_is_that_of_the_settled_fleet(tmp_path: Path) -> None:
@@ -112,11 +113,11 @@ def test_a_verdict_is_that_of_the_settled_fleet(tmp_path: Path) -> None:
     younger["metadata"]["creationTimestamp"] = "2026-03-02T08:00:00Z"
     objects = [older, younger, build.cluster("only", [build.pool("h100", 3)])]
     text = _drawn(tmp_path / "f.yaml", objects)
-    found = re.search(r'id="told">(.*?)</script>', text, re.DOTALL)
-    assert found
-    told = json.loads(found[1])
-    (verdict,) = told["verdicts"]["ml-team/older"]
-    assert told["texts"][verdict] == ["InsufficientNodes", "main on h100: needs 1, 0 free of 3"]
+    match = re.search(r'id="told">(.*?)</script>', text, re.DOTALL)
+    assert match
+    embedded = json.loads(match[1])
+    (verdict,) = embedded["verdicts"]["ml-team/older"]
+    assert embedded["texts"][verdict] == ["InsufficientNodes", "main on h100: needs 1, 0 free of 3"]
 
 
 def test_the_header_has_totals_by_class_and_region(tmp_path: Path) -> None:

@@ -44,7 +44,9 @@ def test_a_row_is_a_line_whatever_its_length(
 def test_a_row_of_plan_has_its_replica_and_its_reason_on_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     answer = run("plan", EXAMPLE, "-o", "json").data
-    replicas = [entry for found in answer["deployments"] for entry in found["placement"]["replicas"]]
+    replicas = [
+        entry for deployment in answer["deployments"] for entry in deployment["placement"]["replicas"]
+    ]
     lines = run("plan", EXAMPLE).out.splitlines()
     assert replicas
     for replica in replicas:

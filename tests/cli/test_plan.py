@@ -203,9 +203,9 @@ def test_clusters_without_a_status_are_completed_from_their_classes(tmp_path: Pa
     cluster = build.cluster("east", [build.pool("h100", 2)])
     del cluster["status"]
     kind = {"apiVersion": build.API, "kind": "InferenceClass", "metadata": {"name": "any"}}
-    known = {**kind, "spec": {"devices": [build.gpu()]}}
+    inference_class = {**kind, "spec": {"devices": [build.gpu()]}}
     parent = build.deployment("chat", 2)
-    ran = run("plan", write(tmp_path / "f.yaml", [cluster, known, parent]))
+    ran = run("plan", write(tmp_path / "f.yaml", [cluster, inference_class, parent]))
     assert ran.code == 0
     assert "note: cluster east has no status: assumed Ready" in ran.err
     assert "derived from nodePools and their classes" in ran.err
@@ -229,8 +229,8 @@ def test_published_nodes(pool: Plain, nodes: int, reason: str, tmp_path: Path) -
     del cluster["status"]
     cluster["spec"]["nodePools"] = [{"name": "h100", "className": "any", **pool}]
     kind = {"apiVersion": build.API, "kind": "InferenceClass", "metadata": {"name": "any"}}
-    known = {**kind, "spec": {"devices": [build.gpu()]}}
-    ran = run("plan", write(tmp_path / "f.yaml", [cluster, known, build.deployment("chat", 9)]))
+    inference_class = {**kind, "spec": {"devices": [build.gpu()]}}
+    ran = run("plan", write(tmp_path / "f.yaml", [cluster, inference_class, build.deployment("chat", 9)]))
     assert f"Scheduled {nodes} of 9 replicas" in ran.out, reason
 
 

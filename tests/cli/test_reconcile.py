@@ -51,9 +51,9 @@ CHOSEN = [
 
 @pytest.mark.parametrize(("words", "names", "reason"), CHOSEN, ids=[pair[2] for pair in CHOSEN])
 def test_who_is_asked(words: tuple[str, ...], names: list[str], reason: str) -> None:
-    found = ran(*words)
-    assert found.code == 0, found.err
-    assert [shlex.split(line)[3] for line in found.out.splitlines()] == names, reason
+    result = ran(*words)
+    assert result.code == 0, result.err
+    assert [shlex.split(line)[3] for line in result.out.splitlines()] == names, reason
 
 
 def test_a_replica_on_a_cluster_that_is_gone() -> None:
@@ -82,21 +82,21 @@ BAD = [
 
 @pytest.mark.parametrize(("words", "complaint"), BAD)
 def test_an_unknown_name_is_bad_input(words: tuple[str, ...], complaint: str) -> None:
-    found = ran(*words)
-    assert (found.code, found.out) == (1, "")
-    assert complaint in found.err
+    result = ran(*words)
+    assert (result.code, result.out) == (1, "")
+    assert complaint in result.err
 
 
 def test_what_no_control_plane_gave_has_no_token() -> None:
     made = {**WAITS, "metadata": {"name": "waits", "namespace": "ml", "uid": "u"}}
-    found = ran(fleet=[made])
-    assert (found.code, found.out) == (1, "")
-    assert "has no resourceVersion" in found.err
+    result = ran(fleet=[made])
+    assert (result.code, result.out) == (1, "")
+    assert "has no resourceVersion" in result.err
 
 
 def test_without_files_the_command_line_that_collects_is_printed() -> None:
-    found = run("reconcile", "--cluster", "a b", "--context", "prod")
-    assert found.code == 0
-    first, second = found.out.splitlines()
+    result = run("reconcile", "--cluster", "a b", "--context", "prod")
+    assert result.code == 0
+    first, second = result.out.splitlines()
     assert first.startswith("kubectl --context prod get inferenceclusters.modelplane.ai,")
     assert second == "  | fleet-scheduler reconcile - --cluster 'a b' --context prod"

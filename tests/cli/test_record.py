@@ -55,9 +55,9 @@ def recorded(folder: Path, request: bytes) -> tuple[bytes, bytes]:
     assert log.said == []
     (file,) = folder.glob("*.json")
     assert CANARY.encode() not in file.read_bytes()
-    found = loaded(file.read_bytes())
-    assert answer(found) == found.response, "the replay says the same"
-    return found.request, found.response
+    recording = loaded(file.read_bytes())
+    assert answer(recording) == recording.response, "the replay says the same"
+    return recording.request, recording.response
 
 
 def secret_template() -> dict[str, Any]:
@@ -299,8 +299,8 @@ def test_a_recording_replays_to_the_same_bytes(number: int, tmp_path: Path) -> N
             except wire.MalformedRequest:
                 continue
             for file in tmp_path.glob("*.json"):
-                found = loaded(file.read_bytes())
-                assert answer(found) == found.response, f"seed {seed}, {what}"
+                recording = loaded(file.read_bytes())
+                assert answer(recording) == recording.response, f"seed {seed}, {what}"
                 file.unlink()
                 replayed += 1
     assert log.said == []

@@ -34,9 +34,9 @@ def test_no_secret_is_recorded(tmp_path: Path) -> None:
     assert CANARY.encode() in request
     recorded(tmp_path / "calls", request)
     (file,) = (tmp_path / "calls").glob("*.json")
-    found = loaded(file.read_bytes())
-    assert CANARY.encode() not in found.request + found.response
-    assert b"replica-east-0" in found.request
+    recording = loaded(file.read_bytes())
+    assert CANARY.encode() not in recording.request + recording.response
+    assert b"replica-east-0" in recording.request
     assert run("replay", file).code == 0
 
 
@@ -59,10 +59,12 @@ def test_what_cannot_be_decoded_stays_so_and_is_not_written(tmp_path: Path) -> N
 def test_a_different_answer_is_told_by_its_path(tmp_path: Path) -> None:
     recorded(tmp_path / "calls", secret_request())
     (file,) = (tmp_path / "calls").glob("*.json")
-    found = loaded(file.read_bytes())
-    answer = wire.messages.Response.FromString(found.response)
+    recording = loaded(file.read_bytes())
+    answer = wire.messages.Response.FromString(recording.response)
     answer.conditions[0].reason = "Another"
-    changed = Recording("0.0.1", found.ttl, found.request, answer.SerializeToString(deterministic=True))
+    changed = Recording(
+        "0.0.1", recording.ttl, recording.request, answer.SerializeToString(deterministic=True)
+    )
     file.write_bytes(dumped(changed))
     ran = run("replay", file)
     assert ran.code == 2

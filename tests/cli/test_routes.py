@@ -37,8 +37,8 @@ def routed(**labels: str) -> Plain:
 
 def routes(out: str) -> list[Plain]:
     """Return the routes of services: those on clusters have timeouts of their own and a pool behind."""
-    found = [document for document in yaml.safe_load_all(out) if document["kind"] == "HTTPRoute"]
-    return [document for document in found if document["spec"]["parentRefs"][0]["name"] == "modelplane"]
+    manifests = [document for document in yaml.safe_load_all(out) if document["kind"] == "HTTPRoute"]
+    return [document for document in manifests if document["spec"]["parentRefs"][0]["name"] == "modelplane"]
 
 
 def test_the_route_of_a_service_is_printed_with_its_address(tmp_path: Path) -> None:

@@ -96,8 +96,8 @@ def test_errors_quote_names_in_a_printable_form(name: str, tmp_path: Path) -> No
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
 def test_data_says_the_name_as_it_is(name: str, tmp_path: Path) -> None:
     file = _written(tmp_path / "f.json", _fleet(name))
-    told = run("why", "chat", file, "-o", "json").data["placement"]["clusters"]
-    assert name in {cluster["name"] for cluster in told}
+    clusters = run("why", "chat", file, "-o", "json").data["placement"]["clusters"]
+    assert name in {cluster["name"] for cluster in clusters}
     listed = yaml.safe_load(run("why", "chat", file, "-o", "yaml").out)["placement"]["clusters"]
     assert name in {cluster["name"] for cluster in listed}
 

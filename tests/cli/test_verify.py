@@ -92,8 +92,8 @@ def _new(decision: list[Plain]) -> Plain:
 
 
 def _member(manifest: Plain) -> Plain:
-    found: Plain = manifest["spec"]["engines"][0]["members"][0]
-    return found
+    member: Plain = manifest["spec"]["engines"][0]["members"][0]
+    return member
 
 
 def _called(decision: list[Plain], cluster: str, index: int) -> Plain:

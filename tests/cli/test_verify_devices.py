@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 def _slowly(sizes: list[int], devices: int, least: int, nodes: int) -> int:
     """Put every pod on every node, or on none, and count."""
     best = 0
-    for places in itertools.product(range(nodes + 1), repeat=len(sizes)):
+    for packing in itertools.product(range(nodes + 1), repeat=len(sizes)):
         loads = [0] * (nodes + 1)
-        for place, size in zip(places, sizes, strict=True):
+        for place, size in zip(packing, sizes, strict=True):
             loads[place] += size
         if max(loads[:nodes], default=0) <= devices:
             best = max(best, sum(least <= item for item in loads[:nodes]))
@@ -34,8 +34,8 @@ def test_the_worst_packing_is_the_worst(seed: int) -> None:
     devices = draw.choice((2, 4, 8))
     sizes = [draw.randint(1, devices) for _ in range(draw.randint(0, 5))]
     least = draw.randint(1, devices)
-    found = min(5, most_blocked(sizes, devices, least))
-    assert found == _slowly(sizes, devices, least, 5)
+    blocked = min(5, most_blocked(sizes, devices, least))
+    assert blocked == _slowly(sizes, devices, least, 5)
 
 
 def _fleet(draw: random.Random) -> list[dict[str, Any]]:
@@ -68,6 +68,6 @@ def test_one_pod_too_many_is_found(tmp_path: Path) -> None:
     path = write(tmp_path / "f.yaml", [build.cluster("east", [pool]), parent])
     decision = [build.replica(parent, "east", index, pools="shared") for index in range(3)]
     ran = run("verify", path, "--decision", write(tmp_path / "d.yaml", decision), "-o", "json")
-    (found,) = ran.data["decision"]
-    assert found["rule"] == "Overcommit"
-    assert "a pod of 5 gpu may find 0 of 2 nodes open" in found["message"]
+    (finding,) = ran.data["decision"]
+    assert finding["rule"] == "Overcommit"
+    assert "a pod of 5 gpu may find 0 of 2 nodes open" in finding["message"]

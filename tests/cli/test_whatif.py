@@ -42,10 +42,10 @@ def _delete(objects: list[Plain], name: str) -> list[Plain]:
 
 
 def _add(objects: list[Plain], name: str, pool: str, nodes: int) -> list[Plain]:
-    found = _named(objects, "InferenceCluster", name)
-    for entry in found["spec"]["nodePools"]:
+    cluster = _named(objects, "InferenceCluster", name)
+    for entry in cluster["spec"]["nodePools"]:
         entry["nodeCount"] += nodes if entry["name"] == pool else 0
-    for entry in found["status"]["gpuPools"]:
+    for entry in cluster["status"]["gpuPools"]:
         entry["nodes"] += nodes if entry["name"] == pool else 0
     return objects
 
@@ -81,12 +81,12 @@ def _change(draw: random.Random, objects: list[Plain]) -> tuple[list[str], list[
 
 
 def _places(desired: Mapping[tuple[str, str, str], Plain]) -> dict[str, set[tuple[str, str]]]:
-    found: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    placements: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for (kind, namespace, name), manifest in desired.items():
         if kind == "ModelReplica":
             owner = manifest["metadata"]["labels"]["modelplane.ai/deployment"]
-            found[f"{namespace}/{owner}"].add((name, manifest["spec"]["clusterName"]))
-    return found
+            placements[f"{namespace}/{owner}"].add((name, manifest["spec"]["clusterName"]))
+    return placements
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -99,8 +99,8 @@ def test_whatif_equals_changing_the_yaml_and_running_plan(seed: int, tmp_path: P
     _, after = settled(tmp_path / "after.yaml", changed)
     for deployment in said.data["deployments"]:
         for side, desired in (("before", before), ("after", after)):
-            told = {(one["name"], one["cluster"]) for one in deployment[side]["replicas"]}
-            assert told == _places(desired)[deployment["deployment"]], (seed, options, side)
+            placements = {(one["name"], one["cluster"]) for one in deployment[side]["replicas"]}
+            assert placements == _places(desired)[deployment["deployment"]], (seed, options, side)
 
 
 def _two_clusters(nodes: int = 2) -> list[Plain]:
@@ -247,14 +247,14 @@ def test_an_edit_of_the_image_is_shown_step_by_step(
 ) -> None:
     ran = run("whatif", *_edited(tmp_path, placement), "-o", "json")
     (chat,) = ran.data["deployments"]
-    found = [
+    rollout = [
         (
             *([name.partition("/")[0] for name in step[key]] for key in ("updates", "places", "leaves")),
             step["waiting"],
         )
         for step in chat["rollout"]["steps"]
     ]
-    assert (found, chat["rollout"]["paused"]) == (steps, ""), reason
+    assert (rollout, chat["rollout"]["paused"]) == (steps, ""), reason
     assert (chat["changed"], chat["servingAtWorst"], ran.code) == (True, least, 0), reason
     assert ran.data["settles"]
 

@@ -59,11 +59,11 @@ def test_a_class_from_a_machine_type_has_its_devices() -> None:
 
 
 def test_devices_override_by_name_field_by_field_and_maps_key_by_key() -> None:
-    own = [
+    overrides = [
         {"name": "gpu", "count": 4, "attributes": {"architecture": {"string": "Other"}}},
         {"name": "disk", "driver": "d", "claim": "Synthetic"},
     ]
-    gpu, nic, disk = devices_of(inference_class(**{"from": FROM}, devices=own))
+    gpu, nic, disk = devices_of(inference_class(**{"from": FROM}, devices=overrides))
     assert (gpu["count"], gpu["driver"]) == (4, "gpu.nvidia.com")
     assert gpu["attributes"]["architecture"] == {"string": "Other"}
     assert gpu["attributes"]["productName"] == {"string": "NVIDIA H200"}

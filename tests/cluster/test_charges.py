@@ -112,8 +112,8 @@ def test_who_gives_way_is_the_last_created_that_never_was_ready() -> None:
         replica("late", name="late-0", created="2026-01-03T00:00:00Z", uid="u"),
         replica("running", name="running-0", created="2026-01-04T00:00:00Z", ready=True),
     ]
-    told = published(replicas, nodes=2)["givesWay"]
-    assert told == [
+    giving_way = published(replicas, nodes=2)["givesWay"]
+    assert giving_way == [
         {"replica": "ml/late-0", "deployment": "late", "uid": "u", "created": "2026-01-03T00:00:00Z"}
     ]
     assert "givesWay" not in published(replicas, nodes=3)
@@ -121,8 +121,8 @@ def test_who_gives_way_is_the_last_created_that_never_was_ready() -> None:
 
 def test_many_that_give_way_are_told_in_turns_the_last_created_first() -> None:
     replicas = [replica("many", name=f"many-{number:04}") for number in range(YIELDING + 60)]
-    told = published(replicas, nodes=10)["givesWay"]
-    assert [item["replica"] for item in told] == [
+    giving_way = published(replicas, nodes=10)["givesWay"]
+    assert [item["replica"] for item in giving_way] == [
         f"ml/many-{number:04}" for number in range(60, YIELDING + 60)
     ]
 
@@ -156,7 +156,9 @@ def by_charges(made: World) -> World:
     """Return a world as it is told where clusters publish their charges, from all that there is."""
     listed = [] if made.replicas is None else list(made.replicas)
     name = made.deployment["metadata"]["name"]
-    own = [manifest for manifest in listed if (manifest["metadata"].get("labels") or {}).get(OF) == name]
+    own_replicas = [
+        manifest for manifest in listed if (manifest["metadata"].get("labels") or {}).get(OF) == name
+    ]
     newest = {
         (manifest["metadata"]["namespace"], manifest["metadata"]["name"]): manifest for manifest in listed
     }
@@ -175,7 +177,7 @@ def by_charges(made: World) -> World:
         else [_charged(cluster, everything) for cluster in made.clusters],
         replicas=None,
         input={**(made.input or {}), "capacity": "Published"},
-        more={} if made.replicas is None else {"own-replicas": own},
+        more={} if made.replicas is None else {"own-replicas": own_replicas},
     )
 
 

@@ -197,8 +197,8 @@ def test_a_class_is_what_most_nodes_have_and_drifts_from_none_of_them() -> None:
     assert entries["gpu"]["count"] == 8
     assert "uuid" not in entries["gpu"]["attributes"]
     pool = {"name": "h200", "nodes": 3, "devices": made.spec["devices"]}
-    (found,) = drift({"status": {"gpuPools": [pool]}}, slices, [node(f"n{at}") for at in range(3)])
-    assert not found.drifts
+    (pool_drift,) = drift({"status": {"gpuPools": [pool]}}, slices, [node(f"n{at}") for at in range(3)])
+    assert not pool_drift.drifts
 
 
 def test_nothing_published_is_said() -> None:

@@ -166,8 +166,8 @@ def test_a_cluster_is_reachable_when_it_answers(
     observed: dict[str, Plain], expected: tuple[bool, str], why: str
 ) -> None:
     response = Case(observed=observed).answer()
-    found = next(condition for condition in response.conditions if condition.type == "ClusterReachable")
-    assert (found.status, found.reason) == expected, why
+    reachable = next(condition for condition in response.conditions if condition.type == "ClusterReachable")
+    assert (reachable.status, reachable.reason) == expected, why
 
 
 def test_the_address_is_the_stacks_the_declared_the_observed_or_the_last() -> None:

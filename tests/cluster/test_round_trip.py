@@ -72,8 +72,8 @@ def published(cluster: Plain, classes: dict[str, Plain], replicas: list[Plain], 
 
 
 def labels(replica: Plain) -> Plain:
-    found: Plain = replica["metadata"].get("labels") or {}
-    return found
+    labelled: Plain = replica["metadata"].get("labels") or {}
+    return labelled
 
 
 def planned(clusters: list[Plain], classes: dict[str, Plain]) -> list[Plain]:
@@ -108,9 +108,9 @@ def test_the_fleet_decides_as_the_plan_says(number: int, capacity: str) -> None:
         asked = {**(made.input or {}), "capacity": capacity, "explain": "Status"}
         answers = [
             deployment_handler.run(
-                made.but(clusters=told, replicas=None, input=asked, more=required).request()
+                made.but(clusters=source, replicas=None, input=asked, more=required).request()
             )
-            for told in (fleet, plan)
+            for source in (fleet, plan)
         ]
         assert answers[0] == answers[1], seed
         placed += len(answers[0].desired)

@@ -65,8 +65,8 @@ def _requirements(pair: Pair) -> Iterator[Difference]:
 
 def _said(conditions: Any, kind: str) -> tuple[bool, str] | None:
     """Return status and reason of a condition."""
-    found = conditions.get(kind)
-    return None if found is None else (found[0], found[1])
+    condition = conditions.get(kind)
+    return None if condition is None else (condition[0], condition[1])
 
 
 def _requirement(requirements: tuple[Plain, ...], name: str) -> Plain | None:

@@ -20,13 +20,13 @@ Plain = dict[str, Any]
 def test_an_answer_counts_what_was_read_and_decided() -> None:
     """Two kept, of which one is held; one dropped, one placed; a cluster that cannot be read."""
     wanted = ask(4)
-    own = [build.replica(wanted, name, at, pools="p0", ready=True) for at, name in enumerate("abc")]
-    own[1]["spec"]["engines"][0]["name"] = "renamed"
+    own_replicas = [build.replica(wanted, name, at, pools="p0", ready=True) for at, name in enumerate("abc")]
+    own_replicas[1]["spec"]["engines"][0]["name"] = "renamed"
     foreign = [build.replica(build.deployment("other"), "a", at, pools="p0") for at in range(5)]
     fleet = clusters(a=7, b=1, c={"taints": [build.taint("x", "NoExecute")]}, d=1)
     fleet[1]["spec"]["taints"] = [build.taint("y")]
     fleet.append({**build.cluster("e"), "status": {"gpuPools": 1}})
-    made = World(wanted, fleet, [*own, *foreign], build.observed(*own))
+    made = World(wanted, fleet, [*own_replicas, *foreign], build.observed(*own_replicas))
     answer = run(made.but(deployment=ask(4, gpus=8)))
     assert answer.counts == {
         "clusters": 5,
@@ -46,17 +46,17 @@ def test_an_answer_counts_what_was_read_and_decided() -> None:
 def test_only_an_observed_replica_that_is_ready_is_reported_ready() -> None:
     """What is only listed may be gone: Crossplane would be told of a resource it has not seen."""
     wanted = ask(3)
-    own = [build.replica(wanted, "a", at, pools="p0", ready=at != 1) for at in range(3)]
-    answer = run(World(wanted, clusters(a=4), own, build.observed(*own[:2])))
+    own_replicas = [build.replica(wanted, "a", at, pools="p0", ready=at != 1) for at in range(3)]
+    answer = run(World(wanted, clusters(a=4), own_replicas, build.observed(*own_replicas[:2])))
     assert {key for key in answer.ready if key.startswith("replica-")} == {"replica-a-0"}
     assert set(answer.replicas) == {"replica-a-0", "replica-a-1", "replica-a-2"}
 
 
 def test_an_endpoint_that_is_emitted_as_it_is_is_as_ready_as_it_was() -> None:
     """While the list is not delivered, its replica may be one that is only listed."""
-    own = build.replica(ask(), "a", 0, pools="p0", ready=True)
+    own_replica = build.replica(ask(), "a", 0, pools="p0", ready=True)
     for ready in (True, False):
-        seen = build.observed(endpoints=[build.endpoint(own, ready=ready)])
+        seen = build.observed(endpoints=[build.endpoint(own_replica, ready=ready)])
         answer = run(World(ask(), clusters(a=4), None, seen))
         assert set(answer.desired) == {"endpoint-a-0"}
         assert answer.ready == ({"endpoint-a-0"} if ready else set())
@@ -79,12 +79,14 @@ def test_an_endpoint_whose_gateway_is_not_known_stays_as_it_is(
     key: str, status: Any, reason: str, *, ready: bool
 ) -> None:
     """Without what others manage on it; traffic goes on while it cannot be told where to."""
-    own = build.replica(ask(), "a", 0, pools="p0", ready=True)
-    seen = {**build.endpoint(own), "status": status}
+    own_replica = build.replica(ask(), "a", 0, pools="p0", ready=True)
+    seen = {**build.endpoint(own_replica), "status": status}
     [observed] = build.observed(endpoints=[seen]).values()
     observed["spec"]["crossplane"] = {"x": 1}
     plain = {name: manifest for name, manifest in observed["spec"].items() if name != "crossplane"}
-    made = World(ask(), clusters(a={"gateway": None}), [own], {**build.observed(own), key: observed})
+    made = World(
+        ask(), clusters(a={"gateway": None}), [own_replica], {**build.observed(own_replica), key: observed}
+    )
     answer = run(made)
     assert answer.desired[key]["kind"] == "ModelEndpoint"
     assert answer.desired[key]["spec"] == plain, reason
@@ -94,10 +96,10 @@ def test_an_endpoint_whose_gateway_is_not_known_stays_as_it_is(
 def test_a_stamped_member_without_a_role_is_a_standalone() -> None:
     """So the schema defaults it; the image of such a replica is updated in place as of any other."""
     was = ask(engines=[build.engine("main", [build.member(None, [build.request()])])])
-    own = build.replica(was, "a", 0, pools="p0", ready=True)
-    del own["spec"]["engines"][0]["members"][0]["role"]
+    own_replica = build.replica(was, "a", 0, pools="p0", ready=True)
+    del own_replica["spec"]["engines"][0]["members"][0]["role"]
     now = ask(engines=[build.engine("main", [build.member(None, [build.request()], image="new")])])
-    [updated] = run(World(now, clusters(a=4), [own], build.observed(own))).replicas.values()
+    [updated] = run(World(now, clusters(a=4), [own_replica], build.observed(own_replica))).replicas.values()
     [member] = updated["spec"]["engines"][0]["members"]
     assert member["template"] == build.template("new")
     assert (member["role"], member["nodePoolName"]) == ("Standalone", "p0")
@@ -133,14 +135,14 @@ class Damaged(PlainDocument):
 )
 def test_a_replica_that_cannot_be_read_in_whole(*, observed: bool, emitted: set[str], reason: str) -> None:
     was = ask()
-    own = build.replica(was, "a", 0, pools="p0", ready=True)
-    own["spec"]["engines"][0]["name"] = "renamed"
-    world = World(was, clusters(a=0), [own], build.observed(own) if observed else {})
+    own_replica = build.replica(was, "a", 0, pools="p0", ready=True)
+    own_replica["spec"]["engines"][0]["name"] = "renamed"
+    world = World(was, clusters(a=0), [own_replica], build.observed(own_replica) if observed else {})
     plain = world.request()
     request = dataclasses.replace(
         plain,
-        required={**plain.required, "all-replicas": (Damaged(own),)},
-        observed={key: Damaged(own) for key in plain.observed},
+        required={**plain.required, "all-replicas": (Damaged(own_replica),)},
+        observed={key: Damaged(own_replica) for key in plain.observed},
     )
     assert set(of_core(handler.run(request)).replicas) == emitted, reason
 
@@ -167,10 +169,10 @@ def test_an_object_under_our_key_is_emitted_without_what_others_wrote_on_it(key:
 
 
 def test_an_object_without_a_namespace_is_emitted_in_that_of_the_deployment() -> None:
-    own = build.replica(ask(), "a", 0, pools="p0")
-    del own["metadata"]["namespace"]
-    for delivered in ([own], None):
-        answer = run(World(ask(), clusters(a=4), delivered, build.observed(own)))
+    own_replica = build.replica(ask(), "a", 0, pools="p0")
+    del own_replica["metadata"]["namespace"]
+    for delivered in ([own_replica], None):
+        answer = run(World(ask(), clusters(a=4), delivered, build.observed(own_replica)))
         assert answer.desired["replica-a-0"]["metadata"]["namespace"] == build.NAMESPACE
 
 
@@ -188,9 +190,11 @@ def test_a_deployment_is_not_called_ready_on_what_is_invalid_or_unknown(
 ) -> None:
     """However well its replicas run."""
     was = ask()
-    own = build.replica(was, "a", 0, pools="p0", ready=True)
+    own_replica = build.replica(was, "a", 0, pools="p0", ready=True)
     wanted = ask(engines=[build.engine("main", [build.member(devices=[build.request("gpu", 8, "typo(")])])])
-    made = World(wanted if given.pop("typo", False) else was, clusters(a=4), [own], build.observed(own))
+    made = World(
+        wanted if given.pop("typo", False) else was, clusters(a=4), [own_replica], build.observed(own_replica)
+    )
     answer = run(made.but(**given))
     assert (answer.unready, answer.settled) == (unready, not unready), reason
 
@@ -216,11 +220,11 @@ def test_what_crossplane_must_fetch() -> None:
         ("weights", {"coordination": "GlobalOrder"}, [*both, *others, *cache]),
     ):
         asked = run(World(ask(cache=name), clusters(a=4), input=given)).requirements
-        told = [
+        requirements = [
             (manifest["name"], manifest["kind"], manifest["matchName"], manifest["namespace"])
             for manifest in asked
         ]
-        assert told == expected
+        assert requirements == expected
         assert {item["apiVersion"] for item in asked} == {"modelplane.ai/v1alpha1"}
 
 
@@ -235,10 +239,10 @@ def test_a_deployment_that_cannot_be_read_changes_nothing(
     reason: str, events: tuple[str, str] | None, why: str, *, delivered: bool
 ) -> None:
     wanted = ask()
-    own = build.replica(wanted, "a", 0, pools="p0", ready=True)
+    own_replica = build.replica(wanted, "a", 0, pools="p0", ready=True)
     wanted["spec"]["replicas"] = 1.5
     fleet = clusters(a=4) if delivered else None
-    answer = run(World(wanted, fleet, [own] if delivered else None, build.observed(own)))
+    answer = run(World(wanted, fleet, [own_replica] if delivered else None, build.observed(own_replica)))
     text = "The ModelDeployment cannot be read: spec.replicas: expected a whole number, found 1.5"
     assert answer.conditions == {
         "ReplicasScheduled": (False, reason, text),
@@ -318,8 +322,8 @@ def test_what_leaves_is_told_once_for_each_cause(
     edit: Any, running: int, event: tuple[str, str, str]
 ) -> None:
     wanted = ask(running)
-    own = [build.replica(wanted, "a", at, pools="p0", ready=True) for at in range(running)]
-    made = edit(World(wanted, clusters(a=9, b=9), own, build.observed(*own)))
+    own_replicas = [build.replica(wanted, "a", at, pools="p0", ready=True) for at in range(running)]
+    made = edit(World(wanted, clusters(a=9, b=9), own_replicas, build.observed(*own_replicas)))
     assert run(made).events[0] == event
 
 

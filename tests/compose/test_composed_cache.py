@@ -35,9 +35,9 @@ def settled() -> World:
         "chat", 2, [build.engine("main", [build.member(devices=[build.request()])])]
     )
     deployment["metadata"]["resourceVersion"] = "1"
-    own = [build.replica(deployment, on, 0, ready=True) for on in "ab"]
+    own_replicas = [build.replica(deployment, on, 0, ready=True) for on in "ab"]
     clusters = [build.cluster(on, [build.pool("h100", 2)]) for on in "ab"]
-    return World(deployment, clusters, own, build.observed(*own))
+    return World(deployment, clusters, own_replicas, build.observed(*own_replicas))
 
 
 def desired(world: World, memory: Memory, *, annotated: bool = False) -> Mapping[str, Desired]:

@@ -20,9 +20,12 @@ Plain = dict[str, Any]
 def world(replicas: int = 1, nodes: int = 1, running: int = 0, *, ready: bool | None = None) -> World:
     """A deployment of one-node replicas on a cluster of so many nodes, some of them running."""
     deployment = build.deployment("my-model", replicas)
-    own = [build.replica(deployment, "a", index, ready=ready) for index in range(running)]
+    own_replicas = [build.replica(deployment, "a", index, ready=ready) for index in range(running)]
     return World(
-        deployment, [build.cluster("a", [build.pool("h100", nodes)])], own, observed=build.observed(*own)
+        deployment,
+        [build.cluster("a", [build.pool("h100", nodes)])],
+        own_replicas,
+        observed=build.observed(*own_replicas),
     )
 
 

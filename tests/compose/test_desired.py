@@ -99,22 +99,24 @@ def test_the_cache_and_serving_are_copied_when_set() -> None:
 def running(**edit: Any) -> tuple[World, Plain]:
     """A Ready replica, and the world after an edit of its deployment's engine."""
     deployment = build.deployment("my-model", 1, [build.gang("main", nodes=1)])
-    own = build.replica(deployment, "a", 0, ready=True)
+    own_replica = build.replica(deployment, "a", 0, ready=True)
     deployment["spec"]["template"]["spec"]["engines"][0].update(edit)
-    made = World(deployment, [build.cluster("a", [build.pool("h100", 8)])], [own], build.observed(own))
-    return made, own
+    made = World(
+        deployment, [build.cluster("a", [build.pool("h100", 8)])], [own_replica], build.observed(own_replica)
+    )
+    return made, own_replica
 
 
 def test_a_retained_replica_is_updated_in_place() -> None:
-    made, own = running()
+    made, own_replicas = running()
     made.deployment["spec"]["template"]["spec"]["engines"][0]["members"][0]["template"] = build.template(
         "new:1"
     )
     got = run(made).desired["replica-a-0"]
     leader, worker = got["spec"]["engines"][0]["members"]
     assert leader["template"] == build.template("new:1")
-    assert worker["template"] == own["spec"]["engines"][0]["members"][1]["template"]
-    assert got["metadata"]["name"] == own["metadata"]["name"]
+    assert worker["template"] == own_replicas["spec"]["engines"][0]["members"][1]["template"]
+    assert got["metadata"]["name"] == own_replicas["metadata"]["name"]
 
 
 def test_fields_of_a_template_that_nobody_here_knows_are_passed_through() -> None:
@@ -130,23 +132,23 @@ def test_fields_of_a_template_that_nobody_here_knows_are_passed_through() -> Non
 
 def test_a_retained_replica_keeps_the_requests_it_was_stamped_with() -> None:
     """ResourceClaimTemplates downstream are immutable; the pinned pool satisfies the edited selector too."""
-    made, own = running()
+    made, own_replicas = running()
     member = made.deployment["spec"]["template"]["spec"]["engines"][0]["members"][0]
     member["nodeSelector"]["devices"][0]["selectors"] = [{"cel": build.HOPPER}]
     got = run(made).desired["replica-a-0"]
     assert (
         got["spec"]["engines"][0]["members"][0]["deviceRequests"]
-        == (own["spec"]["engines"][0]["members"][0]["deviceRequests"])
+        == (own_replicas["spec"]["engines"][0]["members"][0]["deviceRequests"])
     )
 
 
 def test_a_replica_that_needs_more_nodes_than_its_pool_has_is_held_or_replaced() -> None:
-    made, own = running(copies=3)
+    made, own_replicas = running(copies=3)
     assert run(made).desired["replica-a-0"]["spec"]["engines"][0]["copies"] == 3
     made.clusters[0]["status"]["gpuPools"][0]["nodes"] = 5
     held = run(made)
     assert held.reason() == "ReplacementBlocked"
-    assert held.desired["replica-a-0"]["spec"] == own["spec"]
+    assert held.desired["replica-a-0"]["spec"] == own_replicas["spec"]
 
 
 @pytest.mark.parametrize(
@@ -161,17 +163,17 @@ def test_a_replica_that_needs_more_nodes_than_its_pool_has_is_held_or_replaced()
     ],
 )
 def test_an_endpoint_points_at_the_gateway(address: str, url: str, reason: str) -> None:
-    made, own = running()
+    made, own_replicas = running()
     made.clusters[0]["status"]["gateway"]["address"] = address
     spec = run(made).desired["endpoint-a-0"]["spec"]
-    path = f"{build.NAMESPACE}/{own['metadata']['name']}"
+    path = f"{build.NAMESPACE}/{own_replicas['metadata']['name']}"
     assert spec == {"url": f"{url}{path}/v1", "rewritePath": f"/{path}/"}, reason
 
 
 def test_a_composed_object_is_ready_when_it_is_observed_ready() -> None:
-    made, own = running()
+    made, own_replicas = running()
     assert run(made).ready == {"replica-a-0"}
-    observed = build.observed(own, endpoints=[build.endpoint(own)])
+    observed = build.observed(own_replicas, endpoints=[build.endpoint(own_replicas)])
     assert run(made.but(observed=observed)).ready == {"replica-a-0", "endpoint-a-0"}
 
 

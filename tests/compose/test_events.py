@@ -25,8 +25,8 @@ PROBLEM = ("WARNING", "PartiallyScheduled", MESSAGE)
 
 
 def before(status: str, reason: str, message: str | None) -> Plain:
-    found = build.condition("ReplicasScheduled", status=status, reason=reason)
-    return found if message is None else {**found, "message": message}
+    condition = build.condition("ReplicasScheduled", status=status, reason=reason)
+    return condition if message is None else {**condition, "message": message}
 
 
 @pytest.mark.parametrize(
@@ -60,19 +60,19 @@ def test_placing_and_problems_are_told_when_they_are_new(
 
 def test_a_condition_that_only_lost_its_message_is_no_transition() -> None:
     """An empty message and none are the same."""
-    found = build.condition("ReplicasScheduled", status="True", reason="ReplicasCreated")
+    condition = build.condition("ReplicasScheduled", status="True", reason="ReplicasCreated")
     for message in ({}, {"message": None}, {"message": "Scheduled 0 of 0 replicas"}):
-        answer = run(World(ask(0, conditions=[{**found, **message}]), clusters(a=1)))
+        answer = run(World(ask(0, conditions=[{**condition, **message}]), clusters(a=1)))
         assert answer.events == ()
 
 
 def test_what_leaves_and_what_comes_for_it_are_told_together() -> None:
     """Though the condition says the same as before."""
     was = ask()
-    own = build.replica(was, "a", 0, pools="p0", ready=True)
+    own_replica = build.replica(was, "a", 0, pools="p0", ready=True)
     said = before("True", "ReplicasCreated", "Scheduled 1 of 1 replica")
     now = ask(engines=[build.engine("other")], conditions=[said])
-    answer = run(World(now, clusters(a=4, b=4), [own], build.observed(own)))
+    answer = run(World(now, clusters(a=4, b=4), [own_replica], build.observed(own_replica)))
     assert [reason for _, reason, _ in answer.events] == ["ReplicaReplaced", "ReplicasPlaced"]
 
 
@@ -98,8 +98,11 @@ def test_a_cache_that_is_not_there_is_told_when_that_is_new(
     conditions: list[Plain], events: tuple[Any, ...], why: str
 ) -> None:
     wanted = ask(cache="weights", conditions=conditions)
-    own = build.replica(wanted, "a", 0, pools="p0", ready=True)
-    assert run(World(wanted, clusters(a=1), [own], build.observed(own), cache=[])).events == events, why
+    own_replica = build.replica(wanted, "a", 0, pools="p0", ready=True)
+    assert (
+        run(World(wanted, clusters(a=1), [own_replica], build.observed(own_replica), cache=[])).events
+        == events
+    ), why
 
 
 @pytest.mark.parametrize(
@@ -117,9 +120,9 @@ def test_a_degraded_cluster_is_told_when_that_is_new(
     conditions: list[Plain], events: tuple[Any, ...], why: str
 ) -> None:
     wanted = ask(conditions=conditions)
-    own = build.replica(wanted, "a", 0, pools="p0", ready=True)
+    own_replica = build.replica(wanted, "a", 0, pools="p0", ready=True)
     fleet = clusters(a={"ready": False})
-    assert run(World(wanted, fleet, [own], build.observed(own))).events == events, why
+    assert run(World(wanted, fleet, [own_replica], build.observed(own_replica))).events == events, why
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,8 @@ def test_a_key_that_an_earlier_step_desires_is_theirs(*, observed: bool) -> None
 
 def test_an_endpoint_key_that_an_earlier_step_desires_is_theirs_too() -> None:
     deployment = build.deployment()
-    own = build.replica(deployment, "a", 0, pools="p", ready=True)
-    message = World(deployment, [CLUSTER], [own], build.observed(own)).message()
+    own_replica = build.replica(deployment, "a", 0, pools="p", ready=True)
+    message = World(deployment, [CLUSTER], [own_replica], build.observed(own_replica)).message()
     message.desired.resources["endpoint-a-0"].resource.update(CONFIG_MAP)
     desired = ask(message).desired.resources
     assert plain(desired["endpoint-a-0"].resource) == CONFIG_MAP
@@ -89,21 +89,21 @@ def test_a_deployment_scaled_to_zero_needs_no_cluster() -> None:
 
 def test_a_missing_cache_is_asked_for_again_soon_and_spoils_no_readiness() -> None:
     deployment = build.deployment(cache="weights")
-    own = build.replica(deployment, "a", 0, pools="p", ready=True)
-    observed = build.observed(own, endpoints=[build.endpoint(own)])
-    answer = run(World(deployment, [CLUSTER], [own], observed, cache=[]))
+    own_replica = build.replica(deployment, "a", 0, pools="p", ready=True)
+    observed = build.observed(own_replica, endpoints=[build.endpoint(own_replica)])
+    answer = run(World(deployment, [CLUSTER], [own_replica], observed, cache=[]))
     assert (answer.unready, answer.settled) == (False, False)
 
 
 def test_a_replica_that_is_only_listed_is_not_settled() -> None:
     deployment = build.deployment()
-    own = build.replica(deployment, "a", 0, pools="p", ready=True)
-    assert run(World(deployment, [CLUSTER], [own])).settled is False
+    own_replica = build.replica(deployment, "a", 0, pools="p", ready=True)
+    assert run(World(deployment, [CLUSTER], [own_replica])).settled is False
 
 
 def test_an_endpoint_of_a_replica_that_may_only_be_listed_waits_for_the_list() -> None:
-    own = build.replica(build.deployment(), "a", 0, pools="p", ready=True)
-    observed = build.observed(endpoints=[build.endpoint(own)])
+    own_replica = build.replica(build.deployment(), "a", 0, pools="p", ready=True)
+    observed = build.observed(endpoints=[build.endpoint(own_replica)])
     late = World(build.deployment(), [CLUSTER], None, observed)
     assert set(run(late).desired) == {"endpoint-a-0"}
     assert "endpoint-a-0" not in run(late.but(replicas=[])).desired

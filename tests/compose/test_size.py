@@ -19,8 +19,8 @@ CLUSTER = build.cluster("a", [build.pool("p", 4)])
 def room(engines: list[Plain], running: int = 0) -> int:
     """Say how many replicas of these engines may be added to those that run."""
     deployment = build.deployment(replicas=1, engines=engines)
-    own = [build.replica(deployment, "a", index, pools="p") for index in range(running)]
-    inputs = decide(World(deployment, [CLUSTER], own, build.observed(*own))).inputs
+    own_replicas = [build.replica(deployment, "a", index, pools="p") for index in range(running)]
+    inputs = decide(World(deployment, [CLUSTER], own_replicas, build.observed(*own_replicas))).inputs
     return room_for(inputs.deployment, inputs.fleet)
 
 

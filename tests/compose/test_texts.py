@@ -28,8 +28,8 @@ FULL = "0/1 clusters can host another: 1 insufficient nodes (nearest: a/p0"
 
 def running(deployment: Plain, wanted: Plain, *, count: int = 1, nodes: int = 4) -> World:
     """A world in which replicas of a deployment run that is now another."""
-    own = [build.replica(deployment, "a", index, pools="p0", ready=True) for index in range(count)]
-    return World(wanted, clusters(a=nodes), own, build.observed(*own))
+    own_replicas = [build.replica(deployment, "a", index, pools="p0", ready=True) for index in range(count)]
+    return World(wanted, clusters(a=nodes), own_replicas, build.observed(*own_replicas))
 
 
 def cel(*selectors: str) -> Plain:
@@ -204,14 +204,14 @@ def without_status() -> World:
 
 def with_endpoint(made: World) -> World:
     """The world, with the endpoint that the replica got while all was well."""
-    own = made.observed["replica-a-0"]
-    return made.but(observed=build.observed(own, endpoints=[build.endpoint(own)]))
+    own_replica = made.observed["replica-a-0"]
+    return made.but(observed=build.observed(own_replica, endpoints=[build.endpoint(own_replica)]))
 
 
 def starting(made: World) -> World:
     """The world, with a replica that is not Ready yet."""
-    own = build.replica(ask(), "a", 0, pools="p0", ready=False)
-    return made.but(replicas=[own], observed=build.observed(own))
+    own_replica = build.replica(ask(), "a", 0, pools="p0", ready=False)
+    return made.but(replicas=[own_replica], observed=build.observed(own_replica))
 
 
 NOT_READY = {"conditions": [build.condition("Ready", status=False)]}
@@ -399,12 +399,14 @@ def test_what_is_kept_in_doubt_is_named(case: Case) -> None:
 def test_doubts_are_counted_by_cluster_and_at_most_three_are_named() -> None:
     wanted = ask(9)
     fleet = clusters(**{name: {"pools": []} for name in "abcde"})
-    own = [
+    own_replicas = [
         build.replica(wanted, name, at, pools="p0", ready=True)
         for name, number in zip("abcde", (3, 2, 1, 1, 2), strict=True)
         for at in range(number)
     ]
-    message = run(World(wanted, fleet, own, build.observed(*own))).conditions["ReplicasScheduled"][2]
+    message = run(World(wanted, fleet, own_replicas, build.observed(*own_replicas))).conditions[
+        "ReplicasScheduled"
+    ][2]
     assert message == (
         "Scheduled 9 of 9 replicas; kept in doubt: 3 on a (pool p0 is not published),"
         " 2 on b (pool p0 is not published), 1 on c (pool p0 is not published) and 2 more"
@@ -416,9 +418,11 @@ def test_degraded_clusters_are_named_once_and_at_most_three() -> None:
     fleet = clusters(
         a={"ready": False}, b={"gateway": None}, c={"ready": None}, d={"ready": False}, e={"nodes": 9}
     )
-    own = [build.replica(wanted, name, 0, pools="p0", ready=True) for name in "abcde"]
-    own.append(build.replica(wanted, "a", 1, pools="p0", ready=True))
-    assert run(World(wanted, fleet, own, build.observed(*own))).conditions["ReplicasReady"] == (
+    own_replicas = [build.replica(wanted, name, 0, pools="p0", ready=True) for name in "abcde"]
+    own_replicas.append(build.replica(wanted, "a", 1, pools="p0", ready=True))
+    assert run(World(wanted, fleet, own_replicas, build.observed(*own_replicas))).conditions[
+        "ReplicasReady"
+    ] == (
         False,
         "ClusterDegraded",
         (
@@ -438,8 +442,10 @@ def test_what_a_condition_says(case: Case) -> None:
 
 def test_a_pool_of_several_nodes_is_told_of_in_the_plural() -> None:
     wanted = ask(3)
-    own = [build.replica(wanted, "a", at, pools="p0", ready=True) for at in range(3)]
-    message = run(World(wanted, clusters(a=2), own, build.observed(*own))).conditions["ReplicasScheduled"][2]
+    own_replicas = [build.replica(wanted, "a", at, pools="p0", ready=True) for at in range(3)]
+    message = run(World(wanted, clusters(a=2), own_replicas, build.observed(*own_replicas))).conditions[
+        "ReplicasScheduled"
+    ][2]
     assert message == "Scheduled 3 of 3 replicas; PoolOvercommitted: a/p0 holds 3 of 2 nodes"
 
 
@@ -447,12 +453,12 @@ def crowded(pools: Sequence[str], held: int) -> World:
     """Pools of one node, each with a replica of ours and another deployment's on it."""
     engines = [build.engine(f"e{at}") for at in range(len(pools))]
     wanted = ask(engines=engines)
-    own = build.replica(wanted, "a", 0, pools=pools, ready=True)
+    own_replica = build.replica(wanted, "a", 0, pools=pools, ready=True)
     other = ask(engines=engines[:held])
     other["metadata"] = {**other["metadata"], "name": "other", "uid": build.uid("other")}
     foreign = build.replica(other, "a", 0, pools=pools[:held], ready=True)
     fleet = clusters(a={"pools": [build.pool(name, 1) for name in pools]})
-    return World(wanted, fleet, [own, foreign], build.observed(own))
+    return World(wanted, fleet, [own_replica, foreign], build.observed(own_replica))
 
 
 @pytest.mark.parametrize(
@@ -487,11 +493,13 @@ def test_replicas_that_wait_for_the_disruption_budget_are_counted(
     waiting: int, said: str, reason: str
 ) -> None:
     wanted = ask(3, placement={"disruption": {"maxUnavailable": 1}})
-    own = [
+    own_replicas = [
         build.replica(wanted, "a" if at < waiting else "b", at, pools="p0", ready=at < 2) for at in range(3)
     ]
     fleet = clusters(a={"taints": [build.taint("x", "NoExecute")]}, b=4)
-    message = run(World(wanted, fleet, own, build.observed(*own))).conditions["ReplicasScheduled"][2]
+    message = run(World(wanted, fleet, own_replicas, build.observed(*own_replicas))).conditions[
+        "ReplicasScheduled"
+    ][2]
     assert message == f"Scheduled 3 of 3 replicas; {said}, within placement.disruption.maxUnavailable", reason
 
 
@@ -511,9 +519,9 @@ SHORT_NOTE = "PoolOvercommitted: a/p0 holds 2 of 1 node"
 def test_message_and_notes_share_the_characters_of_a_condition(
     pools: Sequence[str], text: int, said: str, reason: str
 ) -> None:
-    found = noted(decide(crowded(pools, len(pools))), "x" * text)
+    message = noted(decide(crowded(pools, len(pools))), "x" * text)
     note = ", ".join(f"a/{pool} holds 2 of 1 node" for pool in pools)
     whole = f"PoolOvercommitted: {note}"
     cut = said.count("@")
-    assert found == (said.replace("@" * cut, whole[:cut]) if cut else said), reason
-    assert len(found) <= 512, reason
+    assert message == (said.replace("@" * cut, whole[:cut]) if cut else said), reason
+    assert len(message) <= 512, reason

@@ -32,9 +32,9 @@ def world(
 ) -> World:
     """A deployment whose replicas run on cluster a."""
     deployment = build.deployment(replicas=running if replicas is None else replicas, cache=cache)
-    own = [build.replica(deployment, "a", index, ready=ready) for index in range(running)]
+    own_replicas = [build.replica(deployment, "a", index, ready=ready) for index in range(running)]
     listed = None if clusters is None else list(clusters)
-    return World(deployment, listed, own, observed=build.observed(*own))
+    return World(deployment, listed, own_replicas, observed=build.observed(*own_replicas))
 
 
 def paced() -> World:

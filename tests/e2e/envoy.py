@@ -43,10 +43,10 @@ STARTED = 30.0
 def binary() -> str:
     """Return the program; skip the test where there is none."""
     beside = Path(sys.executable).parent
-    found = os.environ.get("ENVOY") or shutil.which("envoy") or shutil.which("envoy", path=str(beside))
-    if not found:
+    program = os.environ.get("ENVOY") or shutil.which("envoy") or shutil.which("envoy", path=str(beside))
+    if not program:
         pytest.skip(MISSING)
-    return found
+    return program
 
 
 @dataclass

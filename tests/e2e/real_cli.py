@@ -83,10 +83,10 @@ def _core_flags(unpacked: Path) -> tuple[str, ...]:
 def _named(variable: str, default: str) -> str | None:
     """Return the program that a variable names, else the default on the PATH."""
     wanted = os.environ.get(variable)
-    found = shutil.which(wanted or default)
-    if wanted and not found:
+    program = shutil.which(wanted or default)
+    if wanted and not program:
         pytest.fail(f"{variable}={wanted} is not there, or not executable")
-    return found
+    return program
 
 
 def _unpacked(name: str, folder: Path) -> str | None:

@@ -56,9 +56,9 @@ class Registry:
         """The files in a layer."""
         with tarfile.open(fileobj=io.BytesIO(self.blob(name, layer["digest"]))) as archive:
             return {
-                member.name: found.read()
+                member.name: file.read()
                 for member in archive
-                if (found := archive.extractfile(member)) is not None
+                if (file := archive.extractfile(member)) is not None
             }
 
 
@@ -91,7 +91,7 @@ def _address(log: IO[str]) -> str:
     said = []
     for line in log:
         said.append(line)
-        found = re.search(r"listening on ([\d.]+:\d+)", line)
-        if found:
-            return found[1]
+        match = re.search(r"listening on ([\d.]+:\d+)", line)
+        if match:
+            return match[1]
     raise AssertionError(f"the registry does not start: {''.join(said)}")

@@ -67,9 +67,9 @@ def test_the_same_sources_make_the_same_packages(tmp_path: Path) -> None:
 def test_the_function_arrives_for_both_architectures(registry: Registry, pushed: str) -> None:
     name = f"{pushed}/{build.FUNCTION}"
     index = registry.manifest(name, build.version())
-    found = {blob["platform"]["architecture"]: blob["digest"] for blob in index["manifests"]}
-    assert found.keys() == set(build.ARCHITECTURES)
-    for architecture, digest in found.items():
+    digests = {blob["platform"]["architecture"]: blob["digest"] for blob in index["manifests"]}
+    assert digests.keys() == set(build.ARCHITECTURES)
+    for architecture, digest in digests.items():
         manifest = registry.manifest(name, digest)
         config = json.loads(registry.blob(name, manifest["config"]["digest"]))
         assert config["architecture"] == architecture

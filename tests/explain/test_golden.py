@@ -87,8 +87,8 @@ def asked(name: str, where: Path, *more: str) -> tuple[int, str]:
     file = where / "xr.yaml"
     file.write_text(yaml.safe_dump(made))
     call = ["why", made["metadata"]["name"], *map(str, RUNNING), str(file), *options, *more]
-    told = CliRunner().invoke(main, call, env={"COLUMNS": "120"})
-    return told.exit_code, told.output
+    ended = CliRunner().invoke(main, call, env={"COLUMNS": "120"})
+    return ended.exit_code, ended.output
 
 
 def compare(name: str, text: str) -> None:
@@ -110,17 +110,17 @@ def test_why_reads_as_reviewed(name: str, tmp_path: Path) -> None:
 def test_the_conditions_read_as_reviewed(tmp_path: Path) -> None:
     lines = []
     for name in CASES:
-        told = json.loads(asked(name, tmp_path, "-o", "json")[1])
+        answer = json.loads(asked(name, tmp_path, "-o", "json")[1])
         lines += [
             f"{name}: {one['type']}={one['status']} {one['reason']}: {one['message']}\n"
-            for one in told["conditions"]
+            for one in answer["conditions"]
         ]
     compare("conditions", "".join(lines))
 
 
 def test_json_says_why_one_cluster_is_not_chosen(tmp_path: Path) -> None:
-    told = json.loads(asked("why-not-there", tmp_path, "-o", "json")[1])
-    [cluster] = told["placement"]["clusters"]
+    answer = json.loads(asked("why-not-there", tmp_path, "-o", "json")[1])
+    [cluster] = answer["placement"]["clusters"]
     assert (cluster["name"], cluster["verdict"], cluster["reason"]) == (
         "gke-us-central1",
         "Rejected",
@@ -138,9 +138,9 @@ def test_json_says_why_one_cluster_is_not_chosen(tmp_path: Path) -> None:
 )
 def test_what_is_not_there_is_refused_with_the_nearest(options: tuple[str, ...], complaint: str) -> None:
     files = [str(EXAMPLE / "fleet"), str(EXAMPLE / "small-model")]
-    told = CliRunner().invoke(main, ["why", "qwen3-8b", *files, *options])
-    assert told.exit_code == 1
-    assert complaint in told.output
+    ended = CliRunner().invoke(main, ["why", "qwen3-8b", *files, *options])
+    assert ended.exit_code == 1
+    assert complaint in ended.output
 
 
 def test_no_golden_is_left_over() -> None:

@@ -17,8 +17,8 @@ Plain = dict[str, Any]
 def told(world: World) -> list[tuple[str, str, int]]:
     """Return kind, message and what it unlocks, of every hint."""
     decision = scarce.decide(world)
-    found = [hint.plain for hint in hints(decision, decision.survey())]
-    return [(hint["change"], hint["message"], hint["unlocks"]) for hint in found]
+    made_hints = [hint.plain for hint in hints(decision, decision.survey())]
+    return [(hint["change"], hint["message"], hint["unlocks"]) for hint in made_hints]
 
 
 BY_REASON = {
@@ -66,8 +66,8 @@ def test_the_smallest_change_for_a_reason(reason: str) -> None:
 def test_freeing_what_another_deployment_holds() -> None:
     stranger = build.deployment("stranger", namespace="ads")
     taking = [build.replica(stranger, "here", index, pools="p") for index in range(2)]
-    found = told(one(wants(build.request()), replicas=taking))
-    assert ("FreeNodes", "free 1 node of pool p of cluster here, held by ads/stranger", 1) in found
+    hints_made = told(one(wants(build.request()), replicas=taking))
+    assert ("FreeNodes", "free 1 node of pool p of cluster here, held by ads/stranger", 1) in hints_made
 
 
 def test_lowering_min_replicas_to_what_fits() -> None:
@@ -80,9 +80,9 @@ def test_as_much_more_skew_as_it_takes() -> None:
     spread = [{"topologyKey": "region", "maxSkew": 1}, {"topologyKey": "zone", "maxSkew": 9}]
     made = placing(wants(build.request(), replicas=4), topologySpread=spread)
     full = build.cluster("there", [build.pool("p", 1)], labels={"region": "us", "zone": "b"})
-    found = told(one(made, here(build.pool("p", 8), labels={"region": "eu", "zone": "a"}), full))
-    assert ("RaiseLimit", "raise maxSkew of the topologySpread over region from 1 to 2", 1) in found
-    assert not any("zone" in message for _, message, _ in found)
+    hints_made = told(one(made, here(build.pool("p", 8), labels={"region": "eu", "zone": "a"}), full))
+    assert ("RaiseLimit", "raise maxSkew of the topologySpread over region from 1 to 2", 1) in hints_made
+    assert not any("zone" in message for _, message, _ in hints_made)
 
 
 NAME = 'device.attributes["gpu.nvidia.com"].architecture == "Hopper"'
@@ -188,9 +188,9 @@ def test_few_are_tried_and_fewer_are_told(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(module, "schedule", lambda asked, **more: tried.append(1) or real(asked, **more))
     clusters = [build.cluster(f"c{n}", [build.pool(f"p{m}", n) for m in range(4)]) for n in range(30)]
     spread = placing(wants(build.request("gpu", 8), replicas=200), maxReplicasPerCluster=1)
-    found = told(World(spread, clusters, [], {}))
+    hints_made = told(World(spread, clusters, [], {}))
     assert 0 < len(tried) <= TRIES
-    assert len(found) <= SHOWN
+    assert len(hints_made) <= SHOWN
 
 
 def test_trying_changes_out_changes_nothing() -> None:

@@ -150,12 +150,12 @@ def test_what_is_meant_is_told_and_never_another_vendors(
     selectors: list[str], message: str, reason: str
 ) -> None:
     fleet = here(build.pool("p", 2, [build.gpu(), AMD]))
-    told = [
+    meant = [
         text
         for code, text in findings(wants(build.request("gpu", 1, *selectors)), fleet)
         if code != "MayBeRefused"
     ]
-    assert told[0] == message, reason
+    assert meant[0] == message, reason
 
 
 @pytest.mark.parametrize(

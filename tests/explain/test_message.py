@@ -91,9 +91,9 @@ def everything() -> World:
     codes += ("NoPoolsPublished", "NoMatchingDevice", "DeviceCountShort", "NothingClaimable")
     clusters = []
     for number, code in enumerate(codes):
-        [found] = CASES[code]().world.copy().clusters or ()
-        found["metadata"]["name"] = f"{'x' * 200}-{number}"
-        clusters.append(found)
+        [cluster] = CASES[code]().world.copy().clusters or ()
+        cluster["metadata"]["name"] = f"{'x' * 200}-{number}"
+        clusters.append(cluster)
     clusters.append(build.cluster("full", [build.pool("p")]))
     made = wants(build.request("gpu", 8, build.GPUS, EIGHTY), replicas=10)
     return World(made, clusters, [], {})
@@ -117,18 +117,18 @@ def test_it_is_one_line_that_fits(number: int) -> None:
 
 def test_counts_that_do_not_fit_are_summed() -> None:
     decision = scarce.decide(everything())
-    told = unplaced(decision, 120)
-    assert len(told) <= 120
-    assert told.endswith("for other reasons")
-    counts = told.split("another: ")[1].split(", ")
+    text = unplaced(decision, 120)
+    assert len(text) <= 120
+    assert text.endswith("for other reasons")
+    counts = text.split("another: ")[1].split(", ")
     assert sum(int(count.split()[0]) for count in counts) == len(decision.rejections)
 
 
 def test_where_room_is_short_every_count_stays() -> None:
     decision = scarce.decide(everything())
-    told = unplaced(decision, 300)
-    assert len(told) <= 300
+    text = unplaced(decision, 300)
+    assert len(text) <= 300
     for reason, count in histogram(decision.rejections).items():
-        assert f"{count} {reason.value}" in told
-    assert told.count("(") > 0, "as many particulars as fit"
-    assert len(told) < len(unplaced(decision))
+        assert f"{count} {reason.value}" in text
+    assert text.count("(") > 0, "as many particulars as fit"
+    assert len(text) < len(unplaced(decision))

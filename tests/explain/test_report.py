@@ -34,8 +34,8 @@ FIELDS = {
 
 def placement(world: World) -> Plain:
     """Return status.placement of a world."""
-    found: Plain = drive.run(world.but(input=STATUS), level="plain").status["placement"]
-    return found
+    reported: Plain = drive.run(world.but(input=STATUS), level="plain").status["placement"]
+    return reported
 
 
 def test_it_is_there_only_when_the_input_asks() -> None:
@@ -69,21 +69,24 @@ def test_a_handled_request_to_reconcile_is_in_the_status(
 @pytest.mark.parametrize("number", range(scale.BATCHES))
 def test_only_declared_fields_sorted(number: int) -> None:
     for seed in scale.batch(number, quick=80):
-        found = placement(scarce.world(seed))
-        assert set(found) == FIELDS
-        names = [cluster["name"] for cluster in found["clusters"]]
+        reported = placement(scarce.world(seed))
+        assert set(reported) == FIELDS
+        names = [cluster["name"] for cluster in reported["clusters"]]
         assert names == sorted(names)
         order = [
-            (replica["cluster"], replica.get("index", -1), replica["name"]) for replica in found["replicas"]
+            (replica["cluster"], replica.get("index", -1), replica["name"])
+            for replica in reported["replicas"]
         ]
         assert order == sorted(order)
-        assert json.loads(json.dumps(found)) == found
+        assert json.loads(json.dumps(reported)) == reported
 
 
 def test_a_replica_says_where_it_is_and_why() -> None:
     made = wants(build.request(), replicas=1)
-    found = placement(one(made, build.cluster("b", [build.pool("p")]), build.cluster("a", [build.pool("p")])))
-    [replica] = found["replicas"]
+    reported = placement(
+        one(made, build.cluster("b", [build.pool("p")]), build.cluster("a", [build.pool("p")]))
+    )
+    [replica] = reported["replicas"]
     assert replica == {
         "name": build.composed_name("my-model", "a", 0),
         "cluster": "a",
@@ -98,8 +101,8 @@ def test_a_replica_says_where_it_is_and_why() -> None:
 def test_a_full_pool_says_what_it_needs_has_and_who_holds_it() -> None:
     stranger = build.deployment("stranger", namespace="ads")
     taking = [build.replica(stranger, "here", 0, pools="p")]
-    found = placement(one(wants(build.request(), replicas=2), replicas=taking))
-    [cluster] = found["clusters"]
+    reported = placement(one(wants(build.request(), replicas=2), replicas=taking))
+    [cluster] = reported["clusters"]
     assert cluster == {
         "name": "here",
         "verdict": "Chosen",
@@ -123,8 +126,8 @@ def test_a_full_pool_says_what_it_needs_has_and_who_holds_it() -> None:
 
 
 def test_the_closest_device_is_shown_with_its_actual_value() -> None:
-    found = placement(CASES["NoMatchingDevice"]().world)
-    [cluster] = found["clusters"]
+    reported = placement(CASES["NoMatchingDevice"]().world)
+    [cluster] = reported["clusters"]
     assert cluster["pools"][0]["engines"][0]["rejections"] == [
         {
             "reason": "NoMatchingDevice",
@@ -152,14 +155,16 @@ def test_the_closest_device_is_shown_with_its_actual_value() -> None:
     ],
 )
 def test_each_reason_has_its_verdict(code: str, verdict: str) -> None:
-    found = placement(CASES[code]().world)
-    assert [(cluster["verdict"], cluster["reason"]) for cluster in found["clusters"]] == [(verdict, code)]
+    reported = placement(CASES[code]().world)
+    assert [(cluster["verdict"], cluster["reason"]) for cluster in reported["clusters"]] == [(verdict, code)]
 
 
 def test_a_cluster_that_could_take_more_says_how_many() -> None:
     made = wants(build.request(), replicas=1)
-    found = placement(one(made, here(build.pool("p", 3)), build.cluster("other", [build.pool("p", 50)])))
-    assert {cluster["name"]: (cluster["verdict"], cluster["headroom"]) for cluster in found["clusters"]} == {
+    reported = placement(one(made, here(build.pool("p", 3)), build.cluster("other", [build.pool("p", 50)])))
+    assert {
+        cluster["name"]: (cluster["verdict"], cluster["headroom"]) for cluster in reported["clusters"]
+    } == {
         "here": ("Chosen", 2),
         "other": ("Eligible", 10),
     }
@@ -167,9 +172,9 @@ def test_a_cluster_that_could_take_more_says_how_many() -> None:
 
 def test_while_nothing_is_known_every_verdict_is_unknown() -> None:
     world = one(wants(build.request())).but(replicas=None)
-    found = placement(world)
-    assert [cluster["verdict"] for cluster in found["clusters"]] == ["Unknown"]
-    assert found["hints"] == []
+    reported = placement(world)
+    assert [cluster["verdict"] for cluster in reported["clusters"]] == ["Unknown"]
+    assert reported["hints"] == []
 
 
 def large(clusters: int, replicas: int, *, length: int = 20) -> World:
@@ -197,13 +202,13 @@ def large(clusters: int, replicas: int, *, length: int = 20) -> World:
 )
 def test_it_stays_within_its_size(clusters: int, replicas: int, length: int, reason: str) -> None:
     answer = drive.run(large(clusters, replicas, length=length), level="plain")
-    found = answer.status["placement"]
-    assert len(json.dumps(found).encode()) <= LIMIT, reason
+    reported = answer.status["placement"]
+    assert len(json.dumps(reported).encode()) <= LIMIT, reason
     assert len(json.dumps(answer.desired).encode()) + LIMIT <= RESPONSE, reason
-    hosting = {replica["cluster"] for replica in found["replicas"]}
-    assert len(found["clusters"]) + found["clustersOmitted"] == clusters
+    hosting = {replica["cluster"] for replica in reported["replicas"]}
+    assert len(reported["clusters"]) + reported["clustersOmitted"] == clusters
     assert (
-        len([cluster for cluster in found["clusters"] if cluster["name"] not in hosting]) <= OTHERS
+        len([cluster for cluster in reported["clusters"] if cluster["name"] not in hosting]) <= OTHERS
         or length > 20
     )
     assert max(len(condition[2]) for condition in answer.conditions.values()) <= 512
@@ -217,10 +222,10 @@ def test_a_rejection_of_an_alternative_says_which_and_shows_its_own_selector() -
     small = here(build.pool("p", 2, [build.gpu(memory="40Gi")]))
     decision = scarce.decide(one(made, small))
     assert decision.placer is not None
-    found = [
+    rejections = [
         manifest.rejection for _, manifest in decision.placer.on_pools(decision.inputs.fleet.clusters["here"])
     ]
-    leaves = [leaf for leaf in found if leaf]
+    leaves = [leaf for leaf in rejections if leaf]
     assert [(leaf.alternative, leaf.reason.name) for leaf in leaves] == [
         ("", "NoMatchingDevice"),
         ("large", "DeviceCountShort"),

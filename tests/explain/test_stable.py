@@ -73,8 +73,8 @@ def _touched(made: World) -> World:
     made.deployment["status"] = {"placement": {"summary": "an older one"}}
     for cluster in [*(made.clusters or ()), *(made.replicas or ())]:
         cluster["metadata"] |= noise
-        for told in cluster.get("status", {}).get("conditions", []):
-            told |= {"lastTransitionTime": "2031-01-01T00:00:00Z", "message": "as before"}
+        for condition in cluster.get("status", {}).get("conditions", []):
+            condition |= {"lastTransitionTime": "2031-01-01T00:00:00Z", "message": "as before"}
     return made.but(
         clusters=list(reversed(made.clusters or ())), replicas=list(reversed(made.replicas or ()))
     )
@@ -84,9 +84,9 @@ def _touched(made: World) -> World:
 def test_what_scheduling_does_not_read_changes_no_word(number: int) -> None:
     for seed in scale.batch(number, quick=160, gate=4_000):
         made = scarce.world(seed).but(input={"explain": "Status"})
-        told, again = drive.run(made, level="plain"), drive.run(_touched(made.copy()), level="plain")
-        assert told.conditions == again.conditions, f"seed {seed}"
-        assert told.status == again.status, f"seed {seed}"
+        answer, again = drive.run(made, level="plain"), drive.run(_touched(made.copy()), level="plain")
+        assert answer.conditions == again.conditions, f"seed {seed}"
+        assert answer.status == again.status, f"seed {seed}"
 
 
 def _relabel(cluster: Plain) -> None:
@@ -118,5 +118,5 @@ def test_what_scheduling_reads_changes_the_digest(change: Callable[[Plain], None
 
 
 def _digest(made: World) -> str:
-    found: str = drive.run(made, level="plain").status["placement"]["inputDigest"]
-    return found
+    digest: str = drive.run(made, level="plain").status["placement"]["inputDigest"]
+    return digest

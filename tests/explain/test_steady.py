@@ -24,12 +24,12 @@ OTHERS = build.deployment("theirs", namespace="ads")
 def running(wanted: int = 1, nodes: int = 4) -> World:
     """A deployment of which one replica runs on a, and another deployment's on b."""
     made = ask(wanted)
-    own = build.replica(made, "a", 0, pools="p0", ready=True)
+    own_replica = build.replica(made, "a", 0, pools="p0", ready=True)
     world = World(
         made,
         clusters(a=1, b=nodes, c=nodes),
-        [own, theirs("b", 0)],
-        build.observed(own, endpoints=[build.endpoint(own)]),
+        [own_replica, theirs("b", 0)],
+        build.observed(own_replica, endpoints=[build.endpoint(own_replica)]),
         input=STATUS,
     )
     return answered(world)
@@ -49,8 +49,8 @@ def answered(world: World) -> World:
 
 def placement(world: World) -> Plain:
     """The report in the answer."""
-    found: Plain = run(world).status["placement"]
-    return found
+    reported: Plain = run(world).status["placement"]
+    return reported
 
 
 def more_of_theirs(world: World) -> World:

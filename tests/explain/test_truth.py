@@ -72,10 +72,8 @@ def test_the_remedy_of_a_gate_opens_exactly_that_gate(number: int) -> None:
             made = scarce.world(seed)
             GATES[rejection.reason](made, decision, name, rejection)
             after = scarce.decide(made).survey()
-            found = after.get(name)
-            assert found is None or found.reason.depth > rejection.reason.depth, (
-                f"seed {seed}, {name}: {found}"
-            )
+            left = after.get(name)
+            assert left is None or left.reason.depth > rejection.reason.depth, f"seed {seed}, {name}: {left}"
             opened[rejection.reason] += 1
             _others_unchanged(seed, name, rejection.reason, before, after)
     assert opened
@@ -99,16 +97,18 @@ def test_the_missing_nodes_are_what_is_missing(number: int) -> None:
         decision = scarce.decide(scarce.world(seed))
         if len(decision.inputs.deployment.shapes[0].engines) > 1 or decision.placer is None:
             continue
-        for name, found in decision.rejections.items():
-            if found.reason is not Reason.InsufficientNodes:
+        for name, rejection in decision.rejections.items():
+            if rejection.reason is not Reason.InsufficientNodes:
                 continue
-            missing = (found.needs or 0) - (found.free or 0)
+            missing = (rejection.needs or 0) - (rejection.free or 0)
             made = scarce.world(seed)
-            scarce.add_nodes(made, name, found.pool, missing)
-            assert scarce.reach(scarce.decide(made)) > scarce.reach(decision), f"seed {seed}, {name}: {found}"
+            scarce.add_nodes(made, name, rejection.pool, missing)
+            assert scarce.reach(scarce.decide(made)) > scarce.reach(decision), (
+                f"seed {seed}, {name}: {rejection}"
+            )
             if missing > 1:
                 fewer = scarce.world(seed)
-                scarce.add_nodes(fewer, name, found.pool, missing - 1)
+                scarce.add_nodes(fewer, name, rejection.pool, missing - 1)
                 assert scarce.reach(scarce.decide(fewer)) == scarce.reach(decision), f"seed {seed}, {name}"
             tried += 1
     assert tried
@@ -120,8 +120,8 @@ def test_the_selector_that_is_blamed_is_the_one_in_the_way(number: int) -> None:
     tried = 0
     for seed in scale.batch(number, quick=160, gate=4_000):
         decision = scarce.decide(scarce.world(seed))
-        for name, found in decision.survey().items():
-            for leaf in found.leaves:
+        for name, rejection in decision.survey().items():
+            for leaf in rejection.leaves:
                 source = source_of(decision.inputs, leaf)
                 if leaf.reason is not Reason.NoMatchingDevice or source in ("", "true"):
                     continue
@@ -148,12 +148,12 @@ def test_every_hint_unlocks_at_least_what_it_says(number: int) -> None:
     for seed in scale.batch(number, quick=160, gate=4_000):
         decision = scarce.decide(scarce.world(seed))
         for hint in hints(decision, decision.survey()):
-            made, told = scarce.world(seed), hint.plain
-            scarce.APPLY[told["change"]](made, told)
+            made, promised = scarce.world(seed), hint.plain
+            scarce.APPLY[promised["change"]](made, promised)
             after = scarce.decide(made)
             gained = max(scarce.reach(after) - scarce.reach(decision), after.total - decision.total)
-            assert gained >= told["unlocks"] > 0, f"seed {seed}: {told}"
-            followed[told["change"]] += 1
+            assert gained >= promised["unlocks"] > 0, f"seed {seed}: {promised}"
+            followed[promised["change"]] += 1
     assert {"AddNodes"} < set(followed), followed
 
 

@@ -54,14 +54,14 @@ def _deep(draw: random.Random) -> Any:
 
 def paths(value: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return the path of every value in a tree."""
-    found = [prefix] if prefix else []
+    prefixes = [prefix] if prefix else []
     if isinstance(value, dict):
         for key in value:
-            found += paths(value[key], (*prefix, key))
+            prefixes += paths(value[key], (*prefix, key))
     elif isinstance(value, list):
         for number, item in enumerate(value):
-            found += paths(item, (*prefix, number))
-    return found
+            prefixes += paths(item, (*prefix, number))
+    return prefixes
 
 
 def mutated(draw: random.Random, tree: Any, *, keep: tuple[tuple[Any, ...], ...] = ()) -> Any:

@@ -46,9 +46,9 @@ def test_requests_with_one_to_three_mutations_are_answered_and_drop_nothing(numb
     for seed in scale.batch(number, quick=800, gate=10_000):
         draw = random.Random(seed)
         world = mutated_world(draw, generate.world(seed, BUSY), draw.choice((1, 2, 3)))
-        told = complaints(world)
-        if told:
-            pytest.fail(f"seed {seed}: {told}", pytrace=False)
+        broken_laws = complaints(world)
+        if broken_laws:
+            pytest.fail(f"seed {seed}: {broken_laws}", pytrace=False)
 
 
 def complaints(world: World) -> list[str]:
@@ -70,9 +70,9 @@ def test_the_same_through_the_wire(number: int, function: Function) -> None:
             continue
         answer = drive.answer(drive.pb.RunFunctionResponse.FromString(function.answer(content)))
         assert all(message != INTERNAL_ERROR_TEXT for _, _, message in answer.events), f"seed {seed}"
-        told = law.unexplained(world, answer)
-        if told:
-            pytest.fail(f"seed {seed}: {told}", pytrace=False)
+        complaints = law.unexplained(world, answer)
+        if complaints:
+            pytest.fail(f"seed {seed}: {complaints}", pytrace=False)
 
 
 def too_deep(content: bytes) -> bool:
@@ -95,13 +95,13 @@ def test_one_unreadable_cluster_equals_that_cluster_unavailable(number: int) -> 
         draw = random.Random(seed)
         world = generate.world(seed, STEADY)
         broken, others = spoil(draw, world)
-        found = drive.run(world.but(clusters=[*others, broken]), level="plain")
-        assert not law.unexplained(world.but(clusters=[*others, broken]), found), f"seed {seed}"
-        if not found.counts.get("clusters_unreadable"):
+        result = drive.run(world.but(clusters=[*others, broken]), level="plain")
+        assert not law.unexplained(world.but(clusters=[*others, broken]), result), f"seed {seed}"
+        if not result.counts.get("clusters_unreadable"):
             continue
         bare = {"metadata": {"name": broken["metadata"]["name"]}, "kind": "InferenceCluster"}
         expected = drive.run(world.but(clusters=[*others, bare]), level="plain")
-        assert found.desired == expected.desired, f"seed {seed}"
+        assert result.desired == expected.desired, f"seed {seed}"
 
 
 def spoil(draw: random.Random, world: World) -> tuple[dict[str, Any], list[Any]]:

@@ -71,8 +71,8 @@ def run(
 
 def tokens(response: Response) -> dict[str, str]:
     """The value of the annotation by name of the deployment."""
-    found = [resource.resource["metadata"] for resource in response.desired.values()]
-    return {entry["name"]: entry["annotations"][RECONCILE_ANNOTATION] for entry in found}
+    metadata = [resource.resource["metadata"] for resource in response.desired.values()]
+    return {entry["name"]: entry["annotations"][RECONCILE_ANNOTATION] for entry in metadata}
 
 
 @dataclass(frozen=True)
@@ -232,13 +232,13 @@ def fetch(selector: pb.ResourceSelector) -> pb.Resources:
     named = [
         manifest for manifest in (A, B, *REPLICAS, ON_A, ON_B, WAITING) if manifest["kind"] == selector.kind
     ]
-    found = pb.Resources()
+    resources = pb.Resources()
     for manifest in named:
         if selector.match_name in ("", manifest["metadata"]["name"]):
-            found.items.add().resource.update(manifest)
-    if selector.match_name and not found.items:
-        found.items.add()  # Some versions deliver an empty item for what does not exist.
-    return found
+            resources.items.add().resource.update(manifest)
+    if selector.match_name and not resources.items:
+        resources.items.add()  # Some versions deliver an empty item for what does not exist.
+    return resources
 
 
 CALLS = [

@@ -44,18 +44,18 @@ def run(services: Sequence[Plain], endpoints: Sequence[Plain] = (A, B), watched:
 
 def tokens(response: Response) -> dict[str, str]:
     """Return the value of the annotation by name of the service."""
-    found = [desired.resource for desired in response.desired.values()]
-    assert {resource["kind"] for resource in found} <= {"ModelService"}
+    resources = [desired.resource for desired in response.desired.values()]
+    assert {resource["kind"] for resource in resources} <= {"ModelService"}
     return {
         manifest["metadata"]["name"]: manifest["metadata"]["annotations"][RECONCILE_ANNOTATION]
-        for manifest in found
+        for manifest in resources
     }
 
 
 def asked_before(*services: Plain) -> list[Plain]:
     """Return services that were asked with what their endpoints are now."""
-    found = tokens(run(services))
-    return [stored_again(one, found[one["metadata"]["name"]]) for one in services]
+    written = tokens(run(services))
+    return [stored_again(one, written[one["metadata"]["name"]]) for one in services]
 
 
 def stored_again(service: Plain, token: str) -> Plain:

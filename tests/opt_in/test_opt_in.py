@@ -20,6 +20,6 @@ def test_answers_are_those_recorded(number: int) -> None:
 
 
 def test_the_corpus_is_large_and_varied() -> None:
-    found = corpus.recorded()
-    assert len(found) >= 500
-    assert len({decided for _, decided, _ in found.values()}) > 500
+    recorded = corpus.recorded()
+    assert len(recorded) >= 500
+    assert len({decided for _, decided, _ in recorded.values()}) > 500

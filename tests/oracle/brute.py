@@ -116,7 +116,7 @@ def options(engine: Plain, cluster: Plain) -> list[Option]:
         for several in product(range(len(pools)), repeat=len(members)):
             if len(set(several)) > 1 and same_fabric([pools[at] for at in set(several)], cluster):
                 chosen.append(several)  # noqa: PERF401 - the condition is the rule, and reads better so
-    found: list[Option] = []
+    options_found: list[Option] = []
     for item in chosen:
         per_member = [table[pool][at] for at, pool in enumerate(item)]
         if any(one is None for one in per_member):
@@ -134,10 +134,10 @@ def options(engine: Plain, cluster: Plain) -> list[Option]:
             if binds:
                 nodes[pool] += pods * engine.get("copies", 1)
         ranks = tuple(rank for one in per_member for rank, _, _ in one or ())
-        found.append(
-            ((len(set(item)) > 1, ranks), len(found), item, [one or [] for one in per_member], nodes)
+        options_found.append(
+            ((len(set(item)) > 1, ranks), len(options_found), item, [one or [] for one in per_member], nodes)
         )
-    return found
+    return options_found
 
 
 def complete(engines: list[Plain], cluster: Plain, free: Free, *, pack: bool) -> Iterator[tuple[Any, Any]]:
@@ -153,8 +153,8 @@ def complete(engines: list[Plain], cluster: Plain, free: Free, *, pack: bool) ->
 
 
 def best(engines: list[Plain], cluster: Plain, free: Free, *, pack: bool) -> tuple[Any, Free] | None:
-    found = min(complete(engines, cluster, free, pack=pack), key=lambda pair: pair[0], default=None)
-    return found[1] if found else None
+    complete_choice = min(complete(engines, cluster, free, pack=pack), key=lambda pair: pair[0], default=None)
+    return complete_choice[1] if complete_choice else None
 
 
 def listed_ranks(engines: list[Plain], chosen: Any) -> tuple[int, ...]:
@@ -185,10 +185,10 @@ def place(world: World) -> dict[str, Plain]:
     def candidates(among: list[tuple[str, list[Plain]]]) -> Iterator[tuple[Any, Any]]:
         for name, cluster in sorted(clusters.items()):
             for shape, engines in among:
-                found = best(engines, cluster, free[name], pack=pack)
-                if found is None:
+                choice = best(engines, cluster, free[name], pack=pack)
+                if choice is None:
                     continue
-                chosen, left = found
+                chosen, left = choice
                 used = {pool for pair in chosen for pool in pair[4]}
                 packing = (sum(left[pool] for pool in used), -counts[name]) if pack else (counts[name],)
                 yield (listed_ranks(engines, chosen), packing, name), (shape, engines, chosen, left)
@@ -246,11 +246,11 @@ def requested(
 
 def carried(member: Plain, claimed: set[str]) -> list[Plain]:
     """The constraints that the claim can carry: those about something it claims."""
-    found = []
+    claims = []
     for constraint in member.get("nodeSelector", {}).get("constraints", ()):
         named = [name for name in constraint.get("requests", ()) if name in claimed]
         if named:
-            found.append({"requests": named, "matchAttribute": constraint["matchAttribute"]})
+            claims.append({"requests": named, "matchAttribute": constraint["matchAttribute"]})
         elif claimed and "requests" not in constraint:
-            found.append({"matchAttribute": constraint["matchAttribute"]})
-    return found
+            claims.append({"matchAttribute": constraint["matchAttribute"]})
+    return claims

@@ -156,7 +156,7 @@ class Facts:
 def read(world: World) -> Facts:
     """Read a world."""
     cache_asked = "modelCacheRef" in world.deployment["spec"]["template"]["spec"]
-    own, others = _replicas(world)
+    own_replicas, others = _replicas(world)
     whole = [cluster for cluster in world.clusters or () if _readable(cluster)]
     return Facts(
         deployment=world.deployment,
@@ -166,7 +166,7 @@ def read(world: World) -> Facts:
         unreadable=frozenset(
             cluster["metadata"]["name"] for cluster in world.clusters or () if not _readable(cluster)
         ),
-        own=own,
+        own=own_replicas,
         others=others,
         listed=world.replicas is not None,
         observed_keys=frozenset(world.observed),
@@ -177,12 +177,12 @@ def read(world: World) -> Facts:
 
 
 def _condition(plain: Plain, kind: str) -> str:
-    found = [
+    statuses = [
         condition["status"]
         for condition in plain.get("status", {}).get("conditions", [])
         if condition["type"] == kind
     ]
-    return str(found[0]) if found else ""
+    return str(statuses[0]) if statuses else ""
 
 
 def _readable(cluster: Plain) -> bool:
@@ -241,25 +241,25 @@ def _replicas(world: World) -> tuple[tuple[Replica, ...], tuple[Replica, ...]]:
         for manifest in (*world.observed.values(), *(world.replicas or ()))
         if "deletionTimestamp" in manifest["metadata"]
     }
-    own = [
+    own_replicas = [
         Replica(
             key, *_identity(key), manifest, observed=True, terminating=manifest["metadata"]["uid"] in doomed
         )
         for key, manifest in sorted(world.observed.items())
         if manifest["kind"] == "ModelReplica"
     ]
-    seen = {(document.plain["metadata"]["namespace"], document.name) for document in own}
+    seen = {(document.plain["metadata"]["namespace"], document.name) for document in own_replicas}
     others: list[Replica] = []
     for replica in sorted(world.replicas or (), key=_place):
         if _place(replica) in seen:
             continue
-        found = _listed(replica, world.deployment)
-        taken = found.key in {one.key for one in own}
-        if found.key is None or taken:
-            others.append(found)
+        listed_replica = _listed(replica, world.deployment)
+        taken = listed_replica.key in {one.key for one in own_replicas}
+        if listed_replica.key is None or taken:
+            others.append(listed_replica)
         else:
-            own.append(found)
-    return tuple(own), tuple(others)
+            own_replicas.append(listed_replica)
+    return tuple(own_replicas), tuple(others)
 
 
 def _place(plain: Plain) -> tuple[str, str]:

@@ -67,22 +67,24 @@ def _cut(world: World) -> Iterator[World]:
 
 
 def _paths(world: World) -> list[tuple[Any, ...]]:
-    found: list[tuple[Any, ...]] = []
+    collected: list[tuple[Any, ...]] = []
     inner = ("deployment", "spec", "template", "spec")
     spec = world.deployment["spec"]["template"]["spec"]
-    found += [(*inner, "engines", n) for n in range(len(spec["engines"])) if len(spec["engines"]) > 1]
-    found += [(*inner, label) for label in ("clusterSelector", "tolerations", "serving") if label in spec]
+    collected += [(*inner, "engines", n) for n in range(len(spec["engines"])) if len(spec["engines"]) > 1]
+    collected += [(*inner, label) for label in ("clusterSelector", "tolerations", "serving") if label in spec]
     for number, engine in enumerate(spec["engines"]):
         here = (*inner, "engines", number)
-        found += [(*here, name) for name in ("copies", "phase") if name in engine]
-        found += [(*here, "members", n) for n in range(len(engine["members"])) if len(engine["members"]) > 1]
+        collected += [(*here, name) for name in ("copies", "phase") if name in engine]
+        collected += [
+            (*here, "members", n) for n in range(len(engine["members"])) if len(engine["members"]) > 1
+        ]
         for place, member in enumerate(engine["members"]):
             devices = member.get("nodeSelector", {}).get("devices", [])
             there = (*here, "members", place, "nodeSelector", "devices")
-            found += [(*there, n) for n in range(len(devices)) if len(devices) > 1]
+            collected += [(*there, n) for n in range(len(devices)) if len(devices) > 1]
     for number, cluster in enumerate(world.clusters or ()):
-        found += list(_cluster_paths(number, cluster))
-    return found
+        collected += list(_cluster_paths(number, cluster))
+    return collected
 
 
 def _cluster_paths(number: int, cluster: Plain) -> Iterator[tuple[Any, ...]]:

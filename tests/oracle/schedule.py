@@ -399,9 +399,9 @@ class Scheduler:
         order = sorted(self.clusters.values(), key=lambda entry: (hosts[entry.name], entry.name))
         for cluster in sorted(order, key=lambda entry: self.distance(entry.name)):
             if self.open(cluster):
-                found = self.search(cluster)
-                if found is not None:
-                    return found
+                choice = self.search(cluster)
+                if choice is not None:
+                    return choice
         return None
 
     def open(self, cluster: Cluster) -> bool:
@@ -448,7 +448,7 @@ class Scheduler:
         Of several ways with the same pool and the same nodes only the first can ever be taken.
         """
         must = [matching.claimable(member, cluster) for member in engine["members"]]
-        found: dict[tuple[str, int], tuple[matching.Assignment, ...]] = {}
+        assignments: dict[tuple[str, int], tuple[matching.Assignment, ...]] = {}
         for pool in cluster.usable:
             item = [list(matching.assignments(member, pool)) for member in engine["members"]]
             for taken in itertools.product(*item):
@@ -463,8 +463,8 @@ class Scheduler:
                     for member, c in zip(engine["members"], claimed, strict=True)
                     if c
                 )
-                found.setdefault((pool.name, cost), taken)
-        return [(pool, cost, taken) for (pool, cost), taken in found.items()]
+                assignments.setdefault((pool.name, cost), taken)
+        return [(pool, cost, taken) for (pool, cost), taken in assignments.items()]
 
     def index(self, cluster: str) -> int:
         """Return the lowest index that is free on a cluster, in every sense."""
@@ -530,6 +530,6 @@ def _agrees(member: Plain, asked: Plain) -> bool:
     return all(counts.get(name) == count for name, _, count in matching.stamped(member))
 
 
-def matches(labels: Plain, found: Plain) -> bool:
+def matches(labels: Plain, wanted: Plain) -> bool:
     """Say whether all labels asked for are found."""
-    return all(found.get(key) == value for key, value in labels.items())
+    return all(wanted.get(key) == value for key, value in labels.items())

@@ -60,8 +60,8 @@ def _device(draw: random.Random, number: int) -> Plain:
 
 def _pool(draw: random.Random, name: str, usual: list[Plain]) -> tuple[Plain, Plain]:
     """A published pool, often with the usual devices, and its declaration; one says what its fabric is."""
-    own = [_device(draw, number) for number in range(draw.choice((1, 2, 2, 3)))]
-    devices = usual if draw.random() < 0.6 else own
+    pool_devices = [_device(draw, number) for number in range(draw.choice((1, 2, 2, 3)))]
+    devices = usual if draw.random() < 0.6 else pool_devices
     published = {"name": name, "nodes": draw.choice((0, 1, 1, 2, 3, 4)), "devices": devices}
     declared: Plain = {"name": name, "className": "any"}
     for said in draw.sample(("id", "id", "attribute", "nothing"), draw.choice((1, 2))):

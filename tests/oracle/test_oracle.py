@@ -45,8 +45,8 @@ def agree(worlds: Callable[[int], World], seeds: Iterable[int]) -> None:
         world = worlds(seed)
         if disagrees(world):
             small = minimise(world, disagrees)
-            told = "\n".join(differences(small, run(small)))
-            pytest.fail(f"seed {seed} differs:\n{told}\nsmallest world:\n{small.dump()}")
+            text = "\n".join(differences(small, run(small)))
+            pytest.fail(f"seed {seed} differs:\n{text}\nsmallest world:\n{small.dump()}")
 
 
 def test_the_staged_worlds_are_worth_looking_at() -> None:

@@ -33,11 +33,11 @@ def decided(replica: Plain) -> Plain:
 def test_the_function_places_as_brute_force_does(number: int) -> None:
     for seed in batch(number, 400):
         made = shapes.world(seed)
-        found = {key: decided(replica) for key, replica in run(shapes.asked(made)).replicas.items()}
+        decided_by_us = {key: decided(replica) for key, replica in run(shapes.asked(made)).replicas.items()}
         expected = brute.place(made)
         for pair in expected.values():
             del pair[brute.HOW]
-        assert found == expected, f"seed {seed}"
+        assert decided_by_us == expected, f"seed {seed}"
 
 
 def test_the_worlds_are_worth_comparing() -> None:

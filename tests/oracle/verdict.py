@@ -33,32 +33,32 @@ def differences(world: World, answer: Answer) -> list[str]:
     planned = scheduler_of(facts).run()
     expected = {str(replica.key): retained(facts, planned, replica) for replica in planned.kept}
     expected |= {replica.key: composed(facts, replica) for replica in planned.new}
-    found = {key: essence(replica) for key, replica in answer.replicas.items()}
-    told = _compare("replica", expected, found)
-    told += _compare("endpoint", endpoints(facts, planned), answer.endpoints)
-    return told + _summary(facts, planned, answer)
+    desired = {key: essence(replica) for key, replica in answer.replicas.items()}
+    complaints = _compare("replica", expected, desired)
+    complaints += _compare("endpoint", endpoints(facts, planned), answer.endpoints)
+    return complaints + _summary(facts, planned, answer)
 
 
-def _compare(what: str, expected: dict[str, Plain], found: dict[str, Plain]) -> list[str]:
-    told = [f"{what} {key}: expected, not desired" for key in sorted(expected.keys() - found.keys())]
-    told += [f"{what} {key}: desired, not expected" for key in sorted(found.keys() - expected.keys())]
-    for key in sorted(expected.keys() & found.keys()):
-        told += [f"{what} {key}: {item}" for item in _apart("", expected[key], found[key])]
-    return told
+def _compare(what: str, expected: dict[str, Plain], desired: dict[str, Plain]) -> list[str]:
+    differing = [f"{what} {key}: expected, not desired" for key in sorted(expected.keys() - desired.keys())]
+    differing += [f"{what} {key}: desired, not expected" for key in sorted(desired.keys() - expected.keys())]
+    for key in sorted(expected.keys() & desired.keys()):
+        differing += [f"{what} {key}: {item}" for item in _apart("", expected[key], desired[key])]
+    return differing
 
 
-def _apart(path: str, expected: Any, found: Any) -> list[str]:
+def _apart(path: str, expected: Any, desired: Any) -> list[str]:
     """Return where two values differ; of an expected map only the keys it has are looked at."""
-    if isinstance(expected, dict) and isinstance(found, dict):
+    if isinstance(expected, dict) and isinstance(desired, dict):
         return [
-            told
+            complaints
             for key in expected
-            for told in _apart(f"{path}.{key}", expected[key], found.get(key, "(missing)"))
+            for complaints in _apart(f"{path}.{key}", expected[key], desired.get(key, "(missing)"))
         ]
-    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
-        pairs = enumerate(zip(expected, found, strict=True))
-        return [told for number, (a, b) in pairs for told in _apart(f"{path}[{number}]", a, b)]
-    return [] if expected == found else [f"{path}: expected {expected!r}, found {found!r}"]
+    if isinstance(expected, list) and isinstance(desired, list) and len(expected) == len(desired):
+        pairs = enumerate(zip(expected, desired, strict=True))
+        return [complaints for number, (a, b) in pairs for complaints in _apart(f"{path}[{number}]", a, b)]
+    return [] if expected == desired else [f"{path}: expected {expected!r}, found {desired!r}"]
 
 
 def _summary(facts: Facts, planned: Plan, answer: Answer) -> list[str]:
@@ -69,12 +69,12 @@ def _summary(facts: Facts, planned: Plan, answer: Answer) -> list[str]:
         "total": placed,
         "unready": placed < facts.wanted or unusable,
     }
-    found = {
+    summary = {
         "ReplicasScheduled": answer.reason(),
         "total": answer.status.get("replicas", {}).get("total"),
         "unready": answer.unready,
     }
-    return _apart("summary", expected, found)
+    return _apart("summary", expected, summary)
 
 
 def essence(replica: Plain) -> Plain:
@@ -144,8 +144,8 @@ def _carried(member: Plain) -> Plain:
 
 def labels(facts: Facts, cluster: str, index: int) -> Plain:
     """Return the labels of a composed object."""
-    own = facts.deployment["spec"]["template"].get("metadata", {}).get("labels", {})
-    return dict(own) | {
+    template_labels = facts.deployment["spec"]["template"].get("metadata", {}).get("labels", {})
+    return dict(template_labels) | {
         "modelplane.ai/deployment": facts.deployment["metadata"]["name"],
         "modelplane.ai/cluster": cluster,
         "modelplane.ai/replica-index": str(index),

@@ -20,9 +20,9 @@ class Stage:
     def debian(self) -> str:
         """The Debian release of the base image, by its number."""
         names = {"bookworm": "12", "trixie": "13"}
-        found = re.search(r"debian:?(\d+)|(bookworm|trixie)", self.image)
-        assert found, f"{self.image} does not say its Debian release"
-        return found[1] or names[found[2]]
+        match = re.search(r"debian:?(\d+)|(bookworm|trixie)", self.image)
+        assert match, f"{self.image} does not say its Debian release"
+        return match[1] or names[match[2]]
 
     def lines(self, keyword: str) -> list[str]:
         return [rest for word, rest in self.instructions if word == keyword]
@@ -52,13 +52,13 @@ class Dockerfile:
         values = dict(rest.split("=", 1) for word, rest in instructions if word == "ARG" and "=" in rest)
         stages: list[list[tuple[str, str]]] = []
         for word, rest in instructions:
-            filled = re.sub(r"\$\{?(\w+)\}?", lambda found: values.get(found[1], found[0]), rest)
+            filled = re.sub(r"\$\{?(\w+)\}?", lambda match: values.get(match[1], match[0]), rest)
             if word == "FROM":
                 stages.append([])
             if stages:
                 stages[-1].append((word, filled))
         named = [re.search(r"\$\{?(\w+)", rest) for word, rest in instructions if word == "FROM"]
-        bases = {found[1]: values[found[1]] for found in named if found}
+        bases = {match[1]: values[match[1]] for match in named if match}
         made = tuple(Stage(_image(stage[0][1]), tuple(stage[1:])) for stage in stages)
         assert len(bases) == len(made), "every base image can be set from outside"
         return cls(made, bases)

@@ -176,19 +176,21 @@ def serve(executable: Path, uid: int, folder: Path) -> fnv1.RunFunctionResponse:
     deployment = caller.objects(caller.HERE / "small-model" / "xr.yaml")[0]
     request = fnv1.RunFunctionRequest()
     resource.update(request.observed.composite, deployment)
-    asked, told = folder / "request", folder / "response"
+    asked, answer = folder / "request", folder / "response"
     asked.write_bytes(request.SerializeToString())
     alone = ["unshare", "--net"] if can_unshare() else []
     environment = os.environ | ({"OWN_NETWORK": "1"} if alone else {})
-    run([*alone, sys.executable, str(INSIDE), str(executable), str(uid), str(asked), str(told)], environment)
-    return fnv1.RunFunctionResponse.FromString(told.read_bytes())
+    run(
+        [*alone, sys.executable, str(INSIDE), str(executable), str(uid), str(asked), str(answer)], environment
+    )
+    return fnv1.RunFunctionResponse.FromString(answer.read_bytes())
 
 
 def can_unshare() -> bool:
-    found = shutil.which("unshare")
+    program = shutil.which("unshare")
     return (
-        bool(found)
-        and subprocess.run([found, "--net", "true"], capture_output=True, check=False).returncode == 0
+        bool(program)
+        and subprocess.run([program, "--net", "true"], capture_output=True, check=False).returncode == 0
     )
 
 

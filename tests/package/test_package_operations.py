@@ -29,10 +29,10 @@ def test_every_flag_is_described_and_no_other() -> None:
 
 
 def test_defaults_are_those_of_the_flags() -> None:
-    for name, told in ROW.findall(TEXT):
+    for name, documented in ROW.findall(TEXT):
         default = flags()[name].default
         if isinstance(default, (int, float, str)) and not isinstance(default, bool):
-            assert told.strip("` ") == str(default), name
+            assert documented.strip("` ") == str(default), name
 
 
 def test_every_metric_is_described() -> None:
@@ -47,12 +47,12 @@ def test_every_metric_is_described() -> None:
 
 
 def test_alerts_ask_for_metrics_that_exist() -> None:
-    known = {family.name for family in Metrics().registry.collect()}
+    exported = {family.name for family in Metrics().registry.collect()}
     alerts = [block for block in blocks() if "groups" in block]
     assert alerts
     for rule in alerts[0]["groups"][0]["rules"]:
         (name,) = re.findall(r"fleet_scheduler_\w+", rule["expr"])
-        assert name.removesuffix("_total").removesuffix("_bucket") in known
+        assert name.removesuffix("_total").removesuffix("_bucket") in exported
 
 
 def test_the_runtime_config_uses_flags_that_exist() -> None:

@@ -55,10 +55,10 @@ def listed(bill: dict[str, Any]) -> set[Package]:
             component["name"],
             component["version"],
             frozenset(
-                found["content"]
+                digest["content"]
                 for place in component["externalReferences"]
-                for found in place["hashes"]
-                if found["alg"] == "SHA-256"
+                for digest in place["hashes"]
+                if digest["alg"] == "SHA-256"
             ),
         )
         for component in bill["components"]

@@ -21,8 +21,8 @@ def test_a_test_that_is_named_is_there(file: str, test: str) -> None:
 def test_the_flags_that_are_named_are_there() -> None:
     flags = set(re.findall(r"`(--[\w-]+)`", TEXT))
     assert flags
-    told = (ROOT / "docs" / "operations.md").read_text()
-    assert [flag for flag in sorted(flags) if f"`{flag}`" not in told] == []
+    page = (ROOT / "docs" / "operations.md").read_text()
+    assert [flag for flag in sorted(flags) if f"`{flag}`" not in page] == []
 
 
 @pytest.mark.parametrize("page", ["README.md", "SECURITY.md", "docs/operations.md"])

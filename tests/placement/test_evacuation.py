@@ -32,10 +32,10 @@ def fleet(*, nodes: int = 2, **beats: Any) -> list[Plain]:
 
 def sick(manifest: Plain, since: Any = MORNING) -> Plain:
     """Return an object whose Ready is False since a time; None: it does not say."""
-    told = build.condition("Ready", status=False)
-    told.pop("lastTransitionTime") if since is None else told.update(lastTransitionTime=since)
+    condition = build.condition("Ready", status=False)
+    condition.pop("lastTransitionTime") if since is None else condition.update(lastTransitionTime=since)
     others = [one for one in manifest.get("status", {}).get("conditions", ()) if one["type"] != "Ready"]
-    manifest.setdefault("status", {})["conditions"] = [*others, told]
+    manifest.setdefault("status", {})["conditions"] = [*others, condition]
     return manifest
 
 

@@ -86,8 +86,8 @@ def said(answer: Answer, kind: str = "ReplicasScheduled") -> tuple[str, str]:
 
 
 def test_only_the_clusters_and_the_replicas_of_its_name_are_required() -> None:
-    told = declared(world(chat(), [cluster("a", 1)]).request())
-    assert [(entry.name, entry.kind, entry.match_labels, entry.namespace) for entry in told] == [
+    requirements = declared(world(chat(), [cluster("a", 1)]).request())
+    assert [(entry.name, entry.kind, entry.match_labels, entry.namespace) for entry in requirements] == [
         ("clusters", "InferenceCluster", (), None),
         ("own-replicas", "ModelReplica", (("modelplane.ai/deployment", "chat"),), None),
     ]
@@ -115,9 +115,9 @@ def test_what_others_hold_is_not_given_out() -> None:
 def test_own_replicas_are_charged_once_however_old_the_sum_is(
     summed: int, listed: int, free: int, reason: str
 ) -> None:
-    own = [replica for index in range(2) for replica in on("a", chat(), index=index)]
-    here = cluster("a", 4, own[:summed])
-    answer = asked(chat(9), [here], own[:listed])
+    own_replicas = [replica for index in range(2) for replica in on("a", chat(), index=index)]
+    here = cluster("a", 4, own_replicas[:summed])
+    answer = asked(chat(9), [here], own_replicas[:listed])
     assert len(placed(answer)) == listed + free, reason
 
 
@@ -129,8 +129,8 @@ def test_what_is_leaving_is_charged_until_it_is_gone() -> None:
 
 
 def test_replicas_that_are_not_delivered_keep_everything() -> None:
-    own = on("a", chat(), ready=True)
-    answer = asked(chat(2), [cluster("a", 4, own)], None, observed=own)
+    own_replicas = on("a", chat(), ready=True)
+    answer = asked(chat(2), [cluster("a", 4, own_replicas)], None, observed=own_replicas)
     assert placed(answer) == ["replica-a-0"]
     reason, message = said(answer)
     assert reason == "InputsUnresolved"
@@ -147,8 +147,8 @@ def test_replicas_that_are_not_delivered_keep_everything() -> None:
 )
 def test_a_cluster_whose_charge_is_not_known_takes_nothing_new(charged: Any, fault: str, reason: str) -> None:
     unknown = build.cluster("a", [build.pool("p", 4) | ({} if charged is None else {"charged": charged})])
-    own = on("a", chat(), ready=True)
-    answer = asked(chat(3), [unknown, cluster("b", 1)], own)
+    own_replicas = on("a", chat(), ready=True)
+    answer = asked(chat(3), [unknown, cluster("b", 1)], own_replicas)
     assert placed(answer) == ["replica-a-0", "replica-b-0"], reason
     message = said(answer)[1]
     assert "charge not published" in message
@@ -156,8 +156,8 @@ def test_a_cluster_whose_charge_is_not_known_takes_nothing_new(charged: Any, fau
 
 
 def test_an_edit_that_grows_a_replica_waits_while_the_charge_is_not_known() -> None:
-    own = on("a", chat(copies=1), ready=True)
-    answer = asked(chat(copies=2), [build.cluster("a", [build.pool("p", 4)]), cluster("b", 4)], own)
+    own_replicas = on("a", chat(copies=1), ready=True)
+    answer = asked(chat(copies=2), [build.cluster("a", [build.pool("p", 4)]), cluster("b", 4)], own_replicas)
     assert placed(answer) == ["replica-a-0"], "it is neither replaced nor grown"
     assert answer.desired["replica-a-0"]["spec"]["engines"][0]["copies"] == 1
     assert "edits are withheld until cluster a publishes what is charged to it" in said(answer)[1]
@@ -177,8 +177,13 @@ def test_a_pool_that_charges_devices_needs_a_charge_that_says_them() -> None:
 
 
 def test_it_cannot_be_combined_with_one_order_for_all() -> None:
-    own = on("a", chat(), ready=True)
-    answer = asked(chat(2), [cluster("a", 4, own)], own, settings=PUBLISHED | {"coordination": "GlobalOrder"})
+    own_replicas = on("a", chat(), ready=True)
+    answer = asked(
+        chat(2),
+        [cluster("a", 4, own_replicas)],
+        own_replicas,
+        settings=PUBLISHED | {"coordination": "GlobalOrder"},
+    )
     reason, message = said(answer)
     assert reason == "InvalidInput"
     assert "capacity: Published cannot be combined with coordination: GlobalOrder" in message
@@ -209,20 +214,20 @@ def test_a_namesake_keeps_its_object_name() -> None:
     assert placed(answer) == ["replica-a-1"]
 
 
-def crowded(own: Sequence[Plain]) -> Plain:
+def crowded(own_replicas: Sequence[Plain]) -> Plain:
     """Return a cluster of one node that an older replica of another deployment and ours hold."""
     (older,) = on("a", other("older"))
     older["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
-    return cluster("a", 1, [older, *own])
+    return cluster("a", 1, [older, *own_replicas])
 
 
 def test_who_gives_way_is_read_from_the_cluster() -> None:
-    own = on("a", chat())
-    answer = asked(chat(), [crowded(own), cluster("b", 1)], own, settings=YIELD)
+    own_replicas = on("a", chat())
+    answer = asked(chat(), [crowded(own_replicas), cluster("b", 1)], own_replicas, settings=YIELD)
     assert placed(answer) == ["replica-b-0"]
     assert said(answer, "CapacityRespected")[1].endswith("1 of its replicas gives way")
     assert answer.conditions["CapacityRespected"][0] is False
-    reported = asked(chat(), [crowded(own), cluster("b", 1)], own)
+    reported = asked(chat(), [crowded(own_replicas), cluster("b", 1)], own_replicas)
     assert placed(reported) == ["replica-a-0"], "Report takes nothing away"
     assert said(reported, "CapacityRespected") == ("PoolOvercommitted", "a/p holds 2 of 1 node")
 
@@ -236,9 +241,9 @@ def test_who_gives_way_is_read_from_the_cluster() -> None:
     ],
 )
 def test_what_was_told_of_another_state_takes_nothing_away(change: Plain, reason: str) -> None:
-    own = on("a", chat())
-    here = crowded(own)
-    (now,) = copy.deepcopy(own)
+    own_replicas = on("a", chat())
+    here = crowded(own_replicas)
+    (now,) = copy.deepcopy(own_replicas)
     for part, fields in change.items():
         now[part] = {**now.get(part, {}), **fields}
     answer = asked(chat(), [here, cluster("b", 1)], [now], settings=YIELD)
@@ -248,8 +253,8 @@ def test_what_was_told_of_another_state_takes_nothing_away(change: Plain, reason
 def test_those_who_give_way_before_us_get_their_places_first() -> None:
     """All that leave a pool at once would meet on the next one."""
     (older,) = on("a", other("older"))
-    own = on("a", chat())
-    own[0]["metadata"]["creationTimestamp"] = "2026-03-02T00:00:00Z"
+    own_replicas = on("a", chat())
+    own_replicas[0]["metadata"]["creationTimestamp"] = "2026-03-02T00:00:00Z"
     (first,) = on("a", other("zeroth"))
-    clusters = [cluster("a", 1, [older, first, *own]), cluster("b", 1), cluster("c", 1)]
-    assert placed(asked(chat(), clusters, own, settings=YIELD)) == ["replica-c-0"]
+    clusters = [cluster("a", 1, [older, first, *own_replicas]), cluster("b", 1), cluster("c", 1)]
+    assert placed(asked(chat(), clusters, own_replicas, settings=YIELD)) == ["replica-c-0"]

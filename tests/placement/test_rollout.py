@@ -23,8 +23,8 @@ TWO: Plain = {"rollout": {"maxUnavailable": 2}}
 
 
 def asked(made: Plain, seen: Sequence[Seen], fleet: Sequence[Plain] | None = None, **more: Any) -> Answer:
-    own = running(*seen)
-    return run(World(made, fleet or clusters(a=9, b=9), own, build.observed(*own), **more))
+    own_replicas = running(*seen)
+    return run(World(made, fleet or clusters(a=9, b=9), own_replicas, build.observed(*own_replicas), **more))
 
 
 @dataclass(frozen=True)
@@ -163,8 +163,10 @@ CASES = [
 def test_what_is_updated_in_one_pass(case: Case) -> None:
     made = deployment(case.wanted or len(case.seen), NEW, case.placement or ONE)
     answer = asked(made, case.seen, clusters(**case.fleet))
-    own = {f"{replica.on}-{replica.index}" for replica in case.seen}
-    assert {key for key, image in images(answer).items() if image == NEW and key in own} == case.updated
+    own_replicas = {f"{replica.on}-{replica.index}" for replica in case.seen}
+    assert {
+        key for key, image in images(answer).items() if image == NEW and key in own_replicas
+    } == case.updated
     assert answer.conditions["ReplicasUpdated"][:2] == (case.status == "AllReplicasUpdated", case.status)
 
 
@@ -189,11 +191,13 @@ def test_defaults_of_the_function_stage_it_too() -> None:
 
 def test_one_that_waits_keeps_its_spec_byte_for_byte_and_gets_the_labels_of_now() -> None:
     made = deployment(3, NEW, ONE, labels={"team": "ml"})
-    own = running(*THREE)
-    own[0]["spec"]["engines"][0]["members"][0]["template"]["spec"]["containers"][0]["odd"] = {"x": []}
-    answer = run(World(made, clusters(a=9, b=9), own, build.observed(*own)))
+    own_replicas = running(*THREE)
+    own_replicas[0]["spec"]["engines"][0]["members"][0]["template"]["spec"]["containers"][0]["odd"] = {
+        "x": []
+    }
+    answer = run(World(made, clusters(a=9, b=9), own_replicas, build.observed(*own_replicas)))
     waits = answer.replicas["replica-a-0"]
-    assert waits["spec"] == own[0]["spec"]
+    assert waits["spec"] == own_replicas[0]["spec"]
     assert waits["metadata"]["labels"]["team"] == "ml"
     assert "annotations" not in waits["metadata"]
 
@@ -225,10 +229,12 @@ def test_copies_and_labels_do_not_wait() -> None:
     ],
 )
 def test_what_an_api_server_adds_or_leaves_out_is_no_edit(change: Any, reason: str) -> None:
-    own = running(*(Seen(replica.on, replica.index, NEW) for replica in THREE))
-    for manifest in own:
+    own_replicas = running(*(Seen(replica.on, replica.index, NEW) for replica in THREE))
+    for manifest in own_replicas:
         change(manifest["spec"])
-    answer = run(World(deployment(3, NEW, ONE), clusters(a=9, b=9), own, build.observed(*own)))
+    answer = run(
+        World(deployment(3, NEW, ONE), clusters(a=9, b=9), own_replicas, build.observed(*own_replicas))
+    )
     assert answer.conditions["ReplicasUpdated"][1] == "AllReplicasUpdated", reason
 
 
@@ -266,11 +272,11 @@ def test_an_alternative_is_updated_to_its_own_engines() -> None:
         return [{"name": "small", "engines": [build.engine(members=[member])]}]
 
     was, now = (deployment(2, image, ONE, alternatives=alternatives(image)) for image in (OLD, NEW))
-    own = [build.replica(was, "a", 0, pools="p0", ready=True)]
+    own_replicas = [build.replica(was, "a", 0, pools="p0", ready=True)]
     small = was["spec"]["template"]["spec"]["alternatives"][0]["engines"]
-    own.append(build.replica(was, "b", 0, small, pools="p0", ready=True))
-    own[1]["metadata"]["labels"]["modelplane.ai/alternative"] = "small"
-    answer = run(World(now, clusters(a=9, b=9), own, build.observed(*own)))
+    own_replicas.append(build.replica(was, "b", 0, small, pools="p0", ready=True))
+    own_replicas[1]["metadata"]["labels"]["modelplane.ai/alternative"] = "small"
+    answer = run(World(now, clusters(a=9, b=9), own_replicas, build.observed(*own_replicas)))
     assert images(answer) == {"a-0": OLD, "b-0": f"{NEW}-small"}
 
 
@@ -281,9 +287,9 @@ def test_a_scale_down_in_a_rollout_takes_what_is_not_in_service_first() -> None:
 
 
 def test_an_endpoint_of_one_that_is_updated_follows_its_readiness_only() -> None:
-    own = running(*THREE)
-    seen = build.observed(*own, endpoints=[build.endpoint(replica) for replica in own])
-    answer = run(World(deployment(3, NEW, ONE), clusters(a=9, b=9), own, seen))
+    own_replicas = running(*THREE)
+    seen = build.observed(*own_replicas, endpoints=[build.endpoint(replica) for replica in own_replicas])
+    answer = run(World(deployment(3, NEW, ONE), clusters(a=9, b=9), own_replicas, seen))
     assert len(answer.endpoints) == 3
     assert images(answer)["a-1"] == NEW
 
@@ -291,8 +297,10 @@ def test_an_endpoint_of_one_that_is_updated_follows_its_readiness_only() -> None
 @pytest.mark.parametrize("late", ["clusters", "replicas"])
 def test_nothing_is_updated_while_something_is_undelivered(late: str) -> None:
     answer = asked(deployment(3, NEW, ONE), THREE)
-    own = running(*THREE)
-    made = World(deployment(3, NEW, ONE), clusters(a=9, b=9), own, build.observed(*own)).but(**{late: None})
+    own_replicas = running(*THREE)
+    made = World(
+        deployment(3, NEW, ONE), clusters(a=9, b=9), own_replicas, build.observed(*own_replicas)
+    ).but(**{late: None})
     assert set(images(run(made)).values()) == {OLD}
     assert run(made).conditions["ReplicasUpdated"][1] == "InputsUnresolved"
     assert set(images(answer).values()) == {OLD, NEW}

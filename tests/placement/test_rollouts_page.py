@@ -40,8 +40,8 @@ class Timeline:
     """Reconciles, one after the other."""
 
     def __init__(self, made: Plain, fleet: list[Plain], running: list[tuple[str, int]]) -> None:
-        own = [build.replica(made, on, index, pools="p0", ready=True) for on, index in running]
-        self.world = World(made, fleet, own, build.observed(*own))
+        own_replicas = [build.replica(made, on, index, pools="p0", ready=True) for on, index in running]
+        self.world = World(made, fleet, own_replicas, build.observed(*own_replicas))
         self.lines: list[str] = []
 
     def edit(self, image: str) -> None:

@@ -392,9 +392,9 @@ def test_the_common_order_needs_all_deployments_and_caches_and_declares_them_alw
         answer = coordinated(mine, all_, clusters(a=1), caches=caches)
         names = [requirement["name"] for requirement in answer.requirements]
         assert names == ["clusters", "all-replicas", "all-deployments", "all-caches"]
-        told = all_ is not None and caches is not None
-        assert answer.reason() == ("Scheduling" if told else "InputsUnresolved")
-        assert bool(answer.replicas) == told
+        delivered = all_ is not None and caches is not None
+        assert answer.reason() == ("Scheduling" if delivered else "InputsUnresolved")
+        assert bool(answer.replicas) == delivered
 
 
 def test_equal_snapshots_give_disjoint_claims() -> None:

@@ -35,10 +35,10 @@ def answered(
     made: Plain, seen: Sequence[Seen], fleet: Mapping[str, Any], *, gpus: int = 8, **more: Any
 ) -> Answer:
     """Ask about replicas that were stamped with `gpus` GPUs each: other than 8 are mismatched."""
-    own = running(*seen)
-    for manifest in own:
+    own_replicas = running(*seen)
+    for manifest in own_replicas:
         manifest["spec"]["engines"][0]["members"][0]["deviceRequests"][0]["count"] = gpus
-    return run(World(made, clusters(**fleet), own, build.observed(*own), **more))
+    return run(World(made, clusters(**fleet), own_replicas, build.observed(*own_replicas), **more))
 
 
 @dataclass(frozen=True)
@@ -262,11 +262,11 @@ def test_who_stands_after_one_pass(case: Case) -> None:
 
 
 def test_a_replica_that_waits_keeps_its_endpoint_and_its_template() -> None:
-    own = running(Seen("a", 0), Seen("b", 0))
-    seen = build.observed(*own, endpoints=[build.endpoint(replica) for replica in own])
-    answer = run(World(deployment(2, NEW, BY_SURGE), clusters(a=9, b=9), own, seen))
+    own_replicas = running(Seen("a", 0), Seen("b", 0))
+    seen = build.observed(*own_replicas, endpoints=[build.endpoint(replica) for replica in own_replicas])
+    answer = run(World(deployment(2, NEW, BY_SURGE), clusters(a=9, b=9), own_replicas, seen))
     assert len(answer.endpoints) == 2
-    for manifest in own:
+    for manifest in own_replicas:
         key = f"replica-{manifest['spec']['clusterName']}-0"
         assert answer.replicas[key]["spec"] == manifest["spec"]
 

@@ -28,7 +28,7 @@ def test_another_process_with_another_hash_seed_gives_the_same_bytes() -> None:
     number = scale.count(40, 1000, 5000)
     program = f"from tests.support.promises.order import digest; print(digest({number}))"
     for seed in ("0", "1", "4711"):
-        told = subprocess.run(
+        ended = subprocess.run(
             [sys.executable, "-c", program],
             cwd=ROOT,
             env=os.environ | {"PYTHONHASHSEED": seed},
@@ -36,4 +36,4 @@ def test_another_process_with_another_hash_seed_gives_the_same_bytes() -> None:
             text=True,
             check=True,
         )
-        assert told.stdout.strip() == digest(number), f"PYTHONHASHSEED={seed}"
+        assert ended.stdout.strip() == digest(number), f"PYTHONHASHSEED={seed}"

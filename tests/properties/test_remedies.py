@@ -106,12 +106,12 @@ def headlines(answer: Answer) -> dict[str, str]:
 
 
 def unopened(world: World, answer: Answer) -> Iterator[str]:
-    told = headlines(answer)
-    if not told:
+    reasons = headlines(answer)
+    if not reasons:
         return
-    if sum(answer.raw.rejections.values()) != len(told):
+    if sum(answer.raw.rejections.values()) != len(reasons):
         yield "the counts of the reasons are not one for each rejected cluster"
-    for name, reason in told.items():
+    for name, reason in reasons.items():
         if reason not in REMEDIES:
             yield f"{name}: {reason} has no remedy in this test"
             continue

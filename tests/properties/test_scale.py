@@ -37,12 +37,12 @@ def down(world: World, _: Answer) -> Iterator[str]:
     stay = len(everything.kept) + sum(reason == "replaced" for reason in everything.dropped.values())
     for to in range(stay):
         smaller = scaled(world, to)
-        found = run(smaller)
-        if len(found.replicas) != to:
-            yield f"scaled to {to}, left with {len(found.replicas)}"
+        answer_down = run(smaller)
+        if len(answer_down.replicas) != to:
+            yield f"scaled to {to}, left with {len(answer_down.replicas)}"
         expected = plan(smaller)
-        if found.replicas.keys() != {replica.key for replica in (*expected.kept, *expected.new)}:
-            yield f"scaled to {to}: {sorted(found.replicas)} stay"
+        if answer_down.replicas.keys() != {replica.key for replica in (*expected.kept, *expected.new)}:
+            yield f"scaled to {to}: {sorted(answer_down.replicas)} stay"
 
 
 def up(world: World, answer: Answer) -> Iterator[str]:

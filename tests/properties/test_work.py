@@ -45,19 +45,19 @@ def small() -> Requests:
     return Requests(fleet(SMALL))
 
 
-def selectors(found: Fleet) -> set[str]:
+def selectors(fleet: Fleet) -> set[str]:
     return {
         selector["cel"]
-        for engine in found.deployment["spec"]["template"]["spec"]["engines"]
+        for engine in fleet.deployment["spec"]["template"]["spec"]["engines"]
         for member in engine["members"]
         for request in member["nodeSelector"]["devices"]
         for selector in request["selectors"]
     }
 
 
-def asked_for(found: Fleet) -> set[str]:
+def asked_for(fleet: Fleet) -> set[str]:
     """Return what the members ask for: the two of the gang ask for the same."""
-    engines = found.deployment["spec"]["template"]["spec"]["engines"]
+    engines = fleet.deployment["spec"]["template"]["spec"]["engines"]
     return {
         json.dumps(member["nodeSelector"], sort_keys=True)
         for engine in engines
@@ -65,9 +65,9 @@ def asked_for(found: Fleet) -> set[str]:
     }
 
 
-def shapes(found: Fleet) -> tuple[set[str], set[str]]:
+def shapes(fleet: Fleet) -> tuple[set[str], set[str]]:
     """Return the distinct device contents and the distinct pool shapes of a fleet."""
-    pools = [pool for cluster in found.clusters for pool in cluster["status"]["gpuPools"]]
+    pools = [pool for cluster in fleet.clusters for pool in cluster["status"]["gpuPools"]]
     devices = {json.dumps(device, sort_keys=True) for pool in pools for device in pool["devices"]}
     return devices, {json.dumps(pool["devices"], sort_keys=True) for pool in pools}
 
@@ -105,17 +105,17 @@ def test_warm_nothing_is_matched_again_until_the_deployment_or_a_pool_changes() 
     requests = Requests(fleet(SMALL, seed=9))
     function = Function(log=Counting(), memory=Memory(256 << 20))
     cold, warm = (asked(function, requests.next())["pool_matches"] for _ in range(2))
-    found = requests.fleet
-    pool = found.clusters[0]["status"]["gpuPools"][0]
+    current_fleet = requests.fleet
+    pool = current_fleet.clusters[0]["status"]["gpuPools"][0]
     pool["devices"][0]["attributes"]["driverVersion"] = {"version": "999.0.0"}
-    found.clusters[0]["metadata"]["resourceVersion"] = "changed"
-    requests.refresh([found.clusters[0]])
+    current_fleet.clusters[0]["metadata"]["resourceVersion"] = "changed"
+    requests.refresh([current_fleet.clusters[0]])
     another_pool = asked(function, requests.next())["pool_matches"]
-    found.deployment["metadata"]["resourceVersion"] = "changed"
-    requests.refresh([found.deployment])
+    current_fleet.deployment["metadata"]["resourceVersion"] = "changed"
+    requests.refresh([current_fleet.deployment])
     another_deployment = asked(function, requests.next())["pool_matches"]
     assert warm == 0
-    assert 0 < another_pool <= len(asked_for(found)), "one new shape"
+    assert 0 < another_pool <= len(asked_for(current_fleet)), "one new shape"
     assert another_deployment >= cold
 
 
@@ -148,9 +148,9 @@ def test_reuse_never_changes_an_answer_over_a_churning_fleet() -> None:
             requests.refresh(restored(requests.fleet, before))
 
 
-def restored(found: Fleet, before: Fleet) -> list[dict[str, Any]]:
+def restored(fleet: Fleet, before: Fleet) -> list[dict[str, Any]]:
     """Make every object what it was before, and return them."""
-    pairs = zip([*found.clusters, *found.replicas], [*before.clusters, *before.replicas], strict=True)
+    pairs = zip([*fleet.clusters, *fleet.replicas], [*before.clusters, *before.replicas], strict=True)
     changed = []
     for item, was in pairs:
         item.clear()

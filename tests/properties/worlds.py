@@ -30,9 +30,9 @@ def hold(
     looked_at = 0
     for seed in scale.batch(number, quick=quick):
         world = generate.world(seed, taste)
-        told = list(broken(world, run(world)))
+        complaints = list(broken(world, run(world)))
         looked_at += 1
-        if told:
-            lines = "\n".join(told)
+        if complaints:
+            lines = "\n".join(complaints)
             pytest.fail(f"seed {seed}:\n{lines}\nThe world: generate.world({seed}, {taste})", pytrace=False)
     assert looked_at

@@ -28,10 +28,10 @@ def _findings(text: str) -> tuple[str, ...]:
     """Findings about an object, by its text: most manifests of a test differ in their names only."""
     plain = json.loads(text)
     schema = validator(f"{plain['apiVersion']} {plain['kind']}")
-    found = [
+    findings = [
         f"{plain['kind']}{error.json_path[1:]}: {error.message[:200]}" for error in schema.iter_errors(plain)
     ]
-    return (*found, *repeated(plain, schema.schema))
+    return (*findings, *repeated(plain, schema.schema))
 
 
 def findings(plain: Plain) -> tuple[str, ...]:

@@ -115,8 +115,8 @@ def labels(value: Any) -> list[str]:
         return [label for item in value for label in labels(item)]
     if not isinstance(value, dict):
         return []
-    found = [entry for key in ("labels", "matchLabels") for entry in value.get(key, {}).values()]
-    return found + [label for item in value.values() for label in labels(item)]
+    values = [entry for key in ("labels", "matchLabels") for entry in value.get(key, {}).values()]
+    return values + [label for item in value.values() for label in labels(item)]
 
 
 def test_names_that_a_workload_refers_to_are_those_of_the_objects() -> None:
@@ -137,8 +137,8 @@ def claims(value: Any) -> list[str]:
         return [claim for item in value for claim in claims(item)]
     if not isinstance(value, dict):
         return []
-    own = [claim["resourceClaimTemplateName"] for claim in value.get("resourceClaims", ())]
-    return own + [claim for item in value.values() for claim in claims(item)]
+    names = [claim["resourceClaimTemplateName"] for claim in value.get("resourceClaims", ())]
+    return names + [claim for item in value.values() for claim in claims(item)]
 
 
 KEYS = [

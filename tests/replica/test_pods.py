@@ -47,11 +47,11 @@ def test_only_the_pod_that_serves_has_port_probe_and_label() -> None:
 
 
 def test_a_name_that_the_user_sets_too_stands_once() -> None:
-    own = {"name": "MODELPLANE_RANK", "value": "7"}
-    made = templates(Scene(replica(gang("main", env=[own]))))
+    variable = {"name": "MODELPLANE_RANK", "value": "7"}
+    made = templates(Scene(replica(gang("main", env=[variable]))))
     assert container(made["Worker"])["env"] == [
         {"name": "MODELPLANE_LEADER_ADDRESS", "value": "$(LWS_LEADER_ADDRESS)"},
-        own,
+        variable,
     ]
 
 
@@ -103,8 +103,8 @@ def test_a_decode_engine_listens_behind_its_sidecar(reason: str, args: tuple[str
 
 
 def test_a_side_channel_that_the_user_sets_stays() -> None:
-    own = {"name": "VLLM_NIXL_SIDE_CHANNEL_PORT", "value": "6000"}
-    engines = engine("main", member(env=[own]), phase="Prefill"), engine("decode", phase="Decode")
+    variable = {"name": "VLLM_NIXL_SIDE_CHANNEL_PORT", "value": "6000"}
+    engines = engine("main", member(env=[variable]), phase="Prefill"), engine("decode", phase="Decode")
     made = container(templates(Scene(replica(*engines, mode="PrefillDecode")))["Standalone"])
     assert [manifest["name"] for manifest in made["env"]] == [
         "VLLM_NIXL_SIDE_CHANNEL_PORT",

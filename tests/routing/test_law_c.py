@@ -249,12 +249,12 @@ def stored(request: Asked, owner: int, version: int = 1) -> Asked:
 
     def given(plain: Plain, uid: str) -> Plain:
         metadata = plain.get("metadata")
-        told = {
+        stated = {
             **(metadata if isinstance(metadata, dict) else {}),
             "uid": uid,
             "resourceVersion": f"{version}",
         }
-        return {**plain, "metadata": told}
+        return {**plain, "metadata": stated}
 
     return request.but(
         composite=given(request.composite, f"{owner}"),

@@ -34,8 +34,8 @@ def weighed(groups: list[tuple[int, list[str]]]) -> dict[str, int]:
     """Return the weights of a service of groups, each of a weight and the names of its endpoints."""
     made = service(*(group(weight, None, g=str(number)) for number, (weight, _) in enumerate(groups)))
     ends = ([endpoint(name) for name in names] for _, names in groups)
-    found = references(asked(made, *ends).answer())
-    return {name.removeprefix("svc-"): found[name] for name in found}
+    weights = references(asked(made, *ends).answer())
+    return {name.removeprefix("svc-"): weights[name] for name in weights}
 
 
 @pytest.mark.parametrize(("reason", "groups", "expected"), CASES, ids=[case[0] for case in CASES])
@@ -53,24 +53,24 @@ def test_every_group_gets_its_share(number: int) -> None:
         groups = [
             (draw.choice((1, 7, 10, 100, 999_983)), [next(names) for _ in range(size)]) for size in sizes
         ]
-        found = weighed(groups)
-        total, wanted = sum(found.values()), sum(weight for weight, _ in groups)
-        assert all(1 <= weight <= MAX_WEIGHT for weight in found.values()), seed
-        rounded = max(found.values()) == MAX_WEIGHT
-        assert rounded or gcd(*found.values()) == 1, seed
+        weights = weighed(groups)
+        total, wanted = sum(weights.values()), sum(weight for weight, _ in groups)
+        assert all(1 <= weight <= MAX_WEIGHT for weight in weights.values()), seed
+        rounded = max(weights.values()) == MAX_WEIGHT
+        assert rounded or gcd(*weights.values()) == 1, seed
         for weight, members in groups:
-            got = Fraction(sum(found[name] for name in members), total)
-            assert abs(got - Fraction(weight, wanted)) <= (Fraction(len(found), 100_000) if rounded else 0), (
-                seed
-            )
+            got = Fraction(sum(weights[name] for name in members), total)
+            assert abs(got - Fraction(weight, wanted)) <= (
+                Fraction(len(weights), 100_000) if rounded else 0
+            ), seed
 
 
 def test_a_route_has_room_for_sixteen_and_groups_take_turns() -> None:
     groups = [(9, [f"a{number:02}" for number in range(20)]), (1, ["b0", "b1"])]
-    found = weighed(groups)
-    assert len(found) == MAX_BACKENDS
-    assert {"b0", "b1"} < found.keys()
-    assert Fraction(found["b0"] + found["b1"], sum(found.values())) == Fraction(1, 10)
+    weights = weighed(groups)
+    assert len(weights) == MAX_BACKENDS
+    assert {"b0", "b1"} < weights.keys()
+    assert Fraction(weights["b0"] + weights["b1"], sum(weights.values())) == Fraction(1, 10)
     made = service(group(9, None, g="a"), group(1, None, g="b"))
     answer = asked(made, [endpoint(name) for name in groups[0][1]], [endpoint("b0"), endpoint("b1")]).answer()
     assert "no requests go to ml-team/a14, ml-team/a15, ml-team/a16 and 3 more" in str(answer.conditions)

@@ -83,13 +83,13 @@ REQUESTS = st.builds(
 CONSTRAINTS = st.sampled_from(([], [{"matchAttribute": "rack"}], [{"matchAttribute": f"{OTHER}/rack"}]))
 
 
-def told(found: Match | Rejection) -> object:
+def told(verdict: Match | Rejection) -> object:
     """What anybody learns of a match or a rejection."""
-    if isinstance(found, Rejection):
-        return found
+    if isinstance(verdict, Rejection):
+        return verdict
     return [
         (item.request, item.rank, item.count, item.selectors, item.claimed, item.device.device_class_name)
-        for item in found.resolved
+        for item in verdict.resolved
     ]
 
 

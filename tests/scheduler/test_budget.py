@@ -75,8 +75,8 @@ def test_the_answer_is_the_first_complete_choice_in_declaration_order(seed: int)
         free = tuple(draw.randint(0, 8) for _ in range(count))
         fit = ClusterFit("", tuple(EngineFit(option[0].engine, tuple(option), ()) for option in options))
         expected = _earliest(options, free)
-        found = search(fit, tuple(map(NodeCapacity, free)), budget=Budget(100_000))
-        assert (found if isinstance(found, tuple) else None) == expected
+        choice = search(fit, tuple(map(NodeCapacity, free)), budget=Budget(100_000))
+        assert (choice if isinstance(choice, tuple) else None) == expected
 
 
 def hard(name: str, less: int = 0) -> Plain:

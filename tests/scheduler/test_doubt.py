@@ -35,9 +35,9 @@ def kept(
     now: Plain, fleet: list[Plain] | None, *, was: Plain | None = None, pools: str = "p0", **more: Any
 ) -> Kept:
     """How the one replica that runs is kept."""
-    own = build.replica(was or ask(), "a", 0, pools=pools, ready=True)
-    [found] = decide(World(now, fleet, [own], build.observed(own), **more)).kept
-    return found
+    own_replica = build.replica(was or ask(), "a", 0, pools=pools, ready=True)
+    [replica] = decide(World(now, fleet, [own_replica], build.observed(own_replica), **more)).kept
+    return replica
 
 
 def asks(*selectors: str, count: int = 8, name: str = "gpu", engine: str = "main", **more: Any) -> Plain:
@@ -231,8 +231,8 @@ def test_how_a_replica_is_kept(case: Case) -> None:
 def test_each_replica_is_compared_with_its_own_pool() -> None:
     """One has lost devices, the other has got others: what is said of the first is not said of the second."""
     pools = [build.pool("p0", 1, [build.gpu(4)]), build.pool("p1", 1, [build.nic(8, claim="DRA")])]
-    own = [build.replica(ask(2), "a", at, pools=f"p{at}", ready=True) for at in range(2)]
-    decision = decide(World(ask(2), [one("a", pools=pools)], own, build.observed(*own)))
+    own_replicas = [build.replica(ask(2), "a", at, pools=f"p{at}", ready=True) for at in range(2)]
+    decision = decide(World(ask(2), [one("a", pools=pools)], own_replicas, build.observed(*own_replicas)))
     assert [replica.detail for replica in decision.kept] == [
         "pool p0: too few devices per node",
         "pool p1: no matching device: has driver dra.net, wants gpu.nvidia.com",
@@ -241,7 +241,7 @@ def test_each_replica_is_compared_with_its_own_pool() -> None:
 
 def test_a_replica_whose_key_cannot_be_read_is_kept_and_is_nobodys_victim() -> None:
     """However few are wanted: which replica it is cannot be told."""
-    own = build.replica(ask(), "a", 0, pools="p0", ready=True)
-    decision = decide(World(ask(0), [one("a", 1)], [], {"replica-!": own}))
+    own_replica = build.replica(ask(), "a", 0, pools="p0", ready=True)
+    decision = decide(World(ask(0), [one("a", 1)], [], {"replica-!": own_replica}))
     assert decision.dropped == ()
     assert [replica.doubt for replica in decision.kept] == ["the key replica-! cannot be read"]

@@ -53,9 +53,9 @@ CASES = [
 @pytest.mark.parametrize("accounting", ["Node", "Device"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
 def test_growth_in_place(case: Case, accounting: str) -> None:
-    own = build.replica(ask(engines=case.was), "a", 0, pools="p0", ready=True)
+    own_replica = build.replica(ask(engines=case.was), "a", 0, pools="p0", ready=True)
     fleet = [one("a", case.nodes, accounting=accounting)]
-    decision = decide(World(ask(engines=case.now), fleet, [own], build.observed(own)))
+    decision = decide(World(ask(engines=case.now), fleet, [own_replica], build.observed(own_replica)))
     [kept] = decision.kept
     assert kept.mismatch is (Mismatch.CostGrew if case.detail else None)
     if accounting == "Node":
@@ -68,8 +68,8 @@ def test_growth_in_place(case: Case, accounting: str) -> None:
 def test_two_that_grow_share_what_is_free() -> None:
     """The first in the order of cluster and index has it."""
     was, now = ask(2, engines=gang(1)), ask(2, engines=gang(2))
-    own = [build.replica(was, "a", at, pools="p0", ready=True) for at in range(2)]
-    decision = decide(World(now, [one("a", 5)], own, build.observed(*own)))
+    own_replicas = [build.replica(was, "a", at, pools="p0", ready=True) for at in range(2)]
+    decision = decide(World(now, [one("a", 5)], own_replicas, build.observed(*own_replicas)))
     assert [replica.mismatch for replica in decision.kept] == [None, Mismatch.CostGrew]
     assert decision.kept[0].growth == {"p0": Demand(1)}
 
@@ -77,10 +77,10 @@ def test_two_that_grow_share_what_is_free() -> None:
 def test_who_is_scaled_down_gives_its_growth_back() -> None:
     """And keeps what it holds until it is gone."""
     was, now = ask(2, engines=gang(1)), ask(1, engines=gang(2))
-    own = [build.replica(was, "a", at, pools="p0", ready=True) for at in range(2)]
+    own_replicas = [build.replica(was, "a", at, pools="p0", ready=True) for at in range(2)]
     for accounting in ("Node", "Device"):
         fleet = [one("a", 6, accounting=accounting)]
-        decision = decide(World(now, fleet, own, build.observed(*own)))
+        decision = decide(World(now, fleet, own_replicas, build.observed(*own_replicas)))
         assert [replica.own_replica.key for replica in decision.dropped] == ["replica-a-1"]
         assert decision.ledger.free("a", "p0") == 1
 
@@ -99,13 +99,13 @@ def test_what_is_withheld_is_given_back_as_it_was_taken(accounting: str) -> None
     ],
 )
 def test_another_cache(labels: dict[str, str], mismatch: Mismatch | None, detail: str, reason: str) -> None:
-    own = build.replica(ask(cache="before"), "a", 0, pools="p0", ready=True)
+    own_replica = build.replica(ask(cache="before"), "a", 0, pools="p0", ready=True)
     fleet = [one("a", 1, labels=labels)]
     made = World(
         ask(cache="weights"),
         fleet,
-        [own],
-        build.observed(own),
+        [own_replica],
+        build.observed(own_replica),
         cache=[build.cache("weights", {"disk": "fast"})],
     )
     [kept] = decide(made).kept

@@ -35,12 +35,14 @@ class Case:
 
 def took(case: Case) -> Decision:
     wanted = ask(case.wanted, placement=case.placement, tolerations=case.tolerations)
-    own = [build.replica(wanted, on, index, pools="p0", ready=ready) for on, index, ready in case.running]
-    return decide(World(wanted, clusters(**case.fleet), own, build.observed(*own)))
+    own_replicas = [
+        build.replica(wanted, on, index, pools="p0", ready=ready) for on, index, ready in case.running
+    ]
+    return decide(World(wanted, clusters(**case.fleet), own_replicas, build.observed(*own_replicas)))
 
 
-def keys(found: Sequence[Any]) -> list[str]:
-    return [replica.own_replica.key.removeprefix("replica-") for replica in found]
+def keys(replicas: Sequence[Any]) -> list[str]:
+    return [replica.own_replica.key.removeprefix("replica-") for replica in replicas]
 
 
 DRAINED = {"taints": [build.taint("x", "NoExecute")]}
@@ -186,10 +188,10 @@ def test_what_is_withheld_is_given_back() -> None:
 def reshaped(nodes: dict[str, int], running: Sequence[str], *, copies: int = 1) -> Decision:
     """Replicas of an engine that is called otherwise now, and needs `copies` nodes."""
     was = ask(len(running))
-    own = [build.replica(was, on, at, pools="p0", ready=True) for at, on in enumerate(running)]
+    own_replicas = [build.replica(was, on, at, pools="p0", ready=True) for at, on in enumerate(running)]
     asked = build.member(devices=[build.request("gpu", 8)])
     now = ask(len(running), engines=[build.engine("other", [asked], copies=copies)])
-    return decide(World(now, clusters(**nodes), own, build.observed(*own)))
+    return decide(World(now, clusters(**nodes), own_replicas, build.observed(*own_replicas)))
 
 
 def test_a_replacement_names_what_it_replaces() -> None:
@@ -212,8 +214,8 @@ def test_what_is_replaced_is_charged_until_it_is_gone() -> None:
 
 def test_what_is_drained_is_charged_until_it_is_gone() -> None:
     wanted = ask(1)
-    own = build.replica(wanted, "a", 0, pools="p0", ready=True)
-    decision = decide(World(wanted, clusters(a=DRAINED, b=1), [own], build.observed(own)))
+    own_replica = build.replica(wanted, "a", 0, pools="p0", ready=True)
+    decision = decide(World(wanted, clusters(a=DRAINED, b=1), [own_replica], build.observed(own_replica)))
     assert keys(decision.dropped) == ["a-0"]
     assert decision.ledger.free("a", "p0") == 3, "of 4"
 
@@ -230,8 +232,8 @@ def test_what_finds_no_replacement_is_charged_and_counted_as_before() -> None:
 def test_nobody_is_scaled_down_while_something_is_not_told() -> None:
     """Two are kept of one that is wanted: which of them is in a better place is not known yet."""
     wanted = ask(1)
-    own = [build.replica(wanted, "a", at, pools="p0", ready=True) for at in range(2)]
-    made = World(wanted, clusters(a=2), own, build.observed(*own))
+    own_replicas = [build.replica(wanted, "a", at, pools="p0", ready=True) for at in range(2)]
+    made = World(wanted, clusters(a=2), own_replicas, build.observed(*own_replicas))
     assert keys(decide(made).dropped) == ["a-1"]
     for late in (made.but(clusters=None), made.but(replicas=None)):
         assert decide(late).dropped == ()
@@ -240,9 +242,9 @@ def test_nobody_is_scaled_down_while_something_is_not_told() -> None:
 def test_a_replica_that_only_the_list_knows_to_be_leaving_overcommits_nothing() -> None:
     """What Crossplane observes may be older than the list."""
     wanted = ask(2)
-    own = [build.replica(wanted, "a", at, pools="p0", ready=True) for at in range(2)]
+    own_replicas = [build.replica(wanted, "a", at, pools="p0", ready=True) for at in range(2)]
     dying = build.replica(wanted, "a", 0, pools="p0", ready=True, terminating=True)
-    decision = decide(World(wanted, clusters(a=1), [dying, own[1]], build.observed(*own)))
+    decision = decide(World(wanted, clusters(a=1), [dying, own_replicas[1]], build.observed(*own_replicas)))
     assert keys(decision.dropped) == ["a-0"]
     assert decision.overcommitted == ()
     assert decision.ledger.free("a", "p0") == -1, "it is charged until it is gone"
@@ -250,8 +252,10 @@ def test_a_replica_that_only_the_list_knows_to_be_leaving_overcommits_nothing() 
 
 def test_who_yields_says_in_which_pool() -> None:
     wanted = ask(2)
-    own = [build.replica(wanted, "a", at, pools="p0") for at in range(2)]
-    made = World(wanted, clusters(a=1), own, build.observed(*own), input={"overcommit": "Yield"})
+    own_replicas = [build.replica(wanted, "a", at, pools="p0") for at in range(2)]
+    made = World(
+        wanted, clusters(a=1), own_replicas, build.observed(*own_replicas), input={"overcommit": "Yield"}
+    )
     [dropped] = decide(made).dropped
     assert (dropped.cause.name, dropped.detail) == ("Yielded", "pool p0")
 
@@ -260,11 +264,11 @@ def test_who_yields_says_in_which_pool() -> None:
 def test_what_leaves_is_on_record_though_nothing_new_may_be_placed(*, typo: bool) -> None:
     """Scaling down needs no place, and so no valid selector."""
     wanted = ask(1)
-    own = [build.replica(wanted, "a", at, pools="p0", ready=True) for at in range(2)]
+    own_replicas = [build.replica(wanted, "a", at, pools="p0", ready=True) for at in range(2)]
     if typo:
         asked = build.request("gpu", 8, "typo(")
         wanted = ask(1, engines=[build.engine("main", [build.member(devices=[asked])])])
-    decision = decide(World(wanted, clusters(a=2), own, build.observed(*own)))
+    decision = decide(World(wanted, clusters(a=2), own_replicas, build.observed(*own_replicas)))
     assert [(replica.own_replica.key, replica.cause.name) for replica in decision.dropped] == [
         ("replica-a-1", "ScaledDown")
     ]

@@ -253,11 +253,16 @@ def test_every_replica_that_exists_is_charged() -> None:
     """Foreign, terminating, ours: a pool of 4 nodes with 3 of them held has room for one."""
     deployment = build.deployment("my-model", 3)
     other = build.deployment("other", namespace="elsewhere")
-    own = build.replica(deployment, "a", 0, pools="p", ready=True)
+    own_replica = build.replica(deployment, "a", 0, pools="p", ready=True)
     dying = build.replica(deployment, "a", 5, pools="p", terminating=True)
     foreign = build.replica(other, "a", 0, pools="p")
     answer = run(
-        World(deployment, [build.cluster("a", [pool("p", 4)])], [own, dying, foreign], build.observed(own))
+        World(
+            deployment,
+            [build.cluster("a", [pool("p", 4)])],
+            [own_replica, dying, foreign],
+            build.observed(own_replica),
+        )
     )
     assert set(answer.replicas) == {"replica-a-0", "replica-a-1"}
 

@@ -163,16 +163,16 @@ CASES = [
 ]
 
 
-def _alone(found: Rejection) -> Rejection:
+def _alone(rejection: Rejection) -> Rejection:
     """A rejection without those below it."""
-    return found._replace(parts=())
+    return rejection._replace(parts=())
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
 def test_why_a_cluster_takes_no_other_replica(case: Case) -> None:
     made = World(case.deployment, case.fleet, case.running, build.observed(*case.running), cache=case.cache)
-    found = decide(made).rejections
-    assert {name: _alone(value) for name, value in found.items()} == case.rejections
+    rejections = decide(made).rejections
+    assert {name: _alone(value) for name, value in rejections.items()} == case.rejections
 
 
 def test_where_nothing_is_missing_nothing_is_looked_up() -> None:

@@ -44,9 +44,9 @@ def asked(requests: list[Plain], devices: list[Plain], **selector: Any) -> tuple
     return inputs.evaluations, engine.members[0], inputs.fleet.clusters["a"].pools[0].devices
 
 
-def names(found: Match) -> str:
+def names(match: Match) -> str:
     """The entries taken, in the order of the requests; what is not claimed in small letters."""
-    return " ".join(item.device.name.upper() if item.claimed else item.device.name for item in found.resolved)
+    return " ".join(item.device.name.upper() if item.claimed else item.device.name for item in match.resolved)
 
 
 def one_of(name: str, count: int = 1) -> Plain:
@@ -112,10 +112,10 @@ def test_every_way_to_claim(
 
 
 def test_the_preferred_way_is_the_first_of_every() -> None:
-    for requests, devices, selector, found, reason in EVERY:
+    for requests, devices, selector, ways, reason in EVERY:
         first = resolve(*asked(requests, devices, **selector), budget=Budget(STEPS))
         assert isinstance(first, Match)
-        assert not found or names(first) == found[0], reason
+        assert not ways or names(first) == ways[0], reason
 
 
 def test_what_only_repeats_is_not_tried_again() -> None:
@@ -130,17 +130,17 @@ def test_a_dead_end_is_not_tried_from_every_side() -> None:
     """Eight requests on seven equal entries: which of them have one makes no difference to the eighth."""
     requests = [one_of(f"r{at}") for at in range(8)]
     devices = [build.gpu(1, name=f"g{at}") for at in range(7)]
-    found = resolve(*asked(requests, devices), budget=Budget(3_000))
-    assert isinstance(found, Rejection)
-    assert found.reason is Reason.DeviceContention
+    outcome = resolve(*asked(requests, devices), budget=Budget(3_000))
+    assert isinstance(outcome, Rejection)
+    assert outcome.reason is Reason.DeviceContention
 
 
 def test_a_budget_that_runs_out_says_that_some_may_be_missing() -> None:
     devices = [entry(name, 1) for name in "abc"]
     matches, cut_short = resolve_every(*asked([one_of("x")], devices), budget=Budget(2))
     assert ([names(match) for match in matches], cut_short) == (["A", "B"], True)
-    found = resolve(*asked([one_of("x", 1), one_of("y", 1)], [entry("a", 1)]), budget=Budget(1))
-    assert found == Rejection(Reason.SearchBudgetExceeded, detail="1 steps")
+    outcome = resolve(*asked([one_of("x", 1), one_of("y", 1)], [entry("a", 1)]), budget=Budget(1))
+    assert outcome == Rejection(Reason.SearchBudgetExceeded, detail="1 steps")
 
 
 def rejected(reason: Reason, detail: str = "", **more: Any) -> Rejection:
@@ -248,9 +248,9 @@ def test_why_there_is_none(
 
 
 def test_several_requests_without_a_device_are_all_on_record() -> None:
-    found = resolve(*asked([one_of("x", 3), one_of("y", 4)], [entry("a", 2)]), budget=Budget(STEPS))
-    assert isinstance(found, Rejection)
-    assert [(leaf.request, leaf.needs) for leaf in found.leaves] == [("x", 3), ("y", 4)]
-    assert (found.request, len(found.parts)) == ("x", 2)
+    outcome = resolve(*asked([one_of("x", 3), one_of("y", 4)], [entry("a", 2)]), budget=Budget(STEPS))
+    assert isinstance(outcome, Rejection)
+    assert [(leaf.request, leaf.needs) for leaf in outcome.leaves] == [("x", 3), ("y", 4)]
+    assert (outcome.request, len(outcome.parts)) == ("x", 2)
     alone = Rejection(Reason.DeviceCountShort, request="x")
     assert combined([alone]) == alone, "one speaks for itself"

@@ -93,23 +93,23 @@ def test_a_dead_end_is_not_tried_from_every_side() -> None:
     made = World(
         ask(engines=sized(*[1] * 8)), [one("a", pools=pools_of(*[1] * 7))], input={"searchBudget": 2_000}
     )
-    [found] = decide(made).rejections.values()
-    assert found.reason.name == "JointCapacity"
+    [rejection] = decide(made).rejections.values()
+    assert rejection.reason.name == "JointCapacity"
 
 
 def test_a_replacement_is_placed_as_if_what_it_replaces_were_gone() -> None:
     """It does not count for spreading, and its nodes are free for its own replacement."""
     was, now = ask(), ask(engines=[build.engine("other")])
-    own = build.replica(was, "a", 0, pools="p0", ready=True)
-    decision = decide(World(now, [one("a", 1), one("b", 1)], [own], build.observed(own)))
+    own_replica = build.replica(was, "a", 0, pools="p0", ready=True)
+    decision = decide(World(now, [one("a", 1), one("b", 1)], [own_replica], build.observed(own_replica)))
     assert [placement.identity.cluster for placement in decision.placed] == ["a"]
 
 
 def test_a_replacement_stands_where_nothing_else_had_a_place() -> None:
     """The second replica found the cluster full; then the first gives its node up to its own replacement."""
     was, now = ask(), ask(2, engines=[build.engine("other")])
-    own = build.replica(was, "a", 0, pools="p0", ready=True)
-    decision = decide(World(now, [one("a", 1)], [own], build.observed(own)))
+    own_replica = build.replica(was, "a", 0, pools="p0", ready=True)
+    decision = decide(World(now, [one("a", 1)], [own_replica], build.observed(own_replica)))
     assert [placement.identity.cluster for placement in decision.placed] == ["a"]
     assert [drop.cause.name for drop in decision.dropped] == ["Replaced"]
 
@@ -118,9 +118,9 @@ def test_one_that_has_to_wait_keeps_no_other_from_being_replaced() -> None:
     """The Ready one is used up by the budget; the one that is not Ready serves nobody."""
     budget = {"disruption": {"maxUnavailable": 1}}
     was, now = ask(2), ask(2, engines=[build.engine("other")], placement=budget)
-    own = [build.replica(was, name, 0, pools="p0", ready=name == "a") for name in "ab"]
+    own_replicas = [build.replica(was, name, 0, pools="p0", ready=name == "a") for name in "ab"]
     fleet = [one("a", 1, taints=[build.taint("x")]), one("b", 1)]
-    decision = decide(World(now, fleet, own, build.observed(*own)))
+    decision = decide(World(now, fleet, own_replicas, build.observed(*own_replicas)))
     assert [(replica.own_replica.key, replica.waits) for replica in decision.kept] == [
         ("replica-a-0", "replacement")
     ]
@@ -129,7 +129,7 @@ def test_one_that_has_to_wait_keeps_no_other_from_being_replaced() -> None:
 
 def test_what_blocks_a_replacement_is_told_as_it_is_with_what_is_held() -> None:
     """With the held node free, each engine would fit alone; with it held, neither does."""
-    own = build.replica(ask(), "a", 0, pools="p0", ready=True)
-    made = World(ask(engines=sized(2, 2)), [one("a", 2)], [own], build.observed(own))
-    [found] = decide(made).rejections.values()
-    assert (found.reason.name, found.needs, found.free) == ("InsufficientNodes", 2, 1)
+    own_replica = build.replica(ask(), "a", 0, pools="p0", ready=True)
+    made = World(ask(engines=sized(2, 2)), [one("a", 2)], [own_replica], build.observed(own_replica))
+    [rejection] = decide(made).rejections.values()
+    assert (rejection.reason.name, rejection.needs, rejection.free) == ("InsufficientNodes", 2, 1)

@@ -71,8 +71,8 @@ DEVICE = f"{MEMBERS}.devices"
     ],
 )
 def test_where_a_selector_stands(deployment: Plain, path: str, *, cluster_level: bool) -> None:
-    [found] = decide(World(deployment, clusters(a=1))).inputs.selectors.invalid
-    assert (found.path, found.cluster_level) == (path, cluster_level)
+    [invalid] = decide(World(deployment, clusters(a=1))).inputs.selectors.invalid
+    assert (invalid.path, invalid.cluster_level) == (path, cluster_level)
 
 
 def lengthy(count: int, length: int) -> World:
@@ -96,9 +96,11 @@ def test_the_selectors_of_a_deployment_have_a_length_together(
 ) -> None:
     monkeypatch.setattr(selectors, "MAX_LENGTH", 1_000)
     decision = decide(lengthy(count, length))
-    found = decision.inputs.selectors.invalid
-    assert len(found) == beyond, reason
-    assert all("1:1: the selectors of a deployment have over 1000 characters" in str(e.error) for e in found)
+    invalid = decision.inputs.selectors.invalid
+    assert len(invalid) == beyond, reason
+    assert all(
+        "1:1: the selectors of a deployment have over 1000 characters" in str(e.error) for e in invalid
+    )
     assert len(decision.placed) == (0 if beyond else 1)
 
 

@@ -30,17 +30,17 @@ def gang(policy: str = "SinglePool") -> Plain:
     return build.engine("main", members) | {"poolPolicy": policy}
 
 
-def told(found: Rejection) -> Any:
+def told(rejection: Rejection) -> Any:
     """A rejection as nested tuples: what it says, and what is below it."""
-    numbers = (found.needs, found.free, found.total)
+    numbers = (rejection.needs, rejection.free, rejection.total)
     return (
-        found.reason.name,
-        found.engine,
-        found.pool,
-        found.member,
-        found.detail,
+        rejection.reason.name,
+        rejection.engine,
+        rejection.pool,
+        rejection.member,
+        rejection.detail,
         numbers,
-        [told(part) for part in found.parts],
+        [told(part) for part in rejection.parts],
     )
 
 
@@ -183,8 +183,8 @@ CASES = [
 
 @pytest.mark.parametrize(("engines", "pools", "expected", "reason"), CASES, ids=[case[-1] for case in CASES])
 def test_a_verdict_in_whole(engines: list[Plain], pools: list[Plain], expected: Any, reason: str) -> None:
-    [found] = decide(World(ask(engines=engines), [one("a", pools=pools)])).rejections.values()
-    assert told(found) == expected, reason
+    [rejection] = decide(World(ask(engines=engines), [one("a", pools=pools)])).rejections.values()
+    assert told(rejection) == expected, reason
 
 
 def test_a_budget_that_runs_out_is_no_verdict_on_any_engine() -> None:
@@ -194,8 +194,11 @@ def test_a_budget_that_runs_out_is_no_verdict_on_any_engine() -> None:
         [one("a", pools=[build.pool(f"p{at}", 1) for at in range(5)])],
         input={"searchBudget": 20},
     )
-    [found] = decide(made).rejections.values()
-    assert (found.reason, found.detail) == (Reason.SearchBudgetExceeded, "e0 + e1 + e2 + e3 + e4 + e5")
+    [rejection] = decide(made).rejections.values()
+    assert (rejection.reason, rejection.detail) == (
+        Reason.SearchBudgetExceeded,
+        "e0 + e1 + e2 + e3 + e4 + e5",
+    )
 
 
 def test_every_engine_on_every_pool_is_told_in_order() -> None:
@@ -204,8 +207,8 @@ def test_every_engine_on_every_pool_is_told_in_order() -> None:
     decision = decide(World(ask(engines=[engine("x", copies=2), engine("y")]), [one("a", pools=pools)]))
     assert decision.placer is not None
     cluster = decision.inputs.fleet.clusters["a"]
-    found = [item for _, item in decision.placer.on_pools(cluster)]
-    assert [(match.engine, match.pools, match.nodes) for match in found] == [
+    verdicts = [item for _, item in decision.placer.on_pools(cluster)]
+    assert [(match.engine, match.pools, match.nodes) for match in verdicts] == [
         ("x", ("p0",), 2),
         ("x", ("p1",), 2),
         ("x", ("p2",), None),
@@ -215,7 +218,7 @@ def test_every_engine_on_every_pool_is_told_in_order() -> None:
     ]
     said = [
         item.rejection and (item.rejection.reason.name, item.rejection.engine, item.rejection.pool)
-        for item in found
+        for item in verdicts
     ]
     assert said[2] == ("NoMatchingDevice", "x", "p2")
     assert said[5] == ("NoMatchingDevice", "y", "p2")
@@ -223,8 +226,8 @@ def test_every_engine_on_every_pool_is_told_in_order() -> None:
 
 def test_a_node_selector_that_does_not_match_is_told_with_its_member() -> None:
     asked = single(build.request("gpu", 8), selectors=[{"cel": "true"}, {"cel": 'node.name == "fast"'}])
-    [found] = decide(World(ask(engines=[asked]), [one("a")])).rejections.values()
-    assert found.leaves == (
+    [rejection] = decide(World(ask(engines=[asked]), [one("a")])).rejections.values()
+    assert rejection.leaves == (
         Rejection(
             Reason.NodeSelectorMismatch,
             detail="name p0",
@@ -248,16 +251,16 @@ def test_what_was_not_tried_to_the_end_is_not_called_full(budget: int, says: Rea
     existing = build.replica(there, "a", 0, pools="p0")
     for one_engine, name in zip(existing["spec"]["engines"], "xyz", strict=True):
         one_engine["members"][0]["deviceRequests"][0]["deviceClassName"] = name
-    [found] = decide(World(ask(), fleet, [existing], input={"searchBudget": budget})).rejections.values()
-    assert found.reason is says
+    [rejection] = decide(World(ask(), fleet, [existing], input={"searchBudget": budget})).rejections.values()
+    assert rejection.reason is says
 
 
 def test_a_pool_of_whole_nodes_next_to_one_of_devices_is_searched_to_the_end() -> None:
     published = [build.pool("p0", 0), build.pool("p1", 0, [build.gpu(4)])]
     fleet = [one("a", pools=published)]
     fleet[0]["spec"]["nodePools"][1]["accounting"] = "Device"
-    [found] = decide(World(ask(), fleet)).rejections.values()
-    assert (found.reason, found.pool) == (Reason.InsufficientNodes, "p0")
+    [rejection] = decide(World(ask(), fleet)).rejections.values()
+    assert (rejection.reason, rejection.pool) == (Reason.InsufficientNodes, "p0")
 
 
 def test_a_pool_that_would_strand_a_member_says_which() -> None:
@@ -282,10 +285,15 @@ def test_of_pools_of_one_fabric_the_one_that_is_short_is_told_of() -> None:
         build.pool(name, nodes, devices) | {"attributes": {"modelplane.ai/fabric": {"string": "f"}}}
         for name, nodes, devices in (("p0", 9, [build.gpu()]), ("p1", 0, [NIC]))
     ]
-    [found] = decide(
+    [rejection] = decide(
         World(ask(engines=[gang("SameFabric")]), [one("a", pools=published)])
     ).rejections.values()
-    assert (found.reason, found.pool, found.needs, found.free) == (Reason.InsufficientNodes, "p1", 1, 0)
+    assert (rejection.reason, rejection.pool, rejection.needs, rejection.free) == (
+        Reason.InsufficientNodes,
+        "p1",
+        1,
+        0,
+    )
 
 
 def test_an_engine_of_one_member_is_never_said_to_be_split() -> None:

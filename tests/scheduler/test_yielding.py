@@ -103,8 +103,8 @@ CASES = (
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
 def test_who_gives_way(case: Case) -> None:
-    found = yielding(ledger(case.sizes, case.standing))
-    assert tuple(item.replica.name for item in found) == case.expected, case.reason
+    yielded = yielding(ledger(case.sizes, case.standing))
+    assert tuple(item.replica.name for item in yielded) == case.expected, case.reason
 
 
 def test_in_a_pool_that_charges_devices_it_is_who_makes_a_packing_possible_that_strands_one() -> None:
@@ -112,8 +112,8 @@ def test_in_a_pool_that_charges_devices_it_is_who_makes_a_packing_possible_that_
         "m", engines=[build.engine(members=[build.member(devices=[build.request("gpu", 5)])])]
     )
     standing = [parse(PlainDocument(build.replica(five, "a", index, pools="p"))) for index in range(4)]
-    found = yielding(ledger({"p": 2}, standing, accounting="Device"))
-    assert [item.replica for item in found] == sorted(standing, key=lambda entry: entry.name)[2:]
+    yielded = yielding(ledger({"p": 2}, standing, accounting="Device"))
+    assert [item.replica for item in yielded] == sorted(standing, key=lambda entry: entry.name)[2:]
 
 
 def drawn(seed: int) -> tuple[Mapping[str, int], list[ModelReplica]]:

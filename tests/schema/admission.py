@@ -18,14 +18,14 @@ def refusals(plain: dict[str, Any], schema: dict[str, Any], old: dict[str, Any] 
     """Why the API server would refuse (or cut down) the object; empty if it takes it as it is."""
     seen = deepcopy(plain)
     _default(seen, schema)
-    found = [f"{path}: no such field" for path in unknown(seen, schema)]
+    refused = [f"{path}: no such field" for path in unknown(seen, schema)]
     validator = jsonschema.Draft7Validator(_as_json_schema(schema))
-    found += sorted(
+    refused += sorted(
         f"{error.json_path.removeprefix('$.')}: {error.message[-150:]}"
         for error in validator.iter_errors(seen)
     )
-    found += [f"{path}: duplicate {key}" for path, key in _duplicates(seen, schema, "")]
-    return found or list(_broken_rules(seen, old, schema, ""))
+    refused += [f"{path}: duplicate {key}" for path, key in _duplicates(seen, schema, "")]
+    return refused or list(_broken_rules(seen, old, schema, ""))
 
 
 def unknown(plain: Any, schema: dict[str, Any], path: str = "") -> Iterator[str]:
@@ -71,8 +71,8 @@ def _duplicates(plain: Any, schema: dict[str, Any], path: str) -> Iterator[tuple
     kind = schema.get("x-kubernetes-list-type")
     if isinstance(plain, list) and kind in ("map", "set"):
         keys = schema.get("x-kubernetes-list-map-keys", ())
-        told = [item for item in plain if kind == "set" or isinstance(item, dict)]
-        names = Counter(str([item.get(key) for key in keys] if kind == "map" else item) for item in told)
+        compared = [item for item in plain if kind == "set" or isinstance(item, dict)]
+        names = Counter(str([item.get(key) for key in keys] if kind == "map" else item) for item in compared)
         yield from ((path, name) for name, times in names.items() if times > 1)
     for step, value, child in children(plain, schema):
         yield from _duplicates(value, child, path + step)

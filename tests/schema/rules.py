@@ -9,6 +9,6 @@ from function.cli.admission.rules import outcome
 
 def holds(rule: str, value: Any, old: Any = None) -> bool:
     """Whether the rule is true of the value."""
-    found = outcome(rule, value, old)
-    assert found.kind in ("match", "nomatch"), f"{rule}: {found.message}"
-    return found.matched
+    holding = outcome(rule, value, old)
+    assert holding.kind in ("match", "nomatch"), f"{rule}: {holding.message}"
+    return holding.matched

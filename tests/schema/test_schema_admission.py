@@ -84,8 +84,8 @@ def test_good_ones_are_accepted(case: Case) -> None:
 
 @pytest.mark.parametrize("case", BAD, ids=lambda case: case.reason)
 def test_bad_ones_are_refused(case: Case) -> None:
-    found = refusals(case.plain, schema_of(case.kind), case.old)
-    assert any(case.expected in item for item in found), found
+    refused = refusals(case.plain, schema_of(case.kind), case.old)
+    assert any(case.expected in item for item in refused), refused
 
 
 def test_every_rule_refuses_something() -> None:
@@ -108,5 +108,5 @@ def _rules(schema: Any) -> list[Any]:
         return [rule for item in schema for rule in _rules(item)]
     if not isinstance(schema, dict):
         return []
-    own = deepcopy(schema.get("x-kubernetes-validations", []))
-    return own + [rule for value in schema.values() for rule in _rules(value)]
+    rules = deepcopy(schema.get("x-kubernetes-validations", []))
+    return rules + [rule for value in schema.values() for rule in _rules(value)]

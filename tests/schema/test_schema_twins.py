@@ -68,10 +68,10 @@ def test_a_published_device_is_one_of_the_class_or_none() -> None:
 
 
 def part(kind: str, path: str) -> Any:
-    found: Any = schema_of(kind)
+    node: Any = schema_of(kind)
     for step in path.split("."):
-        found = found[step]
-    return found
+        node = node[step]
+    return node
 
 
 def bare(schema: Any) -> Any:

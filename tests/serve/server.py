@@ -91,9 +91,9 @@ class Server:
         while True:
             line = self._lines.get(timeout=PATIENCE)
             assert line is not None, f"the server ended without {event!r}: {''.join(self.output)}"
-            told = json.loads(line) if line.startswith("{") else {}
-            if told.get("event") == event:
-                return dict(told)
+            entry = json.loads(line) if line.startswith("{") else {}
+            if entry.get("event") == event:
+                return dict(entry)
 
     @property
     def resident(self) -> float:

@@ -24,9 +24,9 @@ USER = 2000
 
 
 def may_unshare() -> bool:
-    found = shutil.which("unshare")
-    command = [str(found), "--net", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"]
-    return bool(found) and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    program = shutil.which("unshare")
+    command = [str(program), "--net", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"]
+    return bool(program) and subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 pytestmark = pytest.mark.skipif(not may_unshare(), reason="needs root that may make namespaces")

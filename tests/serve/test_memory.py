@@ -57,21 +57,21 @@ class Changing:
 
     def next(self) -> bytes:
         """Return the next request: objects changed, a cluster and a replica gone, others come."""
-        found, draw = self._fleet, self._draw
+        fleet, draw = self._fleet, self._draw
         self._number += 1
         come = cluster(draw, self._number, SIZE.pools)
-        places = [
+        pools = [
             place
-            for place, manifest in enumerate(found.clusters)
+            for place, manifest in enumerate(fleet.clusters)
             if manifest["metadata"]["name"] not in self._used
         ]
-        found.clusters[draw.choice(places)] = come
+        fleet.clusters[draw.choice(pools)] = come
         placed = stranger(draw, self._number, come, SIZE)
-        found.replicas[draw.randrange(SIZE.replicas - len(found.observed))] = placed
+        fleet.replicas[draw.randrange(SIZE.replicas - len(fleet.observed))] = placed
         self._requests.written = {
             key: value for key, value in self._requests.written.items() if key in self._alive()
         }
-        self._requests.refresh([come, placed, *churn(draw, found, objects=3)])
+        self._requests.refresh([come, placed, *churn(draw, fleet, objects=3)])
         return self._asked(self._requests.next())
 
     def _asked(self, content: bytes) -> bytes:
@@ -91,8 +91,8 @@ class Changing:
         return bytes(message.SerializeToString())
 
     def _alive(self) -> set[int]:
-        found = self._fleet
-        return {id(one_cluster) for one_cluster in (*found.clusters, *found.replicas, found.deployment)}
+        fleet = self._fleet
+        return {id(one_cluster) for one_cluster in (*fleet.clusters, *fleet.replicas, fleet.deployment)}
 
 
 def taken(changing: Changing, number: int) -> Iterator[list[bytes]]:

@@ -29,8 +29,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def secure(address: str, authority: Authority, pair: Pair | None) -> grpc.Channel:
-    known = () if pair is None else (pair.key, pair.certificate)
-    credentials = grpc.ssl_channel_credentials(authority.certificate, *known)
+    identity = () if pair is None else (pair.key, pair.certificate)
+    credentials = grpc.ssl_channel_credentials(authority.certificate, *identity)
     return grpc.secure_channel(
         address.replace("127.0.0.1", "localhost"), credentials, [("grpc.use_local_subchannel_pool", 1)]
     )

@@ -54,7 +54,7 @@ def test_what_has_no_identity_is_parsed_every_time(read: Any) -> None:
     memory = Memory(1 << 20)
     session = Session(memory)
     for _ in range(2):
-        session.parsed(read, lambda found: found.plain())
+        session.parsed(read, lambda document: document.plain())
     assert (counts(session), memory.entries) == ((2, 0), 0)
 
 

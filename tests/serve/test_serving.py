@@ -114,9 +114,9 @@ def test_there_is_no_metrics_port_unless_asked_for() -> None:
 def test_one_log_line_a_call() -> None:
     with Server("--insecure") as server, server.channel() as channel:
         run(channel)
-        told = server.wait_for("answered")
+        entry = server.wait_for("answered")
         assert server.stop() == 0
-    assert (told["tag"], told["namespace"], told["name"]) == ("tested", "ml", "tiny")
+    assert (entry["tag"], entry["namespace"], entry["name"]) == ("tested", "ml", "tiny")
     assert sum('"answered"' in line for line in server.output) == 1
 
 

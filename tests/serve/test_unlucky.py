@@ -41,8 +41,8 @@ def channel(server: Server) -> Iterator[grpc.Channel]:
 
 
 def raw(server: Server, port: int = 0) -> socket.socket:
-    host, own = server.address.split(":")
-    return socket.create_connection((host, port or int(own)), timeout=PATIENCE)
+    host, server_port = server.address.split(":")
+    return socket.create_connection((host, port or int(server_port)), timeout=PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -203,8 +203,8 @@ def test_a_number_of_replicas_beyond_reason_is_refused_with_its_field(
 ) -> None:
     message = pb.RunFunctionRequest.FromString(request() + FLEET)
     message.observed.composite.resource["spec"]["replicas"] = replicas
-    (told,) = run(channel, message.SerializeToString()).results
-    assert "spec.replicas: " in told.message
+    (event,) = run(channel, message.SerializeToString()).results
+    assert "spec.replicas: " in event.message
 
 
 def test_a_metrics_port_under_fire_does_not_slow_calls(server: Server, channel: grpc.Channel) -> None:

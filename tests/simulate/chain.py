@@ -241,8 +241,8 @@ class Plane:
 
 def _collection(plain: Plain) -> str | None:
     """Return the collection that an Object is a member of."""
-    found = plain["metadata"].get("labels", {}).get(MEMBERSHIP)
-    return None if found is None else str(found)
+    member_of = plain["metadata"].get("labels", {}).get(MEMBERSHIP)
+    return None if member_of is None else str(member_of)
 
 
 def _place(manifest: Plain) -> tuple[str, str, str, str]:

@@ -63,9 +63,9 @@ def opted(seed: int) -> Plane:
 
 def check_opted(world: World, answer: Answer) -> None:
     """Look at the promises that hold with opt-in fields; the checker reads capacity and gates."""
-    told = list(law.unexplained(world, answer))
+    complaints = list(law.unexplained(world, answer))
     if answer.fatal:
-        told.append("the answer is fatal")
+        complaints.append("the answer is fatal")
     if readable(world):
         for promise in (
             opted_in.uncertified,
@@ -76,22 +76,22 @@ def check_opted(world: World, answer: Answer) -> None:
             identity.reused,
             gates.dead_ends,
         ):
-            told += promise(world, answer)
-    if told:
-        raise BrokenPromise(f"{told}\n{world.dump()}")
+            complaints += promise(world, answer)
+    if complaints:
+        raise BrokenPromise(f"{complaints}\n{world.dump()}")
 
 
 def check(world: World, answer: Answer) -> None:
     """Look at the promises on one request and its answer."""
-    told = law.unexplained(world, answer)
+    complaints = law.unexplained(world, answer)
     if answer.fatal:
-        told.append("the answer is fatal")
+        complaints.append("the answer is fatal")
     if readable(world):
         for promise in (ledger.overcharged, ledger.too_many, identity.moved, identity.reused, identity.split):
-            told += promise(world, answer)
-        told += [*gates.barred(world, answer), *gates.dead_ends(world, answer)]
-    if told:
-        raise BrokenPromise(f"{told}\n{world.dump()}")
+            complaints += promise(world, answer)
+        complaints += [*gates.barred(world, answer), *gates.dead_ends(world, answer)]
+    if complaints:
+        raise BrokenPromise(f"{complaints}\n{world.dump()}")
 
 
 def readable(world: World) -> bool:
@@ -118,11 +118,11 @@ def live_opted(seed: int, steps: int = 12) -> Plane:
 def _live(
     seed: int, draw: parts.Source, lived: Plane, kinds: Sequence[Event], look: Check, steps: int
 ) -> Plane:
-    told: list[str] = []
+    complaints: list[str] = []
     try:
         for _ in range(steps):
             event = draw.choice(kinds)
-            told.append(event.__name__)
+            complaints.append(event.__name__)
             event(draw, lived)
             if draw.odds(0.5):
                 lived.age()
@@ -130,7 +130,7 @@ def _live(
         events.reads_catch_up(draw, lived)
         settle(draw, lived, look)
     except AssertionError as broken:
-        raise BrokenPromise(f"seed {seed}, after {', '.join(told)}: {broken}") from broken
+        raise BrokenPromise(f"seed {seed}, after {', '.join(complaints)}: {broken}") from broken
     return lived
 
 

@@ -39,13 +39,13 @@ def shares(store: Mapping[tuple[str, str, str], Plain], route: Plain) -> dict[st
     """Return which part of the requests goes where, by address and path; to "" goes what is answered 500."""
     namespace, references = route["metadata"]["namespace"], backends(route)
     total = sum(reference["weight"] for reference in references.values())
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for name, reference in references.items():
         (rewrite,) = reference["filters"]
         path = rewrite["urlRewrite"]["path"]["replacePrefixMatch"]
         address = leads_to(store, namespace, name)
-        found[f"{address}{path}" if address else ""] += reference["weight"]
-    return {where: Fraction(weight, total) for where, weight in sorted(found.items())}
+        counts[f"{address}{path}" if address else ""] += reference["weight"]
+    return {where: Fraction(weight, total) for where, weight in sorted(counts.items())}
 
 
 def leads_to(store: Mapping[tuple[str, str, str], Plain], namespace: str, service: str) -> str:

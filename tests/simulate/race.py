@@ -135,16 +135,16 @@ class Race:
         """Ask the function, and apply the answer as Crossplane does."""
         observed = self.own(deployment)
         name = deployment["metadata"]["name"]
-        own = [frozen(item) for item in self.replicas.values() if label(item, "deployment") == name]
+        own_replicas = [frozen(item) for item in self.replicas.values() if label(item, "deployment") == name]
         others = [item for item in listed if label(item, "deployment") != name]
         required = {
             "clusters": self.clusters,
-            "all-replicas": [*others, *own],
+            "all-replicas": [*others, *own_replicas],
             "all-deployments": self.deployments,
             "all-caches": [],
         }
         if self.by_charges:
-            required = {"clusters": self.published, "own-replicas": own}
+            required = {"clusters": self.published, "own-replicas": own_replicas}
         answer = run(
             Request(
                 PlainDocument(deployment),
@@ -212,8 +212,8 @@ class Race:
 
     def size(self, cluster: str, pool: str) -> int:
         """Nodes of a pool."""
-        found = next(manifest for manifest in self.clusters if manifest["metadata"]["name"] == cluster)
-        return int(next(entry["nodes"] for entry in found["status"]["gpuPools"] if entry["name"] == pool))
+        resized = next(manifest for manifest in self.clusters if manifest["metadata"]["name"] == cluster)
+        return int(next(entry["nodes"] for entry in resized["status"]["gpuPools"] if entry["name"] == pool))
 
     def crowded(self) -> list[tuple[str, str]]:
         """The pools that hold more than they have, terminating replicas aside."""

@@ -152,9 +152,9 @@ class Life:
         """Reconcile once, look at what was done, and let the platform act."""
         served, before = self.serving(), {key: image(one) for key, one in self.replicas().items()}
         answer = self.plane.reconcile(self.of, self._check)
-        told = [*self._out_of_service(served, before, answer), *self._overcommitted()]
-        if told:
-            raise BrokenPromise("; ".join(told))
+        complaints = [*self._out_of_service(served, before, answer), *self._overcommitted()]
+        if complaints:
+            raise BrokenPromise("; ".join(complaints))
         for key, one in self.replicas().items():
             if key in before and before[key] != image(one):
                 self.updates[key] += 1
@@ -166,11 +166,11 @@ class Life:
 
     @staticmethod
     def _check(world: World, answer: Answer) -> None:
-        told = list(law.unexplained(world, answer)) + (["the answer is fatal"] if answer.fatal else [])
+        complaints = list(law.unexplained(world, answer)) + (["the answer is fatal"] if answer.fatal else [])
         for promise in (ledger.overcharged, ledger.too_many, identity.moved, identity.reused):
-            told += promise(world, answer)
-        if told:
-            raise BrokenPromise(f"{told}\n{world.dump()}")
+            complaints += promise(world, answer)
+        if complaints:
+            raise BrokenPromise(f"{complaints}\n{world.dump()}")
 
     def _out_of_service(self, served: set[str], before: dict[str, str], answer: Answer) -> Iterator[str]:
         """Yield what was taken out of service beyond the budget it was taken under."""
@@ -369,10 +369,10 @@ def born(seed: int) -> Life:
 def live(seed: int, steps: int = 16) -> Life:
     """Live through an episode, and come to rest."""
     life = born(seed)
-    told: list[str] = []
+    complaints: list[str] = []
     try:
         for _ in range(steps):
-            told.append(life.happen())
+            complaints.append(life.happen())
             for _ in range(life.draw.choice((1, 1, 2, 3))):
                 life.step()
                 life.plane.age()
@@ -382,7 +382,7 @@ def live(seed: int, steps: int = 16) -> Life:
         life.updates.clear()
         _rest(life)
     except AssertionError as broken:
-        where = f"seed {seed}, {life.publishes}, {life.placement}, after {', '.join(told)}"
+        where = f"seed {seed}, {life.publishes}, {life.placement}, after {', '.join(complaints)}"
         raise BrokenPromise(f"{where}: {broken}") from broken
     return life
 
@@ -403,8 +403,8 @@ def _rest(life: Life) -> None:
     twice = {key: number for key, number in life.updates.items() if number > 1}
     if twice:
         raise BrokenPromise(f"updated more than once: {twice}")
-    for told in _unfinished(life, answer):
-        raise BrokenPromise(told)
+    for complaints in _unfinished(life, answer):
+        raise BrokenPromise(complaints)
 
 
 def _unfinished(life: Life, answer: Answer) -> Iterator[str]:

@@ -93,14 +93,14 @@ def test_all_that_are_too_many_give_way_in_one_pass() -> None:
 def test_an_overcommitted_pool_is_told_in_the_condition_of_every_deployment_on_it(
     settings: str,
 ) -> None:
-    told = 0
+    overcommitted = 0
     for seed in SEEDS:
         for model in played(settings, WIDE, seed).models.values():
             assert model.answer is not None
             assert [condition.type for condition in model.answer.conditions][-1] == "CapacityRespected"
             assert model.answer.conditions[-1].reason == "CapacityRespected", "the end is calm"
-            told += "PoolOvercommitted" in model.reasons
-    assert told, "nothing was ever overcommitted: the test would prove nothing"
+            overcommitted += "PoolOvercommitted" in model.reasons
+    assert overcommitted, "nothing was ever overcommitted: the test would prove nothing"
 
 
 def test_what_turns_ready_after_the_snapshot_does_not_give_way() -> None:

@@ -291,26 +291,26 @@ def test_whatever_happens_nothing_is_orphaned_and_everything_comes_to_rest(shape
         draw = random.Random(seed)
         made = plane(SHAPES[shape], 3, diagnose="Pods", status="Engines", budget=True)
         made.settle()
-        status, lost, told = copy.deepcopy(made.store["InferenceCluster", "", NAME]["status"]), [], []
+        status, lost, complaints = copy.deepcopy(made.store["InferenceCluster", "", NAME]["status"]), [], []
         objects = {name for name in made.store if name[0] == "Object"}
         for _ in range(12):
-            told.append(happen(made, draw, lost, status))
+            complaints.append(happen(made, draw, lost, status))
             for _ in range(draw.randint(1, 3)):
                 made.round()
                 owned(made)
                 gone = {name[2] for name in objects if name not in made.store}
                 assert not {name for name in gone if "budget" not in name and "pods" not in name}, (
                     seed,
-                    told,
+                    complaints,
                 )
         worker(made).reachable, made.withheld = True, frozenset()
         made.store["InferenceCluster", "", NAME]["status"] = copy.deepcopy(status)
         for number, labels in enumerate(lost):
             worker(made).nodes[f"back-{number}"] = labels
         pods_rest(made)
-        assert made.settle() <= AT_REST, (seed, told)
-        assert reason(made, "ModelReady") == "Serving", (seed, told)
-        assert reason(made, "ModelUpdated") == "UpToDate", (seed, told)
+        assert made.settle() <= AT_REST, (seed, complaints)
+        assert reason(made, "ModelReady") == "Serving", (seed, complaints)
+        assert reason(made, "ModelUpdated") == "UpToDate", (seed, complaints)
 
 
 def pods_rest(made: Plane) -> None:

@@ -23,8 +23,8 @@ def placed(draw: Source, size: int) -> Outages:
 
 def unready(day: Outages) -> int:
     reached = [replica for key, replica in day.running.items() if key.split("-")[1] not in day.cut]
-    told = [replica.get("status", {}).get("conditions", [{}])[0] for replica in reached]
-    return sum(condition.get("status") != "True" for condition in told)
+    conditions = [replica.get("status", {}).get("conditions", [{}])[0] for replica in reached]
+    return sum(condition.get("status") != "True" for condition in conditions)
 
 
 @pytest.mark.parametrize("number", range(scale.BATCHES))

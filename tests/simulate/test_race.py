@@ -29,8 +29,8 @@ def test_without_yield_pools_are_overcommitted_and_every_deployment_there_says_s
         for where in race.crowded():
             ended_so += 1
             for name in race.on(where):
-                found = next(e for e in race.told[name].conditions if e.type == "ReplicasScheduled")
-                said = found.message.partition("PoolOvercommitted: ")[2]
+                scheduled = next(e for e in race.told[name].conditions if e.type == "ReplicasScheduled")
+                said = scheduled.message.partition("PoolOvercommitted: ")[2]
                 assert f"{where[0]}/{where[1]} holds" in said, (seed, name)
     assert ended_so > len(EPISODES) // 10
 

@@ -82,19 +82,19 @@ def plane(*groups_and_endpoints: tuple[Plain, Plain]) -> Plane:
 
 def route(made: Plane) -> Plain | None:
     """Return the route, None while there is none."""
-    found = [plain for name, plain in made.store.items() if name[0] == "HTTPRoute"]
-    assert len(found) <= 1
-    return found[0] if found else None
+    routes = [plain for name, plain in made.store.items() if name[0] == "HTTPRoute"]
+    assert len(routes) <= 1
+    return routes[0] if routes else None
 
 
 def shares(made: Plane) -> dict[str, Fraction]:
     """Return which part of the requests goes to which cluster, or elsewhere."""
     held = route(made)
     assert held is not None
-    found = gateway.shares(made.store, held)
+    counts = gateway.shares(made.store, held)
     return {
-        next((name for name in NAMES if where.startswith(address(name))), where): found[where]
-        for where in found
+        next((name for name in NAMES if where.startswith(address(name))), where): counts[where]
+        for where in counts
     }
 
 
@@ -229,16 +229,16 @@ def happen(made: Plane, draw: random.Random, lost: dict[str, Plain]) -> str:
 @pytest.mark.parametrize("priority", [0, 1])
 def test_whatever_happens_the_address_ends_at_what_serves(priority: int) -> None:
     for seed in seeds(quick=6, gate=200):
-        draw, lost, told = random.Random(seed), dict[str, Plain](), []
+        draw, lost, complaints = random.Random(seed), dict[str, Plain](), []
         made = plane(elsewhere(priority=priority, weight=1))
         never_empty(made)
         for _ in range(10):
-            told.append(happen(made, draw, lost))
+            complaints.append(happen(made, draw, lost))
             for _ in range(draw.randint(1, 3)):
                 made.round()
                 held = route(made)
-                assert held is not None, (seed, told)
-                assert gateway.backends(held), (seed, told)
+                assert held is not None, (seed, complaints)
+                assert gateway.backends(held), (seed, complaints)
         bring_back(made, lost)
         made.withheld = frozenset()
         made.store["ModelEndpoint", NAMESPACE, "elsewhere"]["spec"]["url"] = "https://models.example.com/v1"
@@ -248,5 +248,5 @@ def test_whatever_happens_the_address_ends_at_what_serves(priority: int) -> None
         never_empty(made)
         sixth = Fraction(1, 6)
         mixed = {"use1": sixth, "euw4": sixth, ELSEWHERE: Fraction(2, 3)}
-        assert shares(made) == (dict.fromkeys(NAMES, HALF) if priority else mixed), (seed, told)
-        assert condition(of_service(made), "Ready") == "True", (seed, told)
+        assert shares(made) == (dict.fromkeys(NAMES, HALF) if priority else mixed), (seed, complaints)
+        assert condition(of_service(made), "Ready") == "True", (seed, complaints)

@@ -67,8 +67,8 @@ class Table:
     asked: list[str] = field(default_factory=list)
 
     def list_of(self, kind: str, namespace: str) -> list[Plain]:
-        found = [plain for plain in self.objects if plain["kind"] == kind]
-        inside = (plain for plain in found if namespace in ("", plain["metadata"].get("namespace")))
+        manifests = [plain for plain in self.objects if plain["kind"] == kind]
+        inside = (plain for plain in manifests if namespace in ("", plain["metadata"].get("namespace")))
         return sorted(inside, key=lambda plain: (plain["metadata"].get("namespace", ""), _name(plain)))
 
 
@@ -122,9 +122,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _one(self, kind: str, namespace: str, name: str) -> None:
         if self.table.moments:
             self.table.objects = self.table.moments.pop(0)
-        found = [plain for plain in self.table.list_of(kind, namespace) if _name(plain) == name]
-        if found:
-            self._answer(found[0])
+        manifests = [plain for plain in self.table.list_of(kind, namespace) if _name(plain) == name]
+        if manifests:
+            self._answer(manifests[0])
         else:
             self._fail(404, "NotFound", f'{PLURALS[kind]}.modelplane.ai "{name}" not found')
 

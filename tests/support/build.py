@@ -322,8 +322,8 @@ def replica_object(
 
 def identity_labels(parent: Plain, on: str, index: int) -> dict[str, str]:
     """Return the labels of a replica and of its endpoint."""
-    own = parent["spec"]["template"].get("metadata", {}).get("labels", {})
-    return dict(own) | {
+    template_labels = parent["spec"]["template"].get("metadata", {}).get("labels", {})
+    return dict(template_labels) | {
         "modelplane.ai/deployment": parent["metadata"]["name"],
         "modelplane.ai/cluster": on,
         "modelplane.ai/replica-index": str(index),

@@ -19,13 +19,15 @@ def settled(*, cache: bool = False) -> World:
         cache="weights" if cache else None,
         conditions=[build.condition("ReplicasScheduled", status=True, reason="ReplicasCreated")],
     )
-    own = [build.replica(deployment, on, 0, ready=True) for on in "ab"]
+    own_replicas = [build.replica(deployment, on, 0, ready=True) for on in "ab"]
     foreign = build.deployment("other", 1, namespace="other-team")
     return World(
         deployment,
         clusters=[build.cluster(on, [build.pool("h100", 4)], labels=LABELS) for on in "abc"],
-        replicas=[*own, build.replica(foreign, "c", 0, ready=True)],
-        observed=build.observed(*own, endpoints=[build.endpoint(replica) for replica in own]),
+        replicas=[*own_replicas, build.replica(foreign, "c", 0, ready=True)],
+        observed=build.observed(
+            *own_replicas, endpoints=[build.endpoint(replica) for replica in own_replicas]
+        ),
         cache=[build.cache("weights", LABELS)] if cache else None,
     )
 

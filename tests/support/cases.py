@@ -119,8 +119,8 @@ class Case:
         assert where(answer) == sorted(self.on), (self.reason, answer.conditions)
         decision = answer.decision
         if decision is not None:
-            found = {name: rejection.reason.name for name, rejection in decision.rejections.items()}
-            assert {name: found.get(name, "") for name in self.why} == self.why, self.reason
+            reasons = {name: rejection.reason.name for name, rejection in decision.rejections.items()}
+            assert {name: reasons.get(name, "") for name in self.why} == self.why, self.reason
         if self.status:
             assert answer.reason() == self.status, (self.reason, answer.conditions)
         return answer
@@ -128,11 +128,11 @@ class Case:
 
 def where(answer: Answer) -> list[str]:
     """The clusters of the desired replicas, with the alternative of each."""
-    found = []
+    placed_on = []
     for replica in answer.replicas.values():
         alternative = replica["metadata"]["labels"].get("modelplane.ai/alternative")
-        found.append(replica["spec"]["clusterName"] + (f"/{alternative}" if alternative else ""))
-    return sorted(found)
+        placed_on.append(replica["spec"]["clusterName"] + (f"/{alternative}" if alternative else ""))
+    return sorted(placed_on)
 
 
 def pools_of(*nodes: int, devices: list[Plain] | None = None) -> list[Plain]:

@@ -25,8 +25,8 @@ def coordinated(
     caches: list[Plain] | None = (),  # type: ignore[assignment]
 ) -> Answer:
     """Ask with GlobalOrder; None for what was not delivered."""
-    told = {"clusters": fleet, "all-replicas": listed, "all-deployments": all_, "all-caches": caches}
-    required = {k: tuple(PlainDocument(item) for item in v) for k, v in told.items() if v is not None}
+    lists = {"clusters": fleet, "all-replicas": listed, "all-deployments": all_, "all-caches": caches}
+    required = {k: tuple(PlainDocument(item) for item in v) for k, v in lists.items() if v is not None}
     return of_core(run(Request(PlainDocument(ours_), {}, required, ORDER)))
 
 

@@ -142,8 +142,8 @@ def first_device(asked: Plain, pool: Plain) -> Plain | None:
     for device in pool.get("devices", []):
         meanings = [vocabulary.MEANINGS[one["cel"]](device) for one in asked["selectors"]]
         if all(meanings) and device.get("count", 1) >= asked.get("count", 1):
-            found: Plain = device
-            return found
+            entry: Plain = device
+            return entry
     return None
 
 
@@ -151,11 +151,11 @@ def claim(stamped: Plain, pool: Plain) -> None:
     """Keep only the device requests that a DRA device of the pool satisfies, with its class."""
     kept = []
     for asked in stamped.pop("deviceRequests", []):
-        found = first_device(asked, pool)
-        if found is None:
+        entry = first_device(asked, pool)
+        if entry is None:
             kept.append(asked)
-        elif found.get("claim", "DRA") == "DRA":
-            kept.append(asked | {"deviceClassName": found["deviceClassName"]})
+        elif entry.get("claim", "DRA") == "DRA":
+            kept.append(asked | {"deviceClassName": entry["deviceClassName"]})
     if kept:
         stamped["deviceRequests"] = kept
 

@@ -37,10 +37,10 @@ def cluster_of(key: str) -> str | None:
 
 def condition(plain: Any, kind: str) -> Any:
     """Return the status of a condition, None when it cannot be found."""
-    found = [
+    statuses = [
         item.get("status") for item in items(at(plain, "status", "conditions")) if item.get("type") == kind
     ]
-    return found[0] if found else None
+    return statuses[0] if statuses else None
 
 
 def wanted(world: World) -> int | None:
@@ -84,8 +84,8 @@ def _tolerates(toleration: Plain, taint: Plain) -> bool:
         return False
     if toleration.get("operator") == "Exists":
         return toleration.get("key") in (None, taint.get("key"))
-    asked, found = ((item.get("key"), item.get("value") or "") for item in (toleration, taint))
-    return asked == found
+    asked, tainted = ((item.get("key"), item.get("value") or "") for item in (toleration, taint))
+    return asked == tainted
 
 
 def certain(world: World, key: str) -> str:
@@ -106,18 +106,18 @@ def unexplained(world: World, answer: Answer) -> list[str]:
     """Return what was dropped without a reason, none when the law was kept."""
     if answer.fatal:
         return []
-    own = [key for key in world.observed if _is_own(world, key)]
-    dropped = [key for key in own if key not in answer.desired]
+    own_keys = [key for key in world.observed if _is_own(world, key)]
+    dropped = [key for key in own_keys if key not in answer.desired]
     doubtful = [key for key in dropped if not certain(world, key) and not _may_yield(world, key)]
-    excess = len(doubtful) > _allowance(world, answer, own)
+    excess = len(doubtful) > _allowance(world, answer, own_keys)
     return [f"{key} was dropped" for key in doubtful if excess] + _endpoints(world, answer)
 
 
 def _may_yield(world: World, key: str) -> bool:
     """Say whether a replica may yield its place: that is asked for, and it never was Ready."""
     seen = world.observed[key]
-    told = at(seen, "metadata", "annotations", "modelplane.ai/was-ready")
-    return at(world.input, "overcommit") == "Yield" and told is None and condition(seen, "Ready") != "True"
+    noted = at(seen, "metadata", "annotations", "modelplane.ai/was-ready")
+    return at(world.input, "overcommit") == "Yield" and noted is None and condition(seen, "Ready") != "True"
 
 
 def _is_own(world: World, key: str) -> bool:
@@ -127,46 +127,46 @@ def _is_own(world: World, key: str) -> bool:
     return not key.startswith("endpoint-") and at(world.observed[key], "kind") == "ModelReplica"
 
 
-def _allowance(world: World, answer: Answer, own: list[str]) -> int:
+def _allowance(world: World, answer: Answer, own_keys: list[str]) -> int:
     """Return how many replicas a scale down and replacements may take."""
     asked = wanted(world)
     if world.clusters is None or asked is None:
         return 0
     # One that is drained and stays, within a budget or with surge, stands for those that are wanted.
-    live = sum(not certain(world, key) or key in answer.desired for key in own) + _listed_only(world)
+    live = sum(not certain(world, key) or key in answer.desired for key in own_keys) + _listed_only(world)
     new = sum(key not in world.observed for key in answer.replicas)
     return max(0, live - asked) + new
 
 
 def _listed_only(world: World) -> int:
     """Return how many replicas of the list may be ours without being observed."""
-    known = [at(manifest, "metadata", "name") for manifest in world.observed.values()]
+    observed_names = [at(manifest, "metadata", "name") for manifest in world.observed.values()]
     mine = at(world.deployment, "metadata", "namespace")
     return sum(
-        at(item, "metadata", "namespace") == mine and at(item, "metadata", "name") not in known
+        at(item, "metadata", "namespace") == mine and at(item, "metadata", "name") not in observed_names
         for item in items(world.replicas or ())
     )
 
 
 def _endpoints(world: World, answer: Answer) -> list[str]:
     """Return the endpoints that were withdrawn from a replica that stays and is not seen to be unready."""
-    told = []
+    complaints = []
     for key in world.observed:
         replica = key.replace("endpoint-", "replica-", 1)
         if not key.startswith("endpoint-") or key in answer.desired or replica not in answer.desired:
             continue
         seen = world.observed.get(replica) or _listed(world, answer.desired[replica])
         if condition(seen, "Ready") in ("True", None):
-            told.append(f"{key} was withdrawn")
-    return told
+            complaints.append(f"{key} was withdrawn")
+    return complaints
 
 
 def _listed(world: World, replica: Plain) -> Any:
     """Return a replica as the list has it, None if it has not."""
     where = at(replica, "metadata", "namespace"), at(replica, "metadata", "name")
-    found = (
+    listed = (
         item
         for item in items(world.replicas or ())
         if (at(item, "metadata", "namespace"), at(item, "metadata", "name")) == where
     )
-    return next(found, None)
+    return next(listed, None)

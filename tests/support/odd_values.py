@@ -27,9 +27,9 @@ ODD: tuple[Any, ...] = (
 
 
 def paths_of(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    found = [path] if path else []
+    paths = [path] if path else []
     keys = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
-    return found + [place for key in keys for place in paths_of(value[key], (*path, key))]
+    return paths + [place for key in keys for place in paths_of(value[key], (*path, key))]
 
 
 def put(value: Any, path: tuple[Any, ...], odd: Any) -> Any:

@@ -82,9 +82,9 @@ def aged(draw: Source, made: World) -> None:
     objects = (*(made.clusters or ()), *(made.replicas or ()), *made.observed.values())
     seen: dict[str, str] = {}
     for manifest in objects:
-        for told in manifest.get("status", {}).get("conditions", ()):
+        for condition in manifest.get("status", {}).get("conditions", ()):
             uid = manifest["metadata"].get("uid", manifest["metadata"]["name"])
-            told["lastTransitionTime"] = seen.setdefault(uid, draw.choice(TURNS))
+            condition["lastTransitionTime"] = seen.setdefault(uid, draw.choice(TURNS))
 
 
 def _cluster(draw: Source, made: Plain) -> None:

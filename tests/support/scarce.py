@@ -41,8 +41,8 @@ def reach(decision: Decision) -> int:
 
 def cluster_of(made: World, name: str) -> Plain:
     """Return a cluster of a world."""
-    found: Plain = next(cluster for cluster in made.clusters or () if cluster["metadata"]["name"] == name)
-    return found
+    named: Plain = next(cluster for cluster in made.clusters or () if cluster["metadata"]["name"] == name)
+    return named
 
 
 def all_requests(made: World) -> list[Plain]:

@@ -33,8 +33,8 @@ def _driver(name: str) -> Callable[[Plain], Meaning]:
 
 def _architecture(name: str) -> Callable[[Plain], Meaning]:
     def meaning(device: Plain) -> Meaning:
-        found = _attribute(device, GPU, "architecture")
-        return None if found is None else bool(found == name)
+        architecture = _attribute(device, GPU, "architecture")
+        return None if architecture is None else bool(architecture == name)
 
     return meaning
 

@@ -45,8 +45,8 @@ class World:
     def required(self) -> dict[str, list[Any]]:
         """The required resources that were delivered, by requirement name."""
         asked = {"clusters": self.clusters, "all-replicas": self.replicas, "cache": self.cache}
-        told = {name: list(items) for name, items in asked.items() if items is not None}
-        return told | {name: list(items) for name, items in self.more.items()}
+        lists = {name: list(items) for name, items in asked.items() if items is not None}
+        return lists | {name: list(items) for name, items in self.more.items()}
 
     @property
     def asked(self) -> Asked:

@@ -47,11 +47,11 @@ def block(*names: str) -> dict[str, pb.ResourceSelector]:
 def fetch(selector: pb.ResourceSelector) -> pb.Resources:
     """Return what a control plane with one cluster, one deployment and one cache holds."""
     held = {"InferenceCluster": CLUSTERS, "ModelDeployment": [build.deployment()], "ModelCache": [CACHE]}
-    found = pb.Resources()
+    resources = pb.Resources()
     for manifest in held.get(selector.kind, []):
         if selector.match_name in ("", manifest["metadata"]["name"]):
-            found.items.add().resource.update(manifest)
-    return found
+            resources.items.add().resource.update(manifest)
+    return resources
 
 
 def asked(given: dict[str, Any] | None = None, cache: str = "") -> pb.RunFunctionRequest:

@@ -144,8 +144,8 @@ def field(tag: int, content: bytes) -> bytes:
     ],
 )
 def test_a_value_however_it_is_written(content: bytes, expected: Any, reason: str) -> None:
-    found = read.value(content)
-    assert (found, type(found)) == (expected, type(expected)), reason
+    value = read.value(content)
+    assert (value, type(value)) == (expected, type(expected)), reason
 
 
 def test_nan_stays_what_it_is() -> None:
@@ -199,8 +199,8 @@ def test_lists_in_lists_beside_objects_cost_nothing_but_themselves() -> None:
     for _ in range(60):
         deep = [deep]
     content = write.struct({"spec": {"engines": [{"name": "main", "copies": 2}, deep]}})
-    found = WireDocument(content).project({"spec": {"engines": {"name": None}}})
-    assert found == {"spec": {"engines": [{"name": "main"}, deep]}}
+    projected = WireDocument(content).project({"spec": {"engines": {"name": None}}})
+    assert projected == {"spec": {"engines": [{"name": "main"}, deep]}}
 
 
 def test_a_shape_follows_objects_in_lists_no_deeper_than_the_limit() -> None:

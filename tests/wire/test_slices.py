@@ -30,12 +30,12 @@ def test_slices_are_what_the_parser_finds(seed: int) -> None:
     message = generate.world(seed).message()
     content = message.SerializeToString()
     rest, required = sliced(content)
-    found = {
+    slices = {
         name: [item.resource.SerializeToString(deterministic=True) for item in resource.items]
         for name, resource in message.required_resources.items()
     }
     again = {name: [_canonical(item) for item in items] for name, items in required.items()}
-    assert again == found
+    assert again == slices
     message.ClearField("required_resources")
     assert pb.RunFunctionRequest.FromString(rest) == message
 
@@ -105,10 +105,10 @@ def _by_parser(content: bytes) -> dict[str, list[bytes]] | None:
     from function.wire import messages
 
     try:
-        found = messages.Request.FromString(content).required_resources
+        resources = messages.Request.FromString(content).required_resources
     except DecodeError:
         return None
-    return {name: [item.resource for item in found[name].items if item.resource] for name in found}
+    return {name: [item.resource for item in resources[name].items if item.resource] for name in resources}
 
 
 def test_a_request_the_long_way_gives_the_same_documents() -> None:

@@ -45,17 +45,17 @@ def inside(target: str, flags: list[str]) -> None:
     import atheris  # type: ignore[import-not-found]
 
     with atheris.instrument_imports(include=["function"]):
-        found = module(target)
+        target_module = module(target)
     again = (
         f"{sys.executable} -m tests.fuzz.guided {target} --inside"  # How libFuzzer starts itself to merge.
     )
-    atheris.Setup([again, *flags, f"-max_len={found.LONGEST}"], found.one)
+    atheris.Setup([again, *flags, f"-max_len={target_module.LONGEST}"], target_module.one)
     atheris.Fuzz()
 
 
 def look(target: str, seconds: int) -> int:
     """Look for findings for so long; return 1 when there is one."""
-    found, findings = unpacked(target), WORK / target / "findings"
+    inputs, findings = unpacked(target), WORK / target / "findings"
     shutil.rmtree(findings, ignore_errors=True)
     findings.mkdir(parents=True)
     words = WORK / target / "words"
@@ -67,7 +67,7 @@ def look(target: str, seconds: int) -> int:
         "-len_control=10",
         "-print_final_stats=1",
     ]
-    child(target, *flags, f"-dict={words}", f"-artifact_prefix={findings}/", str(found))
+    child(target, *flags, f"-dict={words}", f"-artifact_prefix={findings}/", str(inputs))
     found_now = sorted(path for path in findings.iterdir() if not path.name.startswith("slow-unit"))
     for entry in found_now:
         content = entry.read_bytes()

@@ -36,8 +36,8 @@ class Drawn(random.Random):
 
     def taken(self, size: int) -> bytes:
         """Return the next bytes, fewer at the end."""
-        found, self._left = self._left[:size], self._left[size:]
-        return found
+        head, self._left = self._left[:size], self._left[size:]
+        return head
 
     @property
     def left(self) -> bytes:

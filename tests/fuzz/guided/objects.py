@@ -84,16 +84,16 @@ def _read(reader: Callable[[Document], Any], document: Document) -> Any:
 
 
 def _alike(reader: Callable[[Document], Any], orders: tuple[bytes, bytes]) -> None:
-    found = [_read(reader, WireDocument(item)) for item in orders]
-    if all(isinstance(item, (str, UnreadableCluster)) for item in found):
+    outcomes = [_read(reader, WireDocument(item)) for item in orders]
+    if all(isinstance(item, (str, UnreadableCluster)) for item in outcomes):
         return  # The fault that is named may be another one.
-    found.append(_read(reader, WireDocument(orders[0])))
-    assert len({_said(item) for item in found}) == 1, "another order of map entries is read differently"
+    outcomes.append(_read(reader, WireDocument(orders[0])))
+    assert len({_said(item) for item in outcomes}) == 1, "another order of map entries is read differently"
 
 
-def _said(found: Any) -> str:
+def _said(value: Any) -> str:
     """Return what was read as a text; NaN, which equals nothing, equals itself here."""
-    held = found.model_dump() if isinstance(found, BaseModel) else found._asdict()
+    held = value.model_dump() if isinstance(value, BaseModel) else value._asdict()
     return json.dumps(held, sort_keys=True, default=repr)
 
 
@@ -104,8 +104,8 @@ def _projected(content: bytes) -> None:
     except Unreadable:
         return  # Projecting may still succeed: it does not look everywhere.
     for shape in SHAPES:
-        found = _cut(read.project(content, shape), shape)
-        assert repr(found) == repr(_cut(whole, shape)), "read path by path and read as a whole differ"
+        projected = _cut(read.project(content, shape), shape)
+        assert repr(projected) == repr(_cut(whole, shape)), "read path by path and read as a whole differ"
 
 
 def _cut(value: Any, shape: Any) -> Any:

@@ -71,8 +71,8 @@ def one(content: bytes) -> None:
     assert watched.request is not None
     assert watched.response is not None
     world = seen(watched.request)
-    told = law.unexplained(world, of_core(watched.response))
-    assert not told, told
+    complaints = law.unexplained(world, of_core(watched.response))
+    assert not complaints, complaints
     # A memory of its own: a mutated object keeps its uid and resourceVersion, which no API server allows.
     remembering = Function(log=watched, memory=Memory(1 << 22))
     for times in ("first", "again"):
@@ -103,9 +103,9 @@ def encoded(draw: Drawn, made: Plain) -> bytes:
     )
 
 
-def _maps(found: Plain) -> dict[str, Plain]:
+def _maps(node: Plain) -> dict[str, Plain]:
     """Return the values that are maps, and an empty one for any other."""
-    return {key: value if isinstance(value, dict) else {} for key, value in found.items()}
+    return {key: value if isinstance(value, dict) else {} for key, value in node.items()}
 
 
 def seen(request: Request) -> World:

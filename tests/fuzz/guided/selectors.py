@@ -58,8 +58,8 @@ def one(content: bytes) -> None:
         return
     assert 0 <= (selector.estimate() or 0) < 2**64, source
     assert all(str(item) for item in selector.reads), source
-    told = {selector.projection(bind()): _evaluated(selector, bind) for bind in binds}
-    again = [told[selector.projection(bind())] == selector.evaluate(bind()) for bind in binds]
+    outcomes = {selector.projection(bind()): _evaluated(selector, bind) for bind in binds}
+    again = [outcomes[selector.projection(bind())] == selector.evaluate(bind()) for bind in binds]
     assert all(again), f"what it reads does not decide what it says: {source}"
     selector.comparisons()
 

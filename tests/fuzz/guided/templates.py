@@ -17,12 +17,14 @@ EMPTY: Plain = {"composite": {}, "observed": {}, "required": {}, "input": {}, "d
 INPUT: Plain = {"apiVersion": "fleet-scheduler.fn.modelplane.ai/v1alpha1", "kind": "SchedulerConfig"}
 
 
-def _tree(deployment: Plain, clusters: list[Plain], *own: Plain, others: tuple[Plain, ...] = ()) -> Plain:
-    endpoints = [build.endpoint(replica) for replica in own if "status" in replica]
+def _tree(
+    deployment: Plain, clusters: list[Plain], *own_replicas: Plain, others: tuple[Plain, ...] = ()
+) -> Plain:
+    endpoints = [build.endpoint(replica) for replica in own_replicas if "status" in replica]
     return EMPTY | {
         "composite": deployment,
-        "observed": build.observed(*own, endpoints=endpoints),
-        "required": {"clusters": clusters, "all-replicas": [*own, *others]},
+        "observed": build.observed(*own_replicas, endpoints=endpoints),
+        "required": {"clusters": clusters, "all-replicas": [*own_replicas, *others]},
     }
 
 
@@ -58,8 +60,8 @@ def gang() -> Plain:
         ),
         build.cluster("c", [], ready=None, gateway=None, deleting=True),
     ]
-    own = [build.replica(parent, "a", 0, ready=True), build.replica(parent, "b", 1, ready=False)]
-    made = _tree(parent, clusters, *own, build.replica(parent, "a", 2, terminating=True))
+    own_replicas = [build.replica(parent, "a", 0, ready=True), build.replica(parent, "b", 1, ready=False)]
+    made = _tree(parent, clusters, *own_replicas, build.replica(parent, "a", 2, terminating=True))
     made["required"]["cache"] = [build.cache("weights", {"region": "eu"})]
     return made
 
@@ -126,9 +128,9 @@ def wide() -> Plain:
         made = build.cluster(name, pools, labels={"region": region, "tier": "prod"})
         made["spec"]["attributes"] = facts
         clusters.append(made)
-    own = build.replica(parent, "a", 0, [build.engine()], pools="p1", ready=True)
-    own["metadata"]["labels"]["modelplane.ai/alternative"] = "small"
-    made = _tree(parent, clusters, own)
+    own_replica = build.replica(parent, "a", 0, [build.engine()], pools="p1", ready=True)
+    own_replica["metadata"]["labels"]["modelplane.ai/alternative"] = "small"
+    made = _tree(parent, clusters, own_replica)
     return made | {"input": INPUT | {"explain": "Status", "searchBudget": 2000, "ttl": {"pending": "5s"}}}
 
 
@@ -136,10 +138,10 @@ def crowded() -> Plain:
     """A pool that holds more than it has, the other deployments listed, somebody to yield."""
     parent, other = build.deployment(replicas=1), build.deployment("other")
     pool = [build.cluster("a", [build.pool("h100", 1)]), build.cluster("b", [build.pool("h100", 1)])]
-    own = build.replica(parent, "a", 0)
+    own_replica = build.replica(parent, "a", 0)
     theirs = build.replica(other, "a", 0, ready=True)
     theirs["metadata"]["annotations"] = {"modelplane.ai/was-ready": "true"}
-    made = _tree(parent, pool, own, others=(theirs,))
+    made = _tree(parent, pool, own_replica, others=(theirs,))
     made["required"] |= {"all-deployments": [parent, other], "all-caches": [build.cache()]}
     defaults = {"placement": {"strategy": "Spread", "tieBreak": "Hash"}}
     asked = {"coordination": "GlobalOrder", "overcommit": "Yield", "defaults": defaults}
@@ -150,11 +152,11 @@ def between() -> Plain:
     """An earlier step desires things, one replica is mismatched, one cluster is gone."""
     parent = build.deployment(replicas=2)
     older = [build.engine(members=[build.member(devices=[build.request("gpu", 2)])])]
-    own = [
+    own_replicas = [
         build.replica(parent, "a", 0, older, ready=True),
         build.replica(parent, "gone", 0, ready="Unknown"),
     ]
-    made = _tree(parent, [build.cluster("a", [build.pool("h100", 1)]), build.cluster("b")], *own)
+    made = _tree(parent, [build.cluster("a", [build.pool("h100", 1)]), build.cluster("b")], *own_replicas)
     theirs = build.replica(parent, "b", 0)
     return made | {"desired": {"replica-b-0": theirs, "bucket": {"kind": "Bucket", "spec": {"size": 1}}}}
 

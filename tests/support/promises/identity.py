@@ -33,13 +33,13 @@ def pools(replica: Plain) -> dict[str, list[str]]:
 
 def moved(world: World, answer: Answer) -> Iterator[str]:
     for replica in read_facts.read(world).own:
-        found = answer.desired.get(str(replica.key))
-        if found is None:
+        desired = answer.desired.get(str(replica.key))
+        if desired is None:
             continue
-        if found["spec"]["clusterName"] != replica.cluster or pools(found) != pools(replica.plain):
+        if desired["spec"]["clusterName"] != replica.cluster or pools(desired) != pools(replica.plain):
             yield f"{replica.key} moved"
-        if found["metadata"]["name"] != replica.name:
-            yield f"{replica.key} was renamed from {replica.name} to {found['metadata']['name']}"
+        if desired["metadata"]["name"] != replica.name:
+            yield f"{replica.key} was renamed from {replica.name} to {desired['metadata']['name']}"
 
 
 def new(world: World, answer: Answer) -> dict[str, Plain]:
@@ -49,8 +49,8 @@ def new(world: World, answer: Answer) -> dict[str, Plain]:
 
 
 def reused(world: World, answer: Answer) -> Iterator[str]:
-    for found in (answer.replicas, answer.endpoints):
-        names = [manifest["metadata"]["name"] for manifest in found.values()]
+    for resources in (answer.replicas, answer.endpoints):
+        names = [manifest["metadata"]["name"] for manifest in resources.values()]
         if len(set(names)) != len(names):
             yield f"two objects are called the same: {sorted(names)}"
         yield from (f"{name} is no valid name" for name in names if not LABEL.fullmatch(name))

@@ -42,15 +42,15 @@ def existing(world: World) -> tuple[Scheduler, dict[str, Counter[Where]]]:
 
 
 def overcharged(world: World, answer: Answer) -> Iterator[str]:
-    scheduler, own = existing(world)
+    scheduler, own_replicas = existing(world)
     added: Counter[Where] = Counter()
     for key, replica in answer.replicas.items():
-        added += stamped(replica) - own.get(key, Counter())
+        added += stamped(replica) - own_replicas.get(key, Counter())
     spared: Counter[Where] = Counter()
     for placement in getattr(answer.decision, "placed", ()):
         if placement.replaces is not None:
             key = f"replica-{placement.identity.cluster}-{placement.identity.index}"
-            spared += own[str(placement.replaces.key)] & stamped(answer.desired[key])
+            spared += own_replicas[str(placement.replaces.key)] & stamped(answer.desired[key])
     for where, nodes in added.items():
         if scheduler.published(where) and nodes > max(0, scheduler.free(where)) + spared[where]:
             yield f"{where}: {nodes} more, {scheduler.free(where)} free, {spared[where]} given up for it"
@@ -59,7 +59,7 @@ def overcharged(world: World, answer: Answer) -> Iterator[str]:
 def too_many(world: World, answer: Answer) -> Iterator[str]:
     facts = read_facts.read(world)
     new = [key for key in answer.replicas if key not in {replica.key for replica in facts.own}]
-    told = facts.clusters is not None and facts.listed
+    delivered = facts.clusters is not None and facts.listed
     most = facts.wanted + facts.surge
-    if len(answer.replicas) > most and (told or new):
+    if len(answer.replicas) > most and (delivered or new):
         yield f"{len(answer.replicas)} for {facts.wanted} wanted and a surge of {facts.surge}"

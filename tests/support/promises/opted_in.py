@@ -86,9 +86,11 @@ def uncertified(world: World, answer: Answer) -> Iterator[str]:
     """
     if world.clusters is None or world.replicas is None:
         return
-    own = [document.plain for document in read_facts.read(world).own if not document.terminating]
+    own_replicas = [document.plain for document in read_facts.read(world).own if not document.terminating]
     parent, seen = ModelDeployment.parse(world.deployment), state(world)
-    decided = Decided(parent, tuple(map(replica, own)), tuple(map(replica, answer.replicas.values())))
+    decided = Decided(
+        parent, tuple(map(replica, own_replicas)), tuple(map(replica, answer.replicas.values()))
+    )
     for item in check(seen, [decided]):
         by_input = item.rule in ("Lost", "LeftOut", "Spread") and world.input is not None
         impossible = item.rule == "Overcommit" and _too_large(seen, *item.where.split("/"))
@@ -118,9 +120,11 @@ def unsettled(world: World, answer: Answer) -> Iterator[str]:
     """
     if world.replicas is None or doubles(world) or outlives(answer) or _yields(world):
         return
-    own = {str(document.key): stamped(document.plain) for document in read_facts.read(world).own}
+    own_replicas = {str(document.key): stamped(document.plain) for document in read_facts.read(world).own}
     if any(
-        own[key] - stamped(running_replica) for key, running_replica in answer.replicas.items() if key in own
+        own_replicas[key] - stamped(running_replica)
+        for key, running_replica in answer.replicas.items()
+        if key in own_replicas
     ):
         return
     before, after = _unnoted(answer), _unnoted(run(apply(world, answer)))
@@ -152,13 +156,13 @@ def ready_yields(world: World, answer: Answer) -> Iterator[str]:
 
 def split(world: World, answer: Answer) -> Iterator[str]:
     """P8. Several pools only under `SameFabric`; that their fabric is the same, the checker looks at."""
-    known = {item.key for item in read_facts.read(world).own}
+    own_keys = {item.key for item in read_facts.read(world).own}
     inner = world.deployment["spec"]["template"]["spec"]
     shapes = {
         alternative["name"]: alternative["engines"] for alternative in inner.get("alternatives", [])
     } | {"": inner["engines"]}
     for key, manifest in answer.replicas.items():
-        if key in known:
+        if key in own_keys:
             continue
         shape = shapes[manifest["metadata"]["labels"].get("modelplane.ai/alternative", "")]
         policy = {one["name"]: one.get("poolPolicy", "SinglePool") for one in shape}
@@ -204,10 +208,10 @@ def survivors(world: World, answer: Answer) -> dict[str, Plain]:
     replaced = {
         placement.replaces.key for placement in answer.decision.placed if placement.replaces is not None
     }
-    own = {str(document.key): document.plain for document in read_facts.read(world).own}
+    own_replicas = {str(document.key): document.plain for document in read_facts.read(world).own}
     return {
         key: answer.desired.get(key, value)
-        for key, value in own.items()
+        for key, value in own_replicas.items()
         if key in answer.desired or key in replaced
     }
 
@@ -222,10 +226,10 @@ def down(world: World, _: Answer) -> Iterator[str]:
         return
     more = survivors(world, run(scaled(world, 100)))
     for to in range(len(more) - 1, -1, -1):
-        found = run(scaled(world, to))
-        stay = survivors(world, found)
-        if not stay.keys() <= more.keys() or len(found.replicas) != to:
-            yield f"scaled to {to}: {sorted(found.replicas)} stay of {sorted(more)}"
+        answer_down = run(scaled(world, to))
+        stay = survivors(world, answer_down)
+        if not stay.keys() <= more.keys() or len(answer_down.replicas) != to:
+            yield f"scaled to {to}: {sorted(answer_down.replicas)} stay of {sorted(more)}"
         moved_ones = [key for key, value in stay.items() if pools(value) != pools(more[key])]
         yield from (f"{key} moved when scaled to {to}" for key in moved_ones)
         more = stay

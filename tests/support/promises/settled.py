@@ -27,8 +27,12 @@ if TYPE_CHECKING:
 
 def shrinks(world: World, answer: Answer) -> bool:
     """Say whether a replica that stays takes fewer nodes than before."""
-    _, own = existing(world)
-    return any(own[key] - stamped(replica) for key, replica in answer.replicas.items() if key in own)
+    _, own_replicas = existing(world)
+    return any(
+        own_replicas[key] - stamped(replica)
+        for key, replica in answer.replicas.items()
+        if key in own_replicas
+    )
 
 
 def doubles(world: World) -> bool:
