@@ -157,6 +157,12 @@ class Forecast:
         return next((condition for condition in self.response.conditions if condition.type == UPDATED), None)
 
     @property
+    def amiss(self) -> list[Condition]:
+        """The conditions that are False, but for the one of the placement."""
+        conditions = self.response.conditions
+        return [condition for condition in conditions if not condition.status and condition.type != SCHEDULED]
+
+    @property
     def placed(self) -> list[ReplicaRow]:
         """The replicas that are placed now."""
         return [row for row in self.standing if row.is_new]

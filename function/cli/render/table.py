@@ -50,7 +50,7 @@ def _deployment(out: Console, planned: Planned) -> None:
     forecast = planned.forecast
     out.print(escape(planned.title), style="bold", soft_wrap=True)
     for condition in planned.response.conditions:
-        _condition(out, condition)
+        show_condition(out, condition)
     if forecast.standing or forecast.leaving:
         out.print(_replicas([*forecast.standing, *forecast.leaving]))
     if forecast.rejections:
@@ -60,8 +60,8 @@ def _deployment(out: Console, planned: Planned) -> None:
         )
 
 
-def _condition(out: Console, condition: Condition) -> None:
-    """A line per condition: done, on its way, or in need of somebody."""
+def show_condition(out: Console, condition: Condition) -> None:
+    """Print a condition in one line: done, on its way, or in need of somebody."""
     mark, style = ("✓", "green") if condition.status else ("✗", "yellow")
     if condition.reason in UNDER_WAY:
         mark, style = "…", "cyan"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.tree import Tree
 
+from function.cli.render.table import show_condition
 from function.cli.text import console, escape
 from function.deployment.forecast import ClusterVerdict
 
@@ -43,6 +44,8 @@ def show_why(planned: Planned, view: View) -> None:
     hints = forecast.hints(view.cluster)
     headline = _headline(forecast, hints) if view.cluster is None else forecast.outline.phrase(view.cluster)
     out.print(f"[bold]{escape(planned.title)}[/bold]: {escape(headline)}", soft_wrap=True)
+    if view.cluster is None:
+        _amiss(out, forecast, headline)
     _hints(out, hints)
     if view.cluster is None:
         _replicas(out, forecast)
@@ -55,10 +58,22 @@ def _headline(forecast: Forecast, hints: list[Hint]) -> str:
     message = forecast.scheduled.message if forecast.scheduled else ""
     if forecast.complete:
         return message
+    if hints and forecast.total >= forecast.wanted:
+        held = f"{forecast.held} of them held, as their replacements have no place"
+        return f"{forecast.summary}, {held}. Nearest way to one: {_promise(hints[0])}"
     if hints:
         return f"{forecast.summary}. Nearest way to more: {_promise(hints[0])}"
     findings = forecast.findings
     return f"{forecast.summary}. {_capitalised(findings[0].message)}" if findings else message
+
+
+def _amiss(out: Console, forecast: Forecast, headline: str) -> None:
+    """What else is wrong with replicas that exist: not Ready, cut off, not updated."""
+    if all(row.is_new for row in forecast.standing):
+        return
+    for condition in forecast.amiss:
+        if condition.message not in headline:
+            show_condition(out, condition)
 
 
 def _capitalised(text: str) -> str:
