@@ -82,6 +82,23 @@ def test_each_finding(selector: str, code: str, message: str) -> None:
     assert findings(wants(build.request("gpu", 1, selector)), fleet) == [(code, message)]
 
 
+@pytest.mark.parametrize(
+    ("wanted", "published", "codes", "reason"),
+    [
+        ("24Gi", "23034Mi", ["BelowTheBox"], "an L4, whose driver keeps the most back"),
+        ("141G", "131G", [], "further off than any box is"),
+        ("87Gi", "81559Mi", [], "what `size` estimates is no number on a box"),
+    ],
+)
+def test_below_the_box_is_nearer_than_any_driver_keeps_back(
+    wanted: str, published: str, codes: list[str], reason: str
+) -> None:
+    selector = f'device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("{wanted}")) >= 0'
+    fleet = here(build.pool("p", 2, [build.gpu(memory=published), build.gpu(name="big", memory="143771Mi")]))
+    found = findings(wants(build.request("gpu", 1, selector)), fleet)
+    assert [code for code, _ in found] == codes, reason
+
+
 AMD = build.gpu(name="amd") | {"driver": "gpu.amd.com"}
 AMD["attributes"] = {"vram": {"string": "HBM3"}}
 

@@ -27,8 +27,11 @@ SHOWN = 20
 """The most findings given."""
 GATE, GATED = "DRAListTypeAttributes", "1.36"
 """The gate that lists of attributes are behind, off by default, and the release that brought them."""
-BOX = 0.9
-"""A device of at least this share of what is asked is taken to be the one that was meant."""
+BOX = 0.93
+"""A device of at least this share of what is asked is taken to be the one that was meant.
+
+The drivers that keep most back do so with ECC: 23034Mi of 24Gi are 0.937.
+"""
 SAME_NODE = frozenset({"node", "nodeName", "hostname", "kubernetes.io/hostname"})
 """What people write who want the devices of a pod on one node."""
 
