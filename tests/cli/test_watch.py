@@ -116,6 +116,12 @@ def test_it_ends_with_what_is_missing(watched: Watched) -> None:
     assert (ran.code, ran.err) == (2, "not settled after 0 s: ReplicasScheduled: Tested: \n")
 
 
+def test_a_call_that_failed_is_what_is_missing() -> None:
+    plain = _deployment(1, ReplicasScheduled="Unknown", ReplicasReady="Unknown")
+    plain["status"]["conditions"][0] |= {"status": "False", "reason": "ReconcileError", "message": "refused"}
+    assert standing(plain, [_replica(0)]).unsettled == "Synced: ReconcileError: refused"
+
+
 def test_a_deleted_deployment_ends_it(watched: Watched) -> None:
     watched.table.moments = [watched.table.objects, [build.deployment("other", 1)]]
     ran = watched.run()

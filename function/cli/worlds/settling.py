@@ -25,6 +25,8 @@ DECIDING = (
 """Conditions that must not be False once a deployment has settled; those it does not have do not matter."""
 NEEDED = DECIDING[:2]
 """Those it must have."""
+SYNCED = "Synced"
+"""Crossplane's own: whether it acted on the spec."""
 
 
 class ConditionState(NamedTuple):
@@ -86,10 +88,13 @@ class Standing:
 
     @property
     def unsettled(self) -> str:
-        """The condition that says what is missing, for people; the summary where none does."""
+        """The condition that says what is missing, for people; the summary where none does.
+
+        Synced comes first: where Crossplane had no answer, only it says why, and all others are Unknown.
+        """
         refusing = (
             f"{name}: {self.conditions[name].reason}: {self.conditions[name].message}"
-            for name in DECIDING
+            for name in (SYNCED, *DECIDING)
             if name in self.conditions and self.conditions[name].status != "True"
         )
         return next(refusing, self.summary)
@@ -107,7 +112,7 @@ def standing(deployment: JsonObject, replicas: Iterable[JsonObject]) -> Standing
         )
         for entry in listed
     }
-    synced: JsonObject = next((entry for entry in listed if entry.get("type") == "Synced"), {})
+    synced: JsonObject = next((entry for entry in listed if entry.get("type") == SYNCED), {})
     observed_generation, generation = synced.get("observedGeneration"), metadata.get("generation")
     current = synced.get("status") == "True" and (
         observed_generation is None or generation is None or observed_generation >= generation
