@@ -188,6 +188,7 @@ def test_an_empty_fleet_places_nothing_and_says_so(tmp_path: Path) -> None:
     ran = run("plan", write(tmp_path / "f.yaml", [build.deployment("chat", 1)]))
     assert ran.code == 2
     assert "NoClusters" in ran.out
+    assert "note: the files have no InferenceCluster; --context" in ran.err, "kubectl's users expect theirs"
 
 
 def test_one_bad_cluster_costs_only_itself(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ CLUSTERS = (
     Case("status.conditions", "Ready", MALFORMED, "a string for a list"),
     Case("status.conditions", [None], MALFORMED, "null in a list"),
     Case("status.conditions.0.type", GONE, "ClusterNotReady", "a condition without its type says nothing"),
-    Case("status.conditions.0.status", GONE, "ClusterNotReady", "Ready is not told"),
+    Case("status.conditions.0.status", GONE, "ClusterNotReady", "Ready is unknown"),
     Case("status.conditions.0.status", "Unknown", "ClusterNotReady", "not True is not Ready"),
     Case("status.conditions.0.status", True, MALFORMED, "bool for the string True"),
     Case("status.conditions.0.status", "true", "ClusterNotReady", "the word is True, not true"),

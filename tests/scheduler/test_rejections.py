@@ -95,7 +95,7 @@ CASES = [
         "a cluster that does not say whether it is Ready",
         ask(),
         [bare("a", {"gpuPools": []})],
-        {"a": Rejection(Reason.ClusterNotReady, detail="Ready is not told")},
+        {"a": Rejection(Reason.ClusterNotReady, detail="Ready is unknown")},
     ),
     Case(
         "a cluster that says it is not",

@@ -236,8 +236,8 @@ def size(  # noqa: PLR0913 - one parameter per option
     replicas have room now, and prints the nodeSelector for the smallest split that fits: one GPU before
     several of a node before several nodes.
 
-    With --manifest it writes a whole ModelDeployment for that split; without a fleet for the smallest split
-    that GPUs with --gpu-memory can hold.
+    With --manifest it writes a whole ModelDeployment for that split, in the namespace -n, else `default`;
+    without a fleet for the smallest split that GPUs with --gpu-memory can hold.
 
     All figures are estimates; docs/sizing.md has the formulas and compares them with published figures.
 

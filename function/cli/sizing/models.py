@@ -94,7 +94,7 @@ def model(given: str) -> SizedModel:
         return known_model(by_name[given.lower()])
     path = Path(given)
     if not path.exists() and path.suffix != ".json":
-        raise BadInput(f'no model "{given}", and no such file; {closest(given, names())}')
+        raise BadInput(f'no model "{given}", and no such file; {closest(given, names())} (--list has all)')
     return _from_file(path)
 
 

@@ -56,6 +56,8 @@ def gather(source: Source) -> tuple[Manifests, Origin]:
     """Read the files and the control plane; a file's object is put over the live one. Raises BadInput."""
     files = load(source.files) if source.files else None
     if files is not None and not source.is_live:
+        if not files["InferenceCluster"]:
+            note("the files have no InferenceCluster; --context puts them over a control plane's")
         return files, Origin(only=source.namespace)
     plane = ControlPlane(source.target)
     live = read_fleet(plane)

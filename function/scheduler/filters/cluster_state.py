@@ -22,7 +22,7 @@ def _readiness(cluster: InferenceCluster) -> str:
     """What is said of a cluster that is not Ready, besides that."""
     if cluster.status is None:
         return "no status"
-    return "" if cluster.ready is False else "Ready is not told"
+    return "" if cluster.ready is False else "Ready is unknown"
 
 
 @dataclass(frozen=True, slots=True)
