@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from function.cel.errors import EvaluationError
 from function.cel.library.times import format_timestamp, parse_timestamp
-from function.cel.library.values import NANO, Timestamp
+from function.cel.values import NANO, Timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

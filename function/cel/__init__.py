@@ -1,9 +1,9 @@
 """The CEL dialect of Kubernetes DRA: a selector that selects a device in Kubernetes selects it here.
 
 `syntax` makes a tree of a text, with the grammar of cel-python. `checker` finds its types and what it reads.
-`evaluator` makes closures of it and runs them on a subject: a device, a cluster or a node pool. `cost`
-charges them in the units of Kubernetes. `library` has the values, the functions and what differs between
-releases.
+`evaluator` makes closures of it and runs them on a `subject`: a device, a cluster or a node pool. `library`
+has the functions, what they charge in the units of Kubernetes, and what differs between releases; `cost`
+estimates the most that a selector may charge.
 `compile_device` goes all that way to a `Selector`, `bind_device` makes a device a `Subject`, and
 `Selector.evaluate` says match, no match, error or cost.
 """
@@ -13,10 +13,10 @@ from function.cel.checker.references import Reference, published
 from function.cel.checker.requirements import ReleaseRequirement
 from function.cel.checker.suggest import suggest
 from function.cel.errors import CompileError
-from function.cel.evaluator.evaluations import OutcomeCache
-from function.cel.evaluator.subject import Subject, bind_cluster, bind_device, bind_node
 from function.cel.library.dialects import DIALECTS
+from function.cel.outcome_cache import OutcomeCache
 from function.cel.selector import Conjunct, Outcome, Selector, compile_cluster, compile_device, compile_node
+from function.cel.subject import Subject, bind_cluster, bind_device, bind_node
 
 __all__ = [
     "DIALECTS",

@@ -16,16 +16,16 @@ from function.cel.checker.comparisons import Comparison, comparison
 from function.cel.checker.paths import paths
 from function.cel.checker.references import Projection, Reference, references
 from function.cel.checker.requirements import ReleaseRequirement, requirements
-from function.cel.cost.charges import LIMIT, STEPS
 from function.cel.cost.estimate import estimate
-from function.cel.cost.frame import BUDGET, FIRST_SLOT
 from function.cel.errors import Aborted, CompileError, CostExceeded, EvaluationError, Mistake
 from function.cel.evaluator.generator import generate
+from function.cel.frame import BUDGET, FIRST_SLOT
+from function.cel.library.charges import LIMIT, STEPS
 from function.cel.library.dialects import DEFAULT, DIALECTS
 from function.cel.library.quantity import FORM_MATTERS
-from function.cel.library.values import type_name
 from function.cel.syntax.nodes import Call, Node, children
 from function.cel.syntax.parser import parse
+from function.cel.values import type_name
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from function.cel.checker.environment import Environment
     from function.cel.checker.state import Checked
     from function.cel.evaluator.code import Frame, Run
-    from function.cel.evaluator.subject import ReadPath, Subject
     from function.cel.library.dialects import Dialect
+    from function.cel.subject import ReadPath, Subject
 
 LONG, RECENT, RECENT_LONG = 512, 256, 12
 """Selectors kept compiled though nobody has them, and of those longer than `LONG` characters."""

@@ -4,7 +4,7 @@ import random
 
 from function.cel import CompileError, Selector, bind_device
 from function.cel.checker import environment
-from function.cel.cost.charges import LIMIT
+from function.cel.library.charges import LIMIT
 from function.cel.selector import compiled
 from tests.support.grammar import boolean, deep, grammar_made, mutated, noise
 

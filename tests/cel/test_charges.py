@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from function.cel import compile_device
-from function.cel.cost import charges as cost
-from function.cel.cost.charges import LIMIT, SHORT
-from function.cel.cost.frame import WORK
 from function.cel.errors import CostExceeded
+from function.cel.frame import WORK
+from function.cel.library import charges as cost
 from function.cel.library import sets, text_format
-from function.cel.library.values import NONE, Map, Optional
+from function.cel.library.charges import LIMIT, SHORT
+from function.cel.values import NONE, Map, Optional
 from tests.cel.devices import MIXED, bound
 
 FEW, MANY = list(range(SHORT)), list(range(100))

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from function.cel import Selector, compile_device
-from function.cel.cost.charges import LIMIT
-from function.cel.cost.frame import BUDGET, WORK
 from function.cel.errors import CostExceeded
+from function.cel.frame import BUDGET, WORK
+from function.cel.library.charges import LIMIT
 from tests.cel.devices import MIXED, bound, outcome, says
 
 D = 'device.attributes["d"]'

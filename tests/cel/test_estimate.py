@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from function.cel import CompileError, compile_cluster, compile_device
-from function.cel.cost.charges import LIMIT
+from function.cel.library.charges import LIMIT
 
 FILE = os.environ.get("CEL_VECTORS", "")
 D = 'device.attributes["d"]'

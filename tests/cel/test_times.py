@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from function.cel.library.times import DAY, Date, date_of, days_before, format_timestamp, parse_timestamp
-from function.cel.library.values import NANO, TIMESTAMP_MAX, TIMESTAMP_MIN, Timestamp
+from function.cel.values import NANO, TIMESTAMP_MAX, TIMESTAMP_MIN, Timestamp
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -16,8 +16,8 @@ from function.cel.checker.environment import TYPE_IDENTIFIERS
 from function.cel.checker.scope import Scope, ScopedNode, TypeSteps, Variable
 from function.cel.checker.state import Checked, Checker
 from function.cel.checker.unification import equivalent
-from function.cel.cost.frame import SUBJECT
 from function.cel.errors import Mistake
+from function.cel.frame import SUBJECT
 from function.cel.library.messages import MESSAGES
 from function.cel.syntax import nodes
 from function.cel.syntax.descent import descend

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.cel.cost.frame import SUBJECT
+from function.cel.frame import SUBJECT
 from function.cel.syntax.nodes import Call, Identifier, Literal, Node, Select, children
 
 if TYPE_CHECKING:
     from function.cel.checker.state import Checked
-    from function.cel.evaluator.subject import ReadPath
+    from function.cel.subject import ReadPath
 
 
 def literal_path(checked: Checked, node: Node) -> ReadPath | None:
@@ -24,6 +24,13 @@ def literal_path(checked: Checked, node: Node) -> ReadPath | None:
         keys.append(key)
     variable = checked.variables.get(node)
     return tuple(reversed(keys)) if variable is not None and variable.slot == SUBJECT else None
+
+
+def value_path(checked: Checked, node: Node) -> ReadPath | None:
+    """Return the literal path of a node that is a single value of the variable, not a map of several."""
+    path = literal_path(checked, node)
+    whole = path and len(path) == checked.environment.fields[path[0]].depth + 1
+    return path if whole else None
 
 
 def _is_optional(node: Node) -> bool:

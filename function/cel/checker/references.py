@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
     from function.cel.checker.environment import Environment
-    from function.cel.evaluator.subject import ReadPath, Subject
+    from function.cel.subject import ReadPath, Subject
 
 
 @dataclass(frozen=True, slots=True, order=True)

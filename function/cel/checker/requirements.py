@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function.cel.cost.frame import SUBJECT
-from function.cel.evaluator.paths import path_code
+from function.cel.checker.paths import value_path
+from function.cel.frame import SUBJECT
 from function.cel.library.declarations import ALWAYS
 from function.cel.syntax.nodes import Call, Identifier, Loop, Node, Select, children
 
@@ -46,7 +46,7 @@ def _of(checked: Checked, node: Node) -> Iterator[ReleaseRequirement]:
         since = min((overload.since for overload in checked.overloads[node]), key=_minor)
         yield ReleaseRequirement(f"{checked.overloads[node][0].name}()", since)
     elif isinstance(node, Loop):
-        if path_code(checked, node.range) is not None:
+        if value_path(checked, node.range) is not None:
             yield ReleaseRequirement("lists as attributes", LISTS)
         if node.kind in TWO_VARIABLE_ONLY or len(node.names) > 1:
             yield ReleaseRequirement(f"{node.kind}() with two variables", TWO_VARIABLES)

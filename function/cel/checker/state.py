@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from function.cel.checker.environment import TYPE_IDENTIFIERS
 from function.cel.checker.scope import Variable
 from function.cel.checker.unification import Substitution
-from function.cel.cost.frame import FIRST_SLOT, SUBJECT
 from function.cel.errors import Mistake
+from function.cel.frame import FIRST_SLOT, SUBJECT
 from function.cel.syntax.nodes import Call, Identifier, Node, Select, dotted
 from function.cel.syntax.types import BOOL, DYN, DYNAMIC, Type, optional_of, type_of
 

@@ -10,8 +10,8 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from function.cel.cost import estimate_calls as calls
-from function.cel.cost.charges import CREATE_LIST, CREATE_MAP, CREATE_MESSAGE
 from function.cel.cost.estimate_calls import MAX_SIZE, UNKNOWN, Estimate
+from function.cel.library.charges import CREATE_LIST, CREATE_MAP, CREATE_MESSAGE
 from function.cel.syntax import nodes
 from function.cel.syntax.descent import collect, descend
 from function.cel.syntax.nodes import Node, operands

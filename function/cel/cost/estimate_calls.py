@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from function.cel.cost.charges import CREATE_LIST
+from function.cel.library.charges import CREATE_LIST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

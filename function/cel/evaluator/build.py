@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from function.cel.checker.state import Checked
     from function.cel.library.declarations import Overload
-    from function.cel.library.values import Value
+    from function.cel.values import Value
 
 
 class Build(NamedTuple):

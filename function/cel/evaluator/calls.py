@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.cel.cost.charges import AFTER, absorbed, dispatched, looked, spend
-from function.cel.cost.frame import BUDGET
 from function.cel.errors import EvaluationError, Mistake, no_overload
 from function.cel.evaluator.code import Code, CodeSteps, Frame, Run, is_path, relative
 from function.cel.evaluator.dispatch import admission, direct
 from function.cel.evaluator.folding import PATTERNS, folded
 from function.cel.evaluator.passing import passing, qualified
 from function.cel.evaluator.paths import path_code
+from function.cel.frame import BUDGET
 from function.cel.library import operators
+from function.cel.library.charges import AFTER, absorbed, dispatched, looked, spend
 from function.cel.library.relations import KEYS, equal, optional_element
-from function.cel.library.values import Optional, Value, type_name
 from function.cel.syntax.descent import collect
 from function.cel.syntax.nodes import Call, Identifier, Node, Select, operands, written
 from function.cel.syntax.types import BOOL, DYN
+from function.cel.values import Optional, Value, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, TypeAlias
 
-from function.cel.library.values import Value
 from function.cel.syntax.nodes import Call, Identifier, Node, Select
 from function.cel.syntax.types import DYN, Type
+from function.cel.values import Value
 
 Frame: TypeAlias = list[Value]
 Run: TypeAlias = Callable[[Frame], Value]

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from function.cel.checker.comprehensions import PREDICATES
-from function.cel.cost.charges import CREATE_LIST, sorting, spend
-from function.cel.cost.frame import BUDGET, WORK
 from function.cel.errors import CostExceeded, EvaluationError, no_overload
 from function.cel.evaluator.calls import decided
 from function.cel.evaluator.code import Code, CodeSteps, Frame, Run
 from function.cel.evaluator.passing import passed
+from function.cel.frame import BUDGET, WORK
+from function.cel.library.charges import CREATE_LIST, sorting, spend
 from function.cel.library.lists import sorted_by
-from function.cel.library.values import NONE, Map, Optional, Value, normal_key, type_name
 from function.cel.syntax.descent import collect
 from function.cel.syntax.types import BOOL, DYN
+from function.cel.values import NONE, Map, Optional, Value, normal_key, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

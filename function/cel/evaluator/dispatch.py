@@ -9,8 +9,8 @@ from function.cel.library.network import Cidr, Ip
 from function.cel.library.quantity import Quantity
 from function.cel.library.semver import Semver
 from function.cel.library.urls import Url
-from function.cel.library.values import Duration, Map, Optional, Timestamp, TypeValue, UInt, Value
 from function.cel.syntax import types
+from function.cel.values import Duration, Map, Optional, Timestamp, TypeValue, UInt, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,8 +9,8 @@ from function.cel.evaluator.code import Code, Frame, Run, constant
 from function.cel.evaluator.dispatch import admission
 from function.cel.library.regex import compiled
 from function.cel.library.relations import contains
-from function.cel.library.values import UInt, Value, type_name
 from function.cel.syntax.types import BOOL
+from function.cel.values import UInt, Value, type_name
 
 if TYPE_CHECKING:
     from function.cel.evaluator.build import Build

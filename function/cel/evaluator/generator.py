@@ -11,8 +11,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from function.cel.cost.charges import CREATE_LIST, CREATE_MAP, CREATE_MESSAGE
-from function.cel.cost.frame import BUDGET, SUBJECT
 from function.cel.errors import Aborted, EvaluationError, no_overload
 from function.cel.evaluator.build import Build
 from function.cel.evaluator.calls import call_code
@@ -20,12 +18,14 @@ from function.cel.evaluator.code import Code, CodeSteps, Frame, Run, constant, r
 from function.cel.evaluator.comprehensions import loop_code, optional_map_code
 from function.cel.evaluator.passing import passing, qualified
 from function.cel.evaluator.paths import path_code, present
+from function.cel.frame import BUDGET, SUBJECT
+from function.cel.library.charges import CREATE_LIST, CREATE_MAP, CREATE_MESSAGE
 from function.cel.library.messages import MESSAGES
 from function.cel.library.relations import element
-from function.cel.library.values import Map, Optional, TypeValue, Value, normal_key
 from function.cel.syntax import nodes
 from function.cel.syntax.descent import collect, descend
 from function.cel.syntax.types import BOOL, DYN, list_of
+from function.cel.values import Map, Optional, TypeValue, Value, normal_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from function.cel.library.network import Cidr, Ip
 from function.cel.library.quantity import Quantity
 from function.cel.library.semver import Semver
 from function.cel.library.urls import Url
-from function.cel.library.values import Map, Optional, TypeValue, Value, type_name
+from function.cel.values import Map, Optional, TypeValue, Value, type_name
 
 if TYPE_CHECKING:
     from function.cel.checker.state import Checked

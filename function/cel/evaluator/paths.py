@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.cel.checker.paths import literal_path
-from function.cel.cost.frame import SUBJECT
+from function.cel.checker.paths import value_path
 from function.cel.errors import EvaluationError
-from function.cel.library.values import Map, Optional, Value
+from function.cel.frame import SUBJECT
+from function.cel.values import Map, Optional, Value
 
 if TYPE_CHECKING:
     from function.cel.checker.state import Checked
@@ -19,8 +19,8 @@ _MISSING = object()
 
 def path_code(checked: Checked, node: Node) -> Run | None:
     """Return what reads a single value of the variable in one step, or None if it is no such path."""
-    path = literal_path(checked, node)
-    if not path or len(path) != checked.environment.fields[path[0]].depth + 1:
+    path = value_path(checked, node)
+    if path is None:
         return None
 
     def run(frame: Frame) -> Value:

@@ -6,7 +6,7 @@ import math
 
 from function.cel.errors import EvaluationError, no_overload
 from function.cel.library.relations import NUMBERS, SPANS
-from function.cel.library.values import (
+from function.cel.values import (
     INT64_MIN,
     Duration,
     Timestamp,

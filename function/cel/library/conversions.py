@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 
-from function.cel.cost import charges as cost
 from function.cel.errors import EvaluationError
+from function.cel.library import charges as cost
 from function.cel.library.arithmetic import uint64
 from function.cel.library.declarations import function
 from function.cel.library.times import format_duration, format_timestamp, parse_duration, parse_timestamp
-from function.cel.library.values import (
+from function.cel.values import (
     NANO,
     Duration,
     Timestamp,

@@ -18,7 +18,7 @@ from function.cel.syntax.types import Type, has_parameter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from function.cel.library.values import Value
+    from function.cel.values import Value
 
 CallCost: TypeAlias = "int | Callable[..., int]"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.cel.cost import charges as cost
 from function.cel.errors import EvaluationError
+from function.cel.library import charges as cost
 from function.cel.library.declarations import method
 from function.cel.library.relations import is_equal
 
 if TYPE_CHECKING:
-    from function.cel.library.values import Value
+    from function.cel.values import Value
 
 LONGEST = 48
 """Elements that a list may have; Kubernetes looks no further and fails instead."""

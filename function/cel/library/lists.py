@@ -7,12 +7,12 @@ from functools import cmp_to_key
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from function.cel.cost import charges as cost
 from function.cel.errors import CostExceeded, EvaluationError, no_overload
+from function.cel.library import charges as cost
 from function.cel.library.arithmetic import add
 from function.cel.library.declarations import Overload, function, method
 from function.cel.library.relations import EXACT, ORDERED, SPANS, is_equal, order
-from function.cel.library.values import Duration, UInt, Value, type_name
+from function.cel.values import Duration, UInt, Value, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function.cel.library.values import Map, UInt, Value
 from function.cel.syntax import types
 from function.cel.syntax.types import Type, list_of, map_of, wrapper_of
+from function.cel.values import Map, UInt, Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,11 +6,11 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from function.cel.cost.charges import tenth
+from function.cel.library.charges import tenth
 from function.cel.library.declarations import Overload, function, method
 from function.cel.library.times import days_in
 from function.cel.library.urls import url_problem
-from function.cel.library.values import NONE, Optional, Value
+from function.cel.values import NONE, Optional, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING
 
-from function.cel.cost import charges as cost
+from function.cel.library import charges as cost
 from function.cel.library.arithmetic import add, divide, int64, minus, multiply, remainder, subtract
 from function.cel.library.declarations import Overload, function
 from function.cel.library.relations import (
@@ -24,7 +24,7 @@ from function.cel.library.relations import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from function.cel.library.values import Value
+    from function.cel.values import Value
 
 _WALKED = ("string", "bytes")
 _COMPARED = (

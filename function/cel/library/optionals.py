@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from function.cel.cost import charges as cost
 from function.cel.errors import EvaluationError, no_overload
+from function.cel.library import charges as cost
 from function.cel.library.declarations import function, method
-from function.cel.library.values import NONE, TIMESTAMP_MIN, Duration, Map, Optional, Timestamp, UInt, Value
+from function.cel.values import NONE, TIMESTAMP_MIN, Duration, Map, Optional, Timestamp, UInt, Value
 
 _SIZED = (str, bytes, list, Map)
 _NUMERIC = (bool, int, UInt, float)

@@ -11,10 +11,10 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from function.cel.cost import charges as cost
 from function.cel.errors import EvaluationError, no_overload
+from function.cel.library import charges as cost
 from function.cel.library.declarations import Overload, function, method
-from function.cel.library.values import INT64_MAX, INT64_MIN, Value, is_int64
+from function.cel.values import INT64_MAX, INT64_MIN, Value, is_int64
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

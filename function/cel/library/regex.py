@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import re2
 
-from function.cel.cost import charges as cost
 from function.cel.errors import EvaluationError
+from function.cel.library import charges as cost
 from function.cel.library.declarations import both, method
 
 _QUIET = re2.Options()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from function.cel.errors import EvaluationError, no_overload
-from function.cel.library.values import (
+from function.cel.values import (
     NONE,
     Duration,
     Map,

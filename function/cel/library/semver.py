@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from function.cel.cost import charges as cost
 from function.cel.errors import EvaluationError
+from function.cel.library import charges as cost
 from function.cel.library.declarations import function, method
-from function.cel.library.values import INT64_MAX, Value, is_uint64
+from function.cel.values import INT64_MAX, Value, is_uint64
 
 _NUMBER = r"(0|[1-9][0-9]*)"
 _IDENTIFIERS = r"([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)"

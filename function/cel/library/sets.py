@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.cel.cost.charges import MET, excess, weight
+from function.cel.library.charges import MET, excess, weight
 from function.cel.library.declarations import function
 from function.cel.library.relations import EXACT, contains
 
 if TYPE_CHECKING:
-    from function.cel.library.values import Value
+    from function.cel.values import Value
 
 
 def contains_all(one: list[Value], two: list[Value]) -> bool:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.cel.cost import charges as cost
 from function.cel.errors import CostExceeded, EvaluationError, no_overload
+from function.cel.library import charges as cost
 from function.cel.library.declarations import Overload, both, function, method
-from function.cel.library.values import Map, type_name
+from function.cel.values import Map, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from function.cel.library.values import Value
+    from function.cel.values import Value
 
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}

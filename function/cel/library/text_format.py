@@ -10,13 +10,13 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from function.cel.cost.charges import JOINED, MET, excess, tenth, weight
 from function.cel.errors import EvaluationError
+from function.cel.library.charges import JOINED, MET, excess, tenth, weight
 from function.cel.library.conversions import to_string
 from function.cel.library.declarations import method
 from function.cel.library.quoting import quoted
-from function.cel.library.values import Duration, Map, Timestamp, TypeValue, UInt, Value, type_name
 from function.cel.syntax.nodes import ListLiteral, MapLiteral
+from function.cel.values import Duration, Map, Timestamp, TypeValue, UInt, Value, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

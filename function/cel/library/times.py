@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from function.cel.errors import EvaluationError
 from function.cel.library.declarations import Overload, method
-from function.cel.library.values import NANO, Duration, Timestamp
+from function.cel.values import NANO, Duration, Timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,9 +7,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from function.cel.errors import Mistake
-from function.cel.library.values import UInt, is_int64, is_uint64
 from function.cel.syntax.nodes import Literal, Span
 from function.cel.syntax.types import BOOL, BYTES, DOUBLE, INT, NULL, STRING, UINT
+from function.cel.values import UInt, is_int64, is_uint64
 
 if TYPE_CHECKING:
     from collections.abc import Callable

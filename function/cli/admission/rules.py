@@ -7,11 +7,11 @@ from functools import lru_cache
 from typing import Any
 
 from function.cel.checker.environment import Environment, VariableField
-from function.cel.evaluator.subject import Subject
-from function.cel.library.values import Map
 from function.cel.selector import Outcome, Selector, compiled
+from function.cel.subject import Subject
 from function.cel.syntax import types
 from function.cel.syntax.types import Type
+from function.cel.values import Map
 
 FIELDS = {name: VariableField(types.DYN, "value") for name in ("self", "oldSelf")}
 BOTH = Environment("both", Type("schema.Both"), FIELDS)

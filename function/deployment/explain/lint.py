@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from function.cel.cost.charges import LIMIT
 from function.cel.errors import EvaluationError
+from function.cel.library.charges import LIMIT
 from function.cel.library.quantity import quantity
 from function.deployment.explain.catalogue import Catalogue, nearest
 from function.deployment.explain.spelling import advice, with_unit

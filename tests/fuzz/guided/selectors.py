@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.cel import CompileError, Outcome, Selector, bind_cluster, bind_device, bind_node
 from function.cel.checker import environment
-from function.cel.cost.charges import LIMIT
+from function.cel.library.charges import LIMIT
 from function.cel.selector import compiled
 from tests.cel import devices
 from tests.fuzz.guided.drawn import Drawn

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from function.cel.evaluator.subject import Subject
     from function.cel.selector import Outcome, Program
+    from function.cel.subject import Subject
 
 
 class OutcomeCache:

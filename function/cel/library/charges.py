@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.cel.cost.frame import BUDGET, WORK
 from function.cel.errors import CostExceeded
-from function.cel.library.values import Map, Optional, Value
+from function.cel.frame import BUDGET, WORK
+from function.cel.values import Map, Optional, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

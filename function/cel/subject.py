@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from function.cel.errors import EvaluationError
 from function.cel.library.quantity import Quantity, quantity
 from function.cel.library.semver import semver
-from function.cel.library.values import Map, Value, is_int64
+from function.cel.values import Map, Value, is_int64
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
