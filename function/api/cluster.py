@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from function.api.devices import DeviceList
 from function.api.model import CelVersion, ConditionStatus, Metadata, Model, condition
 from function.api.pool import POOL_FIELDS, DeviceKey, NodePool, Pool, PublishedPool, canonical_text, completed
+from function.api.stack import STANDARD, Stack
 from function.api.taints import Taint
 from function.api.times import latest, seconds_of
 from function.api.typed import Attributes
@@ -34,6 +35,8 @@ class ClusterSpec(Model):
     attributes: Attributes | None = None
     cel_version: CelVersion | None = None
     """The Kubernetes release that reads selectors here; the function's input says it for all others."""
+    stack: Stack = STANDARD
+    """What turns replicas into pods there."""
 
 
 class Gateway(Model):
@@ -150,6 +153,8 @@ class InferenceCluster(Model):
             *(self.name, sorted(self.labels.items()), self.deleting, self.ready, self.gateway),
             *(taints, self.attributes, declared, [pool.parts for pool in self.pools]),
         ]
+        if self.spec.stack != STANDARD:
+            parts.append(self.spec.stack)
         return canonical_text(parts)
 
     @cached_property
@@ -203,6 +208,7 @@ SHAPE: Shape = {
         "taints": None,
         "attributes": None,
         "celVersion": None,
+        "stack": None,
         "nodePools": {
             "name": None,
             "className": None,

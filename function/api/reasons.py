@@ -42,6 +42,7 @@ class Reason(Enum):
     OutsideCacheFootprint = "outside the cache's footprint", Level.CLUSTER, Nature.DEFINITE
     CacheNotReady = "cache not ready", Level.CLUSTER, Nature.TRANSIENT
     UntoleratedTaint = "untolerated taint", Level.CLUSTER, Nature.DEFINITE
+    StackCannotExpress = "not expressible on the cluster's stack", Level.CLUSTER, Nature.DEFINITE
     ClusterNotReady = "cluster not ready", Level.CLUSTER, Nature.TRANSIENT
     ClusterLost = "cluster lost", Level.CLUSTER, Nature.TRANSIENT
     NoGatewayAddress = "no gateway address", Level.CLUSTER, Nature.TRANSIENT

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator
 
 from function.api.model import Model, Name
+from function.api.stack import STANDARD, Stack
 
 if TYPE_CHECKING:
     from function.boundary import Document, Shape
@@ -51,6 +52,7 @@ class ProviderConfigRef(Model):
 class _Spec(Model):
     node_pools: tuple[PoolNodes, ...] = ()
     scheduling: Scheduling = Scheduling()
+    stack: Stack = STANDARD
 
 
 class _Status(Model):
@@ -73,6 +75,11 @@ class WorkloadCluster(Model):
         """What its pods are stamped with."""
         return self.spec.scheduling
 
+    @property
+    def stack(self) -> Stack:
+        """What turns replicas into pods there."""
+        return self.spec.stack
+
     @cached_property
     def pools(self) -> dict[str, PoolNodes]:
         """The declared pools by name."""
@@ -83,6 +90,7 @@ SHAPE: Shape = {
     "spec": {
         "nodePools": {"name": None, "nodeSelector": None, "tolerations": None},
         "scheduling": None,
+        "stack": None,
     },
     "status": {"providerConfigRef": {"name": None}},
 }

@@ -160,7 +160,7 @@ INFERENCE_CLUSTER: Mapping[str, Allowed] = {
     **_TYPE,
     "metadata": {**_METADATA, "labels": subtree},
     "spec": {
-        **fields("celVersion"),
+        **fields("celVersion", "stack"),
         "taints": fields("key", "value", "effect"),
         "attributes": subtree,
         "nodePools": {

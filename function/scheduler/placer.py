@@ -20,6 +20,7 @@ from function.scheduler.cache import PlacementCache, Scored, SearchCache
 from function.scheduler.candidate import Candidate
 from function.scheduler.diagnosis import below_gates, on_pools
 from function.scheduler.filters import counting, standing
+from function.scheduler.filters.stack import StackExpresses
 from function.scheduler.outcomes import Placed
 from function.scheduler.scores import scores
 from function.scheduler.search import free_left, search
@@ -56,6 +57,7 @@ class Placer:
         """Ask the standing gates; everything below them is found out when it is needed."""
         self._inputs, self._matcher, self.ledger, self.indices = inputs, matcher, ledger, indices
         self._counting, self._scores = counting(inputs), scores(inputs)
+        self._stacks = StackExpresses.of(inputs)
         self._gated, self._eligible = self._ask_standing_gates()
         elsewhere = [part.elsewhere for part in self._counting] + [part.elsewhere for part in self._scores]
         self._cache = PlacementCache(ledger, local=not any(elsewhere))
@@ -109,8 +111,10 @@ class Placer:
         )
 
     def _fit_first(self, cluster: InferenceCluster, shapes: tuple[ReplicaShape, ...]) -> Candidate | None:
-        """The first of the shapes that has room."""
+        """The first of the shapes that the cluster's stack can express and that has room."""
         for shape in shapes:
+            if self._stacks is not None and self._stacks.reject_shape(shape, cluster) is not None:
+                continue
             outcome = self._cache.fitted(shape, cluster, self._fit)
             if isinstance(outcome, Candidate):
                 return outcome
@@ -196,11 +200,13 @@ class Placer:
         return max((rejection for rejection in below if rejection), key=lambda refusal: refusal.reason.depth)
 
     def _below(self, shape: ReplicaShape, cluster: InferenceCluster) -> Rejection | None:
-        outcome = self._cache.fitted(shape, cluster, self._fit)
-        if isinstance(outcome, Candidate):
-            return None
-        fit = self._matcher.fit(shape, cluster)
-        rejection = below_gates(fit, cluster, self.ledger, self.ledger.capacities(cluster), outcome)
+        rejection = self._stacks.reject_shape(shape, cluster) if self._stacks is not None else None
+        if rejection is None:
+            outcome = self._cache.fitted(shape, cluster, self._fit)
+            if isinstance(outcome, Candidate):
+                return None
+            fit = self._matcher.fit(shape, cluster)
+            rejection = below_gates(fit, cluster, self.ledger, self.ledger.capacities(cluster), outcome)
         return rejection.at(alternative=shape.name) if shape.name else rejection
 
     def on_pools(self, cluster: InferenceCluster) -> Iterator[tuple[ReplicaShape, OnPools]]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.api.fault import Malformed
+from function.api.stack import obstacle
+from function.api.workload import Workload
 from function.cel import DIALECTS, CompileError, bind_cluster, compile_cluster, compile_device, compile_node
 from function.verify.evacuation import deadline, lost
 
@@ -62,10 +65,33 @@ def closed(state: State, deployment: ModelDeployment, cluster: InferenceCluster)
         yield "it is not Ready"
     if not cluster.gateway:
         yield "it has no gateway address"
+    if _inexpressible(deployment, cluster):
+        yield f"its stack {cluster.spec.stack} cannot express any shape"
     before = deadline(state, deployment)
     if before is not None and lost(cluster, before):
         yield "it is lost"
     yield from _unstaged(state, deployment, cluster)
+
+
+def _inexpressible(deployment: ModelDeployment, cluster: InferenceCluster) -> bool:
+    """Whether the pods of no shape can run on the cluster's stack, as the handler of replicas would say."""
+    inner = {"clusterName": cluster.name, "serving": deployment.template.serving or {}}
+    if deployment.cache:
+        inner["modelCacheRef"] = {"name": deployment.cache}
+    for shape in deployment.shapes:
+        engines = [
+            engine.model_dump(by_alias=True, include={"name", "copies", "phase", "members"})
+            for engine in shape.engines
+        ]
+        for member in (member for engine in engines for member in engine["members"]):
+            member["nodePoolName"] = "any"
+        try:
+            replica = Workload.parse({"metadata": {"name": "any"}, "spec": {**inner, "engines": engines}})
+        except Malformed:
+            return False
+        if not obstacle(cluster.spec.stack, replica.pods):
+            return False
+    return True
 
 
 def _unstaged(state: State, deployment: ModelDeployment, cluster: InferenceCluster) -> Iterator[str]:

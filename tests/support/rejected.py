@@ -103,6 +103,13 @@ def taint() -> Case:
     return Case(one(wants(build.request()), tainted), "1 untolerated taint {maintenance: NoSchedule}")
 
 
+def inexpressible() -> Case:
+    on_kserve = here()
+    on_kserve["spec"]["stack"] = "KServe"
+    made = wants(build.request())
+    return Case(one(made, on_kserve), "1 not expressible on the cluster's stack (KServe: no model to mount")
+
+
 def not_ready() -> Case:
     return Case(one(wants(build.request()), here(ready=False)), "1 cluster not ready")
 
@@ -251,6 +258,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "OutsideCacheFootprint": outside_cache,
     "CacheNotReady": cache_not_ready,
     "UntoleratedTaint": taint,
+    "StackCannotExpress": inexpressible,
     "ClusterNotReady": not_ready,
     "ClusterLost": lost,
     "NoGatewayAddress": no_gateway,

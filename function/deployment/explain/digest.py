@@ -10,6 +10,7 @@ import json
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from function.scheduler.filters.stack import StackExpresses
 from function.scheduler.policy.evacuation import evacuation
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def input_digest(inputs: SchedulingInput) -> str:
             f"{fleet.clusters_resolution} {fleet.replicas_resolution} {fleet.cache_resolution}",
             _cache(inputs),
             *_evacuation(inputs),
+            *_stacks(inputs),
             *(fleet.clusters[name].canonical for name in sorted(fleet.clusters)),
             *(f"{cluster.name}: {cluster.fault}" for _, cluster in sorted(fleet.unreadable.items())),
             *sorted(_charge(replica) for replica in fleet.other_replicas),
@@ -71,6 +73,12 @@ def _evacuation(inputs: SchedulingInput) -> Iterable[str]:
         for replica in fleet.own_replicas:
             yield f"{replica.key} {evacuating.mismatch(replica, fleet.clusters.get(replica.cluster))}"
         yield _text(sorted(name for name, cluster in fleet.clusters.items() if evacuating.lost(cluster)))
+
+
+def _stacks(inputs: SchedulingInput) -> tuple[str, ...]:
+    """What templates mean for the stacks of the fleet: they themselves are in no digest."""
+    stacks = StackExpresses.of(inputs)
+    return stacks.facts if stacks is not None else ()
 
 
 def _text(plain: Any) -> str:

@@ -18,6 +18,7 @@ from function.scheduler.filters.cluster_selector import ClusterSelectorFilter
 from function.scheduler.filters.cluster_state import HAS_GATEWAY, NOT_DELETING, PUBLISHES_POOLS, READY
 from function.scheduler.filters.max_per_cluster import MaxReplicasPerCluster
 from function.scheduler.filters.published_charge import PublishedCharge
+from function.scheduler.filters.stack import StackExpresses
 from function.scheduler.filters.taints import Taints
 from function.scheduler.filters.topology_spread import TopologySpreadFilter
 
@@ -51,6 +52,7 @@ STANDING = (
     CacheFootprint,
     CacheReady,
     Taints,
+    StackExpresses,
     READY,
     ClusterLost,
     HAS_GATEWAY,

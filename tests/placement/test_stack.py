@@ -1,0 +1,82 @@
+"""A replica that KServe cannot express goes to clusters with our own stack; one that it can, anywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support import build
+from tests.support.cases import Case, ask, one, single
+
+Plain = dict[str, Any]
+GPU = build.request("gpu", 1)
+
+
+def on_kserve(name: str) -> Plain:
+    """Return a cluster that KServe serves on."""
+    made = one(name, pools=[build.pool("p0", 4)])
+    made["spec"]["stack"] = "KServe"
+    return made
+
+
+def asked(replicas: int = 1, *, uri: str = "", engines: list[Plain] | None = None) -> Plain:
+    """Return a deployment, with the address of its model."""
+    made = ask(replicas, engines=engines or [single(GPU)])
+    if uri:
+        made["spec"]["template"]["spec"]["serving"] = {"model": {"uri": uri}}
+    return made
+
+
+def shaped(primary: list[Plain], other: list[Plain]) -> Plain:
+    """Return a deployment with an alternative."""
+    made = asked(uri="hf://org/model", engines=primary)
+    made["spec"]["template"]["spec"]["alternatives"] = [{"name": "small", "engines": other}]
+    return made
+
+
+STANDARD = one("z", pools=[build.pool("p0", 4)])
+TWO = [
+    build.engine("main", [build.member(devices=[GPU])]),
+    build.engine("draft", [build.member(devices=[GPU])]),
+]
+ONE = [single(GPU)]
+CASES = [
+    Case("KServe takes what it can express", [on_kserve("a")], asked(uri="hf://org/model"), ["a"]),
+    Case("what it cannot goes elsewhere", [on_kserve("a"), STANDARD], asked(2), ["z", "z"]),
+    Case("and nowhere, where there is no other", [on_kserve("a")], asked(), [], {"a": "StackCannotExpress"}),
+    Case(
+        "a model that only KServe mounts goes nowhere else",
+        [on_kserve("a"), STANDARD],
+        asked(2, uri="s3://bucket/model"),
+        ["a", "a"],
+    ),
+    Case("another shape that can be expressed is taken", [on_kserve("a")], shaped(TWO, ONE), ["a/small"]),
+    Case("the first shape is taken where it can be", [on_kserve("a"), STANDARD], shaped(TWO, ONE), ["z"]),
+    Case(
+        "one shape is in no way where the other is full",
+        [on_kserve("a")],
+        shaped(TWO, [single(build.request("gpu", 99))]),
+        [],
+        {"a": "DeviceCountShort"},
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
+def test_stacks(case: Case) -> None:
+    case.check()
+
+
+def test_pods_that_cannot_be_read_are_no_obstacle() -> None:
+    """Neither the stand-in of a recording nor a mistake: the handler of replicas names it."""
+    made = asked()
+    made["spec"]["template"]["spec"]["engines"][0]["members"][0]["template"] = {"(stripped)": "xxxx"}
+    Case("read elsewhere", [on_kserve("a")], made, ["a"]).check()
+
+
+def test_a_replica_that_runs_there_stays() -> None:
+    """Law 2: an edit that the stack cannot express is no reason to let a replica go."""
+    made = asked(1)
+    running = build.replica(made, "a", 0, pools="p0")
+    Case("kept", [on_kserve("a"), STANDARD], made, ["a"], running=[running]).check()
