@@ -16,7 +16,7 @@ from function.api.deployment import CacheRef
 from function.api.engine import MatchConstraint, Worker
 from function.api.fault import Fault, Malformed
 from function.api.model import CacheHolder, Count, Model, Name, Role
-from function.api.stack import EnginePods, Parallelism, ReplicaPods, ServedModel
+from function.api.stack import Parallelism, ServedModel
 
 if TYPE_CHECKING:
     from function.boundary import Document
@@ -203,21 +203,6 @@ class Workload(CacheHolder):
     def is_disaggregated(self) -> bool:
         """Whether prefill and decode run in engines of their own."""
         return self.spec.serving.mode == "PrefillDecode"
-
-    @property
-    def pods(self) -> ReplicaPods:
-        """What a cluster's stack has to run of it."""
-        engines = tuple(
-            EnginePods(
-                name=engine.name,
-                phase=engine.phase,
-                pods=engine.pods,
-                serving=engine.serving.template,
-                follower=engine.follower.template if engine.follower else None,
-            )
-            for engine in self.engines
-        )
-        return ReplicaPods(self.spec.serving, self.cache, engines)
 
     @cached_property
     def by_name(self) -> dict[str, WorkloadEngine]:

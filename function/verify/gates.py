@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.api.expressible import obstacle, pods_of
 from function.api.fault import Malformed
-from function.api.stack import obstacle
 from function.api.workload import Workload
 from function.cel import DIALECTS, CompileError, bind_cluster, compile_cluster, compile_device, compile_node
 from function.verify.evacuation import deadline, lost
@@ -89,7 +89,7 @@ def _inexpressible(deployment: ModelDeployment, cluster: InferenceCluster) -> bo
             replica = Workload.parse({"metadata": {"name": "any"}, "spec": {**inner, "engines": engines}})
         except Malformed:
             return False
-        if not obstacle(cluster.spec.stack, replica.pods):
+        if not obstacle(cluster.spec.stack, pods_of(replica)):
             return False
     return True
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.api.expressible import EnginePods, ReplicaPods, obstacle
 from function.api.fault import Fault, Malformed
 from function.api.reasons import Reason, Rejection
-from function.api.stack import STANDARD, EnginePods, ReplicaPods, obstacle
-from function.api.workload import PodTemplate, Serving
+from function.api.stack import STANDARD
+from function.api.workload import PodTemplate, ServingSpec
 
 if TYPE_CHECKING:
     from function.api import InferenceCluster, ModelDeployment
-    from function.api.deployment import Engine, ReplicaShape
+    from function.api.engine import Engine, ReplicaShape
     from function.scheduler.scheduling_input import SchedulingInput
 
 
@@ -65,7 +66,7 @@ class StackExpresses:
 def _obstacle(deployment: ModelDeployment, shape: ReplicaShape, stack: str) -> str:
     """Return what is in the way of a shape. Pods that cannot be read are the handler of replicas' to name."""
     try:
-        serving = Serving.parse(deployment.template.serving or {})
+        serving = ServingSpec.parse(deployment.template.serving or {})
         engines = tuple(map(_pods, shape.engines))
     except Malformed:
         return ""

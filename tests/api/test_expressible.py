@@ -1,4 +1,4 @@
-"""What a stack can express: every rule of `function.api.stack`, one obstacle each."""
+"""What a stack can express: every rule of `function.api.expressible`, one obstacle each."""
 
 from __future__ import annotations
 
@@ -8,15 +8,8 @@ from typing import Any
 
 import pytest
 
-from function.api.stack import (
-    KSERVE,
-    STANDARD,
-    EnginePods,
-    Parallelism,
-    entry_point,
-    obstacle,
-    parallelism_of,
-)
+from function.api.expressible import EnginePods, entry_point, obstacle, parallelism_of, pods_of
+from function.api.stack import KSERVE, STANDARD, Parallelism
 from function.api.workload import Container, PodTemplate, Workload
 
 Plain = dict[str, Any]
@@ -166,7 +159,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
 def test_the_first_thing_in_the_way(case: Case) -> None:
-    found = obstacle(case.stack, case.replica.pods)
+    found = obstacle(case.stack, pods_of(case.replica))
     assert bool(found) is bool(case.expected), found
     assert case.expected in found
     assert not found or found.startswith(f"{case.stack}: ")

@@ -1,0 +1,192 @@
+"""What the stack of a cluster can run: whether it can express a replica, and what stands in the way.
+
+`Standard`, the stack of this project, runs pods as they are written. `KServe` runs one LLMInferenceService
+for each replica, whose controller puts presets under what is written and the model beside it. So there
+
+K1. a Unified replica is one engine, PrefillDecode one of each phase;
+K2. the model has an address: a ModelCache, or `serving.model.uri` of a scheme that KServe mounts;
+K3. a container says what it runs, in two words at least: to one without args the preset adds its own, and
+    what an image would run by itself is replaced by the preset's command;
+K4. the size of a gang follows from its parallelism: `pipeline`, or `data` over `dataLocal`, and never both;
+K5. a decode engine listens where the preset's sidecar looks for it;
+K6. pods get no labels and annotations but those that are passed on from the service, which all of them share.
+
+`Standard` mounts nothing but a ModelCache: without one it can take a model only from where an engine loads it
+by name, `hf://` (S1).
+
+One rule for the scheduler, which refuses such a cluster to new replicas, and for the handler of replicas,
+which composes nothing of what it cannot say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from function.api.stack import KSERVE, Parallelism
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from function.api.workload import Container, PodTemplate, ServingSpec, Workload
+
+HUGGING_FACE = "hf://"
+SCHEMES = (HUGGING_FACE, "s3://", "oci://", "pvc://")
+"""Where KServe mounts a model from."""
+DECODE_PORT = 8001
+"""Where the sidecar of a decode pod expects the engine."""
+
+PASSED_LABELS = ("kueue.x-k8s.io",)
+PASSED_ANNOTATIONS = ("kueue.x-k8s.io", "k8s.v1.cni.cncf.io")
+"""Prefixes of what KServe passes on from the service to its pods."""
+
+VLLM = ("python3", "-m", "vllm.entrypoints.openai.api_server")
+ENTRY_POINTS: Mapping[str, tuple[str, ...]] = {"vllm-openai": VLLM}
+"""What images run by themselves, by the last part of their name, in any registry."""
+_ENOUGH_WORDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class EnginePods:
+    """One engine as a stack sees it."""
+
+    name: str
+    phase: str | None
+    pods: int
+    """Pods of one copy."""
+    serving: PodTemplate
+    follower: PodTemplate | None
+
+    @property
+    def templates(self) -> tuple[PodTemplate, ...]:
+        """Those of all its members."""
+        return (self.serving,) if self.follower is None else (self.serving, self.follower)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaPods:
+    """One replica as a stack sees it."""
+
+    serving: ServingSpec
+    cache: str
+    engines: tuple[EnginePods, ...]
+
+
+def pods_of(workload: Workload) -> ReplicaPods:
+    """Return what a cluster's stack has to run of a ModelReplica."""
+    engines = tuple(
+        EnginePods(
+            name=engine.name,
+            phase=engine.phase,
+            pods=engine.pods,
+            serving=engine.serving.template,
+            follower=engine.follower.template if engine.follower else None,
+        )
+        for engine in workload.engines
+    )
+    return ReplicaPods(workload.spec.serving, workload.cache, engines)
+
+
+def obstacle(stack: str, replica: ReplicaPods) -> str:
+    """Return why a stack cannot express a replica: the first thing in its way; empty for nothing."""
+    found = next(_kserve(replica) if stack == KSERVE else _standard(replica), "")
+    return f"{stack}: {found}" if found else ""
+
+
+def entry_point(container: Container) -> tuple[str, ...]:
+    """Return all words that a container's process is started with; empty where only its image knows them."""
+    if container.command:
+        return container.words
+    image = container.image.partition("@")[0].rpartition("/")[2].partition(":")[0]
+    return (*ENTRY_POINTS[image], *container.args) if image in ENTRY_POINTS else ()
+
+
+def parallelism_of(engine: EnginePods, stated: Parallelism | None) -> Parallelism:
+    """Return the parallelism of an engine: what its arguments say, else what the deployment does."""
+    container = engine.serving.container
+    counted = {field: _number(container.flag(*flags)) for field, flags in _FLAGS.items()}
+    if any(counted[field] for field in ("pipeline", "data", "data_local")):
+        base = Parallelism(tensor=stated.tensor if stated else None, expert=stated.expert if stated else None)
+    else:
+        base = stated or Parallelism()
+    expert = True if EXPERT_FLAG in container.words else base.expert
+    return base.model_copy(update={**{k: v for k, v in counted.items() if v}, "expert": expert})
+
+
+_FLAGS: Mapping[str, tuple[str, ...]] = {
+    "tensor": ("--tensor-parallel-size", "-tp", "--tp-size"),
+    "pipeline": ("--pipeline-parallel-size", "-pp", "--pp-size"),
+    "data": ("--data-parallel-size", "-dp", "--dp-size"),
+    "data_local": ("--data-parallel-size-local", "-dpl"),
+}
+EXPERT_FLAG = "--enable-expert-parallel"
+
+
+def _number(text: str) -> int | None:
+    is_number = text.isascii() and text.isdigit() and len(text) < len("1000000")
+    return int(text) or None if is_number else None
+
+
+def _standard(replica: ReplicaPods) -> Iterator[str]:
+    model = replica.serving.model
+    if model is not None and not replica.cache and not model.uri.startswith(HUGGING_FACE):  # S1
+        yield f"mounts no {_scheme(model.uri)} model: refer to a ModelCache"
+
+
+def _kserve(replica: ReplicaPods) -> Iterator[str]:
+    phases = sorted(engine.phase or "" for engine in replica.engines)
+    is_disaggregated = replica.serving.mode == "PrefillDecode"
+    if not is_disaggregated and len(phases) != 1:  # K1
+        yield f"a Unified replica is one engine, this one has {len(phases)}"
+    if is_disaggregated and phases != ["Decode", "Prefill"]:
+        yield "PrefillDecode is one Prefill and one Decode engine"
+    yield from _model(replica)
+    for engine in replica.engines:
+        for found in _engine(engine, replica.serving.parallelism):
+            yield f"engine {engine.name}: {found}"
+    yield from _metadata([template for engine in replica.engines for template in engine.templates])
+
+
+def _model(replica: ReplicaPods) -> Iterator[str]:
+    """K2."""
+    model = replica.serving.model
+    if replica.cache:
+        return
+    if model is None:
+        yield "no model to mount: set serving.model.uri or modelCacheRef"
+    elif not any(model.uri.startswith(scheme) and model.uri != scheme for scheme in SCHEMES):
+        yield f"mounts no {_scheme(model.uri)} model: serving.model.uri is one of {', '.join(SCHEMES)}"
+
+
+def _engine(engine: EnginePods, stated: Parallelism | None) -> Iterator[str]:
+    for template in engine.templates:  # K3
+        words = entry_point(template.container)
+        if not words:
+            yield "a command is needed: what its image runs is not known"
+        elif len(words) < _ENOUGH_WORDS:
+            yield "a command of one word would be given the arguments of KServe's preset"
+    parallelism = parallelism_of(engine, stated)
+    if parallelism.fault:  # K4
+        yield f"parallelism: {parallelism.fault}"
+    elif engine.follower is not None and parallelism.size != engine.pods:
+        size = "unknown" if parallelism.size is None else parallelism.size
+        yield f"{engine.pods} pods, and a parallelism whose size is {size}: pipeline, or data / dataLocal"
+    port = engine.serving.container.flag("--port")
+    if engine.phase == "Decode" and port not in ("", str(DECODE_PORT)):  # K5
+        yield f"a Decode engine listens on {DECODE_PORT}, this one on {port}"
+
+
+def _metadata(templates: Sequence[PodTemplate]) -> Iterator[str]:
+    """K6."""
+    for what, prefixes in (("labels", PASSED_LABELS), ("annotations", PASSED_ANNOTATIONS)):
+        held: list[dict[str, str]] = [getattr(template.metadata, what) for template in templates]
+        barred = sorted({key for pairs in held for key in pairs if not key.startswith(prefixes)})
+        if barred:
+            yield f"passes on no {what} like {barred[0]} to pods"
+        elif any(pairs != held[0] for pairs in held):
+            yield f"gives all pods of a replica the same {what}"
+
+
+def _scheme(uri: str) -> str:
+    scheme, separator, _ = uri.partition("://")
+    return f"{scheme}://" if separator else f'"{uri}"'
