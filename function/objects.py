@@ -28,12 +28,20 @@ MEMBERSHIP_LABEL = "kubernetes.crossplane.io/owned-by-collection"
 """The label that the provider puts on the Objects of a collection; its value is the collection's name."""
 PROVIDER_CONFIG_KIND = "ClusterProviderConfig"
 
-AVAILABLE = (
-    "has(object.status.conditions) && object.status.conditions.exists("
-    'c, c.type == "Available" && c.status == "True")'
-)
+
+def condition_query(kind: str) -> str:
+    """Return the readiness query of what is ready when a condition of it is True."""
+    return (
+        "has(object.status.conditions) && object.status.conditions.exists("
+        f'c, c.type == "{kind}" && c.status == "True")'
+    )
+
+
+AVAILABLE = condition_query("Available")
 """The readiness query of what has a condition Available."""
 
+OBSERVE = ("Observe",)
+"""Management policies of what is looked at and never touched."""
 KEEP_REMOTE = ("Observe", "Create", "Update", "LateInitialize")
 """Management policies without Delete: the remote object outlives its Object."""
 

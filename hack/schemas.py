@@ -30,6 +30,7 @@ INSTALLABLE = TESTS / "live" / "gateway-api.json"
 
 PROVIDER = "github.com/crossplane-contrib/provider-kubernetes@v1.4.1"
 KUBERNETES = "k8s.io/kubernetes@v1.36.3"
+KSERVE = "github.com/kserve/kserve@v0.16.0"
 GATEWAY_API = "sigs.k8s.io/gateway-api@v1.4.0"
 CRDS = {
     PROVIDER: [
@@ -38,6 +39,7 @@ CRDS = {
         "package/crds/kubernetes.m.crossplane.io_clusterproviderconfigs.yaml",
     ],
     "sigs.k8s.io/lws@v0.8.0": ["config/crd/bases/leaderworkerset.x-k8s.io_leaderworkersets.yaml"],
+    KSERVE: ["config/crd/full/llmisvc/serving.kserve.io_llminferenceservices.yaml"],
     "github.com/crossplane/crossplane/v2@v2.2.0": [
         "cluster/crds/protection.crossplane.io_clusterusages.yaml",
     ],

@@ -23,14 +23,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function.api.stack import KSERVE, Parallelism
+from function.api.stack import HUGGING_FACE, KSERVE, Parallelism
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from function.api.workload import Container, PodTemplate, ServingSpec, Workload
 
-HUGGING_FACE = "hf://"
 SCHEMES = (HUGGING_FACE, "s3://", "oci://", "pvc://")
 """Where KServe mounts a model from."""
 DECODE_PORT = 8001
@@ -93,12 +92,12 @@ def obstacle(stack: str, replica: ReplicaPods) -> str:
     return f"{stack}: {found}" if found else ""
 
 
-def entry_point(container: Container) -> tuple[str, ...]:
-    """Return all words that a container's process is started with; empty where only its image knows them."""
+def command_of(container: Container) -> tuple[str, ...]:
+    """Return what a container starts, without its args; empty where only its image knows."""
     if container.command:
-        return container.words
+        return container.command
     image = container.image.partition("@")[0].rpartition("/")[2].partition(":")[0]
-    return (*ENTRY_POINTS[image], *container.args) if image in ENTRY_POINTS else ()
+    return ENTRY_POINTS.get(image, ())
 
 
 def parallelism_of(engine: EnginePods, stated: Parallelism | None) -> Parallelism:
@@ -160,10 +159,10 @@ def _model(replica: ReplicaPods) -> Iterator[str]:
 
 def _engine(engine: EnginePods, stated: Parallelism | None) -> Iterator[str]:
     for template in engine.templates:  # K3
-        words = entry_point(template.container)
-        if not words:
+        command = command_of(template.container)
+        if not command:
             yield "a command is needed: what its image runs is not known"
-        elif len(words) < _ENOUGH_WORDS:
+        elif len(command) + len(template.container.args) < _ENOUGH_WORDS:
             yield "a command of one word would be given the arguments of KServe's preset"
     parallelism = parallelism_of(engine, stated)
     if parallelism.fault:  # K4

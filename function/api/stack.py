@@ -10,6 +10,9 @@ Stack = Literal["Standard", "KServe"]
 STANDARD: Final = "Standard"
 KSERVE: Final = "KServe"
 
+HUGGING_FACE = "hf://"
+"""The scheme of a model that an engine can load by its name."""
+
 
 class ServedModel(Model):
     """The model, where no ModelCache brings it."""

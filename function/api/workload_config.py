@@ -31,6 +31,9 @@ class WorkloadConfig(Model, extra="forbid"):
     readiness: Literal["Available", "AvailableCopies"] = "Available"
     """What makes a Deployment ready: its condition Available, or that and at least one available copy."""
     pods_across_nodes: Literal["Required", "Preferred"] | None = None
+    """Whether pods of an engine, or of one group of a gang, are kept on different nodes."""
+    replicas_across_nodes: Literal["Required", "Preferred"] | None = None
+    """Whether copies of an engine are: of a gang, pods of different groups."""
     drain_seconds: Annotated[Whole, Field(ge=1, le=86_400)] | None = None
     budget: Flag = False
     """Whether engines of several copies get a PodDisruptionBudget."""

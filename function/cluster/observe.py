@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.cluster.names import CLASS_PREFIX, GATEWAY, HEARTBEAT, LEADER_WORKER_SET, NAMESPACE
 from function.cluster.snapshot import MissingClass
-from function.objects import composed_object
+from function.objects import OBSERVE, composed_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from function.cluster.snapshot import ClusterSnapshot
     from function.objects import ObservedObject
 
-OBSERVE = ("Observe",)
 _ABSENT = ("does not exist", "not found")
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from function.api.lenient import mapping
+from function.api.stack import KSERVE
 from function.boundary import Desired, text_at
 from function.fail_static import as_observed, base_of, key_of, steadfast
 from function.objects import API_VERSION, AVAILABLE, KIND, composed_object
@@ -13,6 +14,8 @@ from function.replica import extras, names
 from function.replica.claims import claim_templates
 from function.replica.composition import Composition, CompositionCache
 from function.replica.diagnosis import collections
+from function.replica.kserve import on_kserve
+from function.replica.kserve_state import observed_states_on_kserve, states_on_kserve
 from function.replica.picker import CONFIG_FILE, is_disaggregated, picker
 from function.replica.routes import inference_pool, model_route
 from function.replica.state import EngineState, engine_state, observed_states
@@ -20,11 +23,13 @@ from function.replica.succession import remaining
 from function.replica.workloads import engine_workloads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from function.boundary import JsonObject, Request
     from function.objects import ObservedObject
+    from function.replica.claims import ClaimTemplate
     from function.replica.snapshot import ReplicaSnapshot
+    from function.replica.workloads import EnginePods
 
 
 def compose(request: Request, snapshot: ReplicaSnapshot) -> Composition:
@@ -42,6 +47,8 @@ def compose(request: Request, snapshot: ReplicaSnapshot) -> Composition:
 
 def _composed(request: Request, snapshot: ReplicaSnapshot) -> Composition:
     claims = claim_templates(snapshot)
+    if snapshot.cluster.stack == KSERVE:
+        return _composed_on_kserve(request, snapshot, claims)
     workloads = engine_workloads(snapshot, claims)
     states = {
         workload.engine.name: engine_state(
@@ -54,18 +61,40 @@ def _composed(request: Request, snapshot: ReplicaSnapshot) -> Composition:
         # The new routing comes first: until it is observed, no pod changes its role and none is dropped.
         kept = [key for key in snapshot.observed if key not in wanted]
     else:
-        wanted |= {claim.key: claim.resource for claim in claims.values()}
         wanted |= {workload.key: workload.resource for workload in workloads}
-        wanted |= _extras(snapshot, workloads)
-        if snapshot.config.diagnose == "Pods":
-            wanted |= dict(collections(snapshot, workloads, states))
+        wanted |= _beside(snapshot, claims, workloads, states)
         kept = remaining(snapshot, wanted, states)
     return _desired(request, snapshot.observed, tuple(states.values()), wanted, kept)
 
 
+def _composed_on_kserve(
+    request: Request, snapshot: ReplicaSnapshot, claims: Mapping[tuple[str, str], ClaimTemplate]
+) -> Composition:
+    """One service stands for workloads and routing; all else is as it is on our own stack."""
+    replica = on_kserve(snapshot, claims)
+    states = states_on_kserve(replica, snapshot.observed)
+    wanted = replica.resources | _beside(snapshot, claims, replica.engines, states)
+    kept = remaining(snapshot, wanted, states)
+    return _desired(request, snapshot.observed, tuple(states.values()), wanted, kept)
+
+
+def _beside(
+    snapshot: ReplicaSnapshot,
+    claims: Mapping[tuple[str, str], ClaimTemplate],
+    workloads: Sequence[EnginePods],
+    states: Mapping[str, EngineState],
+) -> dict[str, JsonObject]:
+    """Return what pods refer to, and what the input asks for besides."""
+    wanted = {claim.key: claim.resource for claim in claims.values()} | _extras(snapshot, workloads)
+    if snapshot.config.diagnose == "Pods":
+        wanted |= dict(collections(snapshot, workloads, states))
+    return wanted
+
+
 def keep_everything(request: Request, observed: Mapping[str, ObservedObject]) -> Composition:
     """Law C 2: in doubt everything stays as it is, and nothing is added."""
-    return _desired(request, observed, observed_states(observed), {}, observed)
+    states = (*observed_states(observed), *observed_states_on_kserve(observed))
+    return _desired(request, observed, states, {}, observed)
 
 
 def _desired(
@@ -96,6 +125,8 @@ def _is_ready(key: str, observed: Mapping[str, ObservedObject], ready_engines: s
         return key in observed
     if read.what == names.WORKLOAD:
         return read.of in ready_engines
+    if read.what == names.SERVICE:
+        return bool(ready_engines)
     if read.what == names.PICKER:
         return picker_works(observed)
     if read.what == names.CLAIM or read.what in names.ROUTING:
@@ -147,7 +178,7 @@ def _routing(snapshot: ReplicaSnapshot) -> dict[str, JsonObject]:
     }
 
 
-def _extras(snapshot: ReplicaSnapshot, workloads: Any) -> dict[str, JsonObject]:
+def _extras(snapshot: ReplicaSnapshot, workloads: Sequence[EnginePods]) -> dict[str, JsonObject]:
     """What the input asks for besides."""
     config, provider_config = snapshot.config, snapshot.cluster.provider_config
     wanted: dict[str, JsonObject] = {}

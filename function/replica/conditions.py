@@ -10,6 +10,7 @@ from function.fail_static import Doubt, base_of
 from function.gateway_api import rejections
 from function.replica import names
 from function.replica.compose import picker_works
+from function.replica.kserve_state import services, waits_for
 from function.replica.requirements import diagnoses_pods
 from function.replica.state import all_of
 
@@ -72,9 +73,12 @@ def _ready(
         if not all_of(states, "created"):
             text = "Waiting for the workloads to be created"
             return Condition(READY, status=False, reason="WaitingForModel", message=text)
-        text = pending or f"Not serving yet: {_listed([state.name for state in states if not state.ready])}"
-        reason = "Unschedulable" if pending else "ModelStarting"
+        waiting = f"Not serving yet: {_listed([state.name for state in states if not state.ready])}"
+        reason, said = waits_for(observed)
+        reason, text = ("Unschedulable", pending) if pending else (reason, said or waiting)
         return Condition(READY, status=False, reason=reason, message=one_line(text))
+    if services(observed):  # Its condition Ready is about pods, picker and route.
+        return Condition(READY, status=True, reason="Serving")
     if not picker_works(observed):
         text = "The endpoint picker is not available yet"
         return Condition(READY, status=False, reason="PickerStarting", message=text)

@@ -18,12 +18,12 @@ from function.objects import KIND, observing_collection, read_object, remote_con
 from function.replica import names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from function.boundary import Request, Reuse
     from function.replica.snapshot import ReplicaSnapshot
     from function.replica.state import EngineState
-    from function.replica.workloads import EngineWorkload
+    from function.replica.workloads import EnginePods
 
 POLL_INTERVAL = {"crossplane.io/poll-interval": "15s"}
 """Asks crossplane-runtime (2.3 or later; earlier ones ignore it) to look at a member this often."""
@@ -32,7 +32,7 @@ COUNTS = "modelplane.ai/copies"
 
 
 def collections(
-    snapshot: ReplicaSnapshot, workloads: tuple[EngineWorkload, ...], states: Mapping[str, EngineState]
+    snapshot: ReplicaSnapshot, workloads: Sequence[EnginePods], states: Mapping[str, EngineState]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the collection of pods of every workload that does not have all of its copies available."""
     for workload in workloads:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from function.replica.ports import PORT, engine_port, listening
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from function.api.workload import Workload, WorkloadEngine
 
 SIDECAR_IMAGE = "ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.9.0"
@@ -27,9 +29,7 @@ def disaggregated(replica: Workload, engine: WorkloadEngine, template: dict[str,
         return template
     metadata, spec = template["metadata"], template["spec"]
     container = spec["containers"][0]
-    given = {variable["name"] for variable in container.get("env", ())}
-    added = [dict(variable) for variable in _SIDE_CHANNEL if variable["name"] not in given]
-    container["env"] = [*container.get("env", ()), *added]
+    container["env"] = with_side_channel(container.get("env", ()))
     spec["volumes"].append({"name": "nixl-shm", "emptyDir": {"medium": "Memory"}})
     if engine.phase == "Decode":
         spec["containers"].append(_sidecar(engine_port(replica, engine)))
@@ -39,6 +39,13 @@ def disaggregated(replica: Workload, engine: WorkloadEngine, template: dict[str,
         "llm-d.ai/role": engine.phase.lower(),
     }
     return template
+
+
+def with_side_channel(env: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return variables with those of the channel over which KV blocks are exchanged, unless they are set."""
+    given = list(env)
+    names = {variable["name"] for variable in given}
+    return [*given, *(dict(variable) for variable in _SIDE_CHANNEL if variable["name"] not in names)]
 
 
 def _sidecar(port: int) -> dict[str, Any]:

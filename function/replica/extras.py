@@ -9,10 +9,10 @@ from function.objects import KEEP_REMOTE, composed_object
 from function.replica import names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from function.replica.snapshot import ReplicaSnapshot
-    from function.replica.workloads import EngineWorkload
+    from function.replica.workloads import EnginePods
 
 _MIRRORED = ("data", "type")
 """Fields of a Secret that its mirror takes over."""
@@ -25,7 +25,7 @@ def namespace(snapshot: ReplicaSnapshot) -> dict[str, Any]:
 
 
 def budgets(
-    snapshot: ReplicaSnapshot, workloads: tuple[EngineWorkload, ...]
+    snapshot: ReplicaSnapshot, workloads: Sequence[EnginePods]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield a budget for every engine of several copies. One of a single copy would block drains for ever."""
     for workload in workloads:

@@ -18,6 +18,10 @@ from function.api.names import NAME_LENGTH, child_name
 from function.api.workload import ROLES
 
 WORKLOAD, CLAIM, PODS, BUDGET, SECRET = "model-serving", "resource-claim", "pods", "budget", "secret"
+SERVICE, SEEN = "inference-service", "see-serving"
+"""On KServe: the one object that is applied, and what its controller makes of each engine, looked at only."""
+SERVICE_KEY = WORKLOAD
+"""The key of the one object; those of workloads go on with the name of an engine."""
 POOL, ROUTE, NAMESPACE = "inference-pool", "model-route", "namespace"
 PICKER, PICKER_SERVICE, PICKER_CONFIG = "epp", "epp-service", "epp-config"
 PICKER_ACCOUNT, PICKER_ROLE, PICKER_BINDING = "epp-serviceaccount", "epp-role", "epp-rolebinding"
@@ -28,6 +32,8 @@ ROUTING = (
 """Keys of what takes requests to the serving pods."""
 
 GANG_LENGTH = 46
+SERVICE_LENGTH = GANG_LENGTH - len("-kserve-mn-prefill")
+"""Characters that an LLMInferenceService may have for its gangs to have a valid name."""
 REVISION_LENGTH = 12
 """Characters that a StatefulSet of a gang adds to its name in a label: two dashes and a revision of ten."""
 
@@ -42,7 +48,8 @@ class Key(NamedTuple):
     """What a key of ours stands for."""
 
     what: str
-    """One of `WORKLOAD`, `CLAIM`, `PODS`, `BUDGET`, `SECRET`, `NAMESPACE`, or a key of `ROUTING`."""
+    """One of `WORKLOAD`, `CLAIM`, `PODS`, `BUDGET`, `SECRET`, `NAMESPACE`, `SERVICE`, `SEEN`, or a key of
+    `ROUTING`."""
     of: str = ""
     """The engine, or the name of the secret."""
     role: str = ""
@@ -54,10 +61,12 @@ def read_key(base: str) -> Key | None:
     """Read a key back, without what marks a successor (`fail_static.base_of`). None for what is not ours."""
     if base in ROUTING or base == NAMESPACE:
         return Key(base)
+    if base == SERVICE_KEY:
+        return Key(SERVICE)
     claim = _CLAIM_KEY.fullmatch(base)
     if claim:
         return Key(CLAIM, claim["engine"], claim["role"])
-    for prefix in (WORKLOAD, PODS, BUDGET, SECRET):
+    for prefix in (WORKLOAD, SEEN, PODS, BUDGET, SECRET):
         rest = base.removeprefix(f"{prefix}-")
         if rest and rest != base:
             return Key(prefix, rest)
@@ -100,6 +109,15 @@ def claim_name(replica: str, engine: str, role: str, digest: str = "") -> str:
     """Name of a member's claim template."""
     parts = (replica, engine, role.lower(), "devices", *((digest,) if digest else ()))
     return _subdomain(child_name(*parts), *parts)
+
+
+def service_name(replica: str) -> str:
+    """Name of the LLMInferenceService. What its controller makes of it has the name with a suffix."""
+    return (
+        replica
+        if len(replica) <= SERVICE_LENGTH and _is_dns_1035(replica)
+        else _mended(replica, limit=SERVICE_LENGTH)
+    )
 
 
 def pool_name(replica: str) -> str:

@@ -10,11 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.api.lenient import mapping
+from function.api.stack import HUGGING_FACE, KSERVE
 from function.replica import names
 from function.replica.disaggregation import disaggregated
 from function.replica.ports import engine_port, listening
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from function.api.workload import Container, WorkloadEngine, WorkloadMember
     from function.objects import ObservedObject
     from function.replica.snapshot import ReplicaSnapshot
@@ -57,20 +60,24 @@ def pod_template(
     serves = member.role != "Worker"
     containers = [_engine_container(snapshot, engine, member, serves=serves)]
     spec: dict[str, Any] = {"containers": containers, "volumes": _volumes(snapshot)}
-    spec |= _placement(snapshot, member, before)
+    spec |= node_placement(snapshot, member, _running_spec(member, before))
     if claim:
         spec["resourceClaims"] = [{"name": CLAIM, "resourceClaimTemplateName": claim}]
-    if member.template.spec.image_pull_secrets:
-        spec["imagePullSecrets"] = [
-            {"name": local_secret(snapshot, secret.name)}
-            for secret in member.template.spec.image_pull_secrets
-        ]
+    spec |= pull_secrets(snapshot, member)
     template = {"metadata": _metadata(snapshot, engine, member, workload), "spec": spec}
     if serves and snapshot.replica.is_disaggregated:
         template = disaggregated(snapshot.replica, engine, template)
-    spec |= pod_scheduling(snapshot) | _spread(snapshot, engine, workload)
-    _drain(snapshot, spec)
+    label = GANG_LABEL if engine.is_gang else WORKLOAD_LABEL
+    spec |= pod_scheduling(snapshot) | spread(snapshot, {label: workload}, is_gang=engine.is_gang)
+    drain(snapshot, spec)
     return template if template["metadata"] else {"spec": spec}
+
+
+def pull_secrets(snapshot: ReplicaSnapshot, member: WorkloadMember) -> dict[str, Any]:
+    """Return the Secrets that a member's images are pulled with, where it names some."""
+    secrets = member.template.spec.image_pull_secrets
+    listed = [{"name": local_secret(snapshot, secret.name)} for secret in secrets]
+    return {"imagePullSecrets": listed} if listed else {}
 
 
 def local_secret(snapshot: ReplicaSnapshot, name: str) -> str:
@@ -98,12 +105,12 @@ def _engine_container(
 ) -> dict[str, Any]:
     source = member.template.container
     container: dict[str, Any] = {"name": "engine", "image": source.image, "volumeMounts": _mounts(snapshot)}
-    args = _arguments(snapshot, source, serves=serves)
+    args = arguments(snapshot, source, serves=serves)
     if args or not engine.is_gang:
         container["args"] = args
     if source.command:
         container["command"] = list(source.command)
-    env = _environment(snapshot, source, is_gang=engine.is_gang)
+    env = environment(snapshot, source, is_gang=engine.is_gang)
     if env:
         container["env"] = env
     if serves:
@@ -113,14 +120,25 @@ def _engine_container(
     return container
 
 
-def _arguments(snapshot: ReplicaSnapshot, source: Container, *, serves: bool) -> list[str]:
-    """The arguments; a serving image that is started without a command is pointed to the cached weights."""
+def arguments(snapshot: ReplicaSnapshot, source: Container, *, serves: bool) -> list[str]:
+    """The arguments; a serving image that is started without a command is pointed to the model."""
     has_model = any(word == "--model" or word.startswith("--model=") for word in source.args)
-    points = serves and snapshot.replica.cache and not source.command and not has_model
-    return [*source.args, *([f"--model={MODELS}"] if points else ())]
+    points = serves and not source.command and not has_model
+    return [*source.args, *(_model_arguments(snapshot) if points else ())]
 
 
-def _environment(snapshot: ReplicaSnapshot, source: Container, *, is_gang: bool) -> list[dict[str, Any]]:
+def _model_arguments(snapshot: ReplicaSnapshot) -> tuple[str, ...]:
+    """What points an engine to the model: where it is mounted, else its name, to be loaded by."""
+    model = snapshot.replica.spec.serving.model
+    if snapshot.replica.cache or snapshot.cluster.stack == KSERVE:
+        return (f"--model={MODELS}",)
+    if model is None or not model.uri.startswith(HUGGING_FACE):
+        return ()
+    name, _, revision = model.uri.removeprefix(HUGGING_FACE).partition(":")
+    return (f"--model={name}", *((f"--revision={revision}",) if revision else ()))
+
+
+def environment(snapshot: ReplicaSnapshot, source: Container, *, is_gang: bool) -> list[dict[str, Any]]:
     """The variables, after those of a gang. One that the user sets too is the user's: a name stands once."""
     given = {variable["name"] for variable in source.env}
     gang = [variable for variable in _GANG_ENV if is_gang and variable["name"] not in given]
@@ -150,18 +168,17 @@ def _volumes(snapshot: ReplicaSnapshot) -> list[dict[str, Any]]:
     return volumes
 
 
-def _placement(
-    snapshot: ReplicaSnapshot, member: WorkloadMember, before: ObservedObject | None
+def node_placement(
+    snapshot: ReplicaSnapshot, member: WorkloadMember, running: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Pin the pods to the nodes of their pool.
+    """Pin the pods to the nodes of their pool. `running`: their spec as it was last applied.
 
     Law C 2: what the cluster no longer says of the pool is taken from the pods that run, so that a pool that
     leaves the declaration does not restart them under a label that no node has.
     """
     pool = snapshot.cluster.pools.get(member.node_pool_name)
-    running = _running_placement(member, before) if pool is None else None
-    if running is not None:
-        return running
+    if pool is None and isinstance(running.get("nodeSelector"), dict):
+        return {key: running[key] for key in ("nodeSelector", "tolerations") if key in running}
     selector = pool.node_selector if pool is not None and pool.node_selector else {}
     tolerations = [
         dict(_GPU_TOLERATION),
@@ -177,19 +194,20 @@ def _placement(
     }
 
 
-def _running_placement(member: WorkloadMember, before: ObservedObject | None) -> dict[str, Any] | None:
-    """Return nodeSelector and tolerations of a member's pods as they were last applied."""
-    spec: Any = {} if before is None else before.manifest.get("spec")
-    steps = {
-        "Standalone": ("template",),
-        "Leader": ("leaderWorkerTemplate", "leaderTemplate"),
-        "Worker": ("leaderWorkerTemplate", "workerTemplate"),
-    }
-    for step in (*steps[member.role], "spec"):
-        spec = spec.get(step) if isinstance(spec, dict) else None
-    if not isinstance(spec, dict) or not isinstance(spec.get("nodeSelector"), dict):
-        return None
-    return {key: spec[key] for key in ("nodeSelector", "tolerations") if key in spec}
+_STEPS = {
+    "Standalone": ("template",),
+    "Leader": ("leaderWorkerTemplate", "leaderTemplate"),
+    "Worker": ("leaderWorkerTemplate", "workerTemplate"),
+}
+"""Where a workload's spec has the template of a member."""
+
+
+def _running_spec(member: WorkloadMember, before: ObservedObject | None) -> dict[str, Any]:
+    """Return the spec of a member's pods as it was last applied."""
+    spec = mapping({} if before is None else before.manifest.get("spec"))
+    for step in (*_STEPS[member.role], "spec"):
+        spec = mapping(spec.get(step))
+    return spec
 
 
 def pod_scheduling(snapshot: ReplicaSnapshot) -> dict[str, Any]:
@@ -199,26 +217,34 @@ def pod_scheduling(snapshot: ReplicaSnapshot) -> dict[str, Any]:
     return {key: value for key, value in fields if value}
 
 
-def _spread(snapshot: ReplicaSnapshot, engine: WorkloadEngine, workload: str) -> dict[str, Any]:
-    """Keep pods of one engine on different nodes; of a gang, the pods of one group."""
-    if snapshot.config.pods_across_nodes is None:
-        return {}
-    label = GANG_LABEL if engine.is_gang else WORKLOAD_LABEL
-    term: dict[str, Any] = {
-        "topologyKey": HOSTNAME,
-        "labelSelector": {"matchLabels": {label: workload}},
-    }
-    if engine.is_gang:
-        term["matchLabelKeys"] = [GROUP_LABEL]
-    if snapshot.config.pods_across_nodes == "Required":
-        rule: dict[str, Any] = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
-    else:
-        weighted = [{"weight": 100, "podAffinityTerm": term}]
-        rule = {"preferredDuringSchedulingIgnoredDuringExecution": weighted}
-    return {"affinity": {"podAntiAffinity": rule}}
+def spread(snapshot: ReplicaSnapshot, labels: Mapping[str, str], *, is_gang: bool) -> dict[str, Any]:
+    """Keep the pods with these labels, those of one engine, on different nodes.
+
+    Of a gang `podsAcrossNodes` is about the pods of one group, `replicasAcrossNodes` about those of several.
+    """
+    config = snapshot.config
+    wishes = (
+        (config.pods_across_nodes, "matchLabelKeys"),
+        (config.replicas_across_nodes, "mismatchLabelKeys"),
+    )
+    terms: dict[str, list[dict[str, Any]]] = {"Required": [], "Preferred": []}
+    for wish, keys in wishes:
+        term: dict[str, Any] = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": dict(labels)}}
+        if is_gang:
+            term[keys] = [GROUP_LABEL]
+        if wish is not None and term not in terms["Required"]:
+            terms["Preferred"] = [other for other in terms["Preferred"] if other != term]
+            terms[wish].append(term)
+    rules: dict[str, Any] = {}
+    if terms["Required"]:
+        rules["requiredDuringSchedulingIgnoredDuringExecution"] = terms["Required"]
+    if terms["Preferred"]:
+        weighted = [{"weight": 100, "podAffinityTerm": term} for term in terms["Preferred"]]
+        rules["preferredDuringSchedulingIgnoredDuringExecution"] = weighted
+    return {"affinity": {"podAntiAffinity": rules}} if rules else {}
 
 
-def _drain(snapshot: ReplicaSnapshot, spec: dict[str, Any]) -> None:
+def drain(snapshot: ReplicaSnapshot, spec: dict[str, Any]) -> None:
     """Let every container of a pod sleep before it is stopped, so that requests leave first."""
     seconds = snapshot.config.drain_seconds
     if seconds is None:

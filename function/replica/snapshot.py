@@ -2,7 +2,8 @@
 
 In doubt (Law C) nothing is composed and everything observed stays as it is: a replica, an input or a cluster
 that cannot be read, a cluster that is not delivered or has no ProviderConfig, an object of somebody else
-under a key of ours, and Objects that are on another cluster than the replica's.
+under a key of ours, Objects that are on another cluster or another stack than the replica's, and a spec that
+the stack of its cluster cannot express.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from function.api.expressible import obstacle, pods_of
 from function.api.fault import Fault, Malformed
+from function.api.stack import KSERVE, STANDARD
 from function.api.text import one_line
 from function.api.workload import Workload, read_workload
 from function.api.workload_cluster import WorkloadCluster, read_workload_cluster
@@ -18,7 +21,7 @@ from function.api.workload_config import WorkloadConfig
 from function.boundary import Resolution, text_at
 from function.fail_static import Doubt, base_of
 from function.objects import COLLECTION, KIND, ObservedObject, read_briefly, read_object
-from function.replica.names import CLAIM, PICKER_CONFIG, PODS, WORKLOAD, read_key
+from function.replica.names import CLAIM, PICKER_CONFIG, PODS, ROUTING, SEEN, SERVICE, WORKLOAD, read_key
 from function.replica.requirements import CLUSTER
 
 if TYPE_CHECKING:
@@ -27,10 +30,14 @@ if TYPE_CHECKING:
     from function.boundary import Request, Reuse
 
 REMOTE_NAMESPACE = "default"
-_IN_FULL = frozenset({WORKLOAD, CLAIM, PICKER_CONFIG})
+_IN_FULL = frozenset({WORKLOAD, CLAIM, PICKER_CONFIG, SERVICE, SEEN})
 """What is compared with what is wanted; of the rest only the identity and the status count."""
 
 WAITING_FOR_CLUSTER, MALFORMED, CLUSTER_CHANGED = "WaitingForCluster", "Malformed", "ClusterChanged"
+STACK_CHANGED, STACK_CANNOT_EXPRESS = "StackChanged", "StackCannotExpress"
+
+_OF_STACK = {STANDARD: frozenset({WORKLOAD, *ROUTING}), KSERVE: frozenset({SERVICE, SEEN})}
+"""What is composed on one stack and on no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,28 @@ def read_snapshot(
     )
     if moved:
         return _changed(cluster.provider_config, moved[0])
-    return ReplicaSnapshot(replica, config, cluster, observed)
+    return (
+        _on_another_stack(cluster, observed)
+        or _inexpressible(cluster, replica)
+        or (ReplicaSnapshot(replica, config, cluster, observed))
+    )
+
+
+def _on_another_stack(cluster: WorkloadCluster, observed: Mapping[str, ObservedObject]) -> Doubt | None:
+    """Law C: pods of two stacks would need the devices twice, so what runs stays as it is."""
+    found = {read.what for key in observed if (read := read_key(base_of(key))) is not None}
+    other = next((stack for stack, own in _OF_STACK.items() if stack != cluster.stack and own & found), None)
+    if other is None:
+        return None
+    text = f"This replica runs on the stack {other}, its cluster now has {cluster.stack}"
+    text += ": everything is kept as it is; delete the replica to have it placed anew"
+    return Doubt(STACK_CHANGED, one_line(text))
+
+
+def _inexpressible(cluster: WorkloadCluster, replica: Workload) -> Doubt | None:
+    """An edit that the stack has no words for: what runs stays as it is."""
+    found = obstacle(cluster.stack, pods_of(replica))
+    return Doubt(STACK_CANNOT_EXPRESS, one_line(f"{found}; everything running is kept")) if found else None
 
 
 def _is_ours(key: str, observed: ObservedObject) -> bool:

@@ -62,22 +62,20 @@ def engine_state(
     ready = any(is_serving(observed[workload_key]) for workload_key in family)
     if workload is None:
         return EngineState(engine, copies, *(False, ready, False), 0, 0, 0, rolled_out=False)
-    applied = workload.manifest == manifest and workload.is_applied and _is_seen_by_controller(workload)
+    applied = workload.manifest == manifest and workload.is_applied and is_seen_by_controller(workload)
     updated = min(count(workload, "updatedReplicas"), copies) if applied else 0
-    rolled_out = applied and updated == copies == count(workload, "replicas") and not _is_updating(workload)
+    rolled_out = applied and updated == copies == count(workload, "replicas") and not is_updating(workload)
     return EngineState(
         name=engine,
         copies=copies,
         created=workload.is_created,
         ready=ready,
         in_use=applied and is_serving(workload),
-        available=min(
-            count(workload, "readyReplicas" if _is_gang(workload) else "availableReplicas"), copies
-        ),
+        available=copies_available(workload, copies),
         updated=updated,
         total=count(workload, "replicas"),
         rolled_out=rolled_out,
-        stalled=_stalled(workload),
+        stalled=stalled(workload),
         fault=workload.synced_message if workload.synced is False else "",
     )
 
@@ -113,6 +111,11 @@ def count(workload: ObservedObject, field: str) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
+def copies_available(workload: ObservedObject, copies: int) -> int:
+    """Return how many of the wanted copies take requests."""
+    return min(count(workload, "readyReplicas" if _is_gang(workload) else "availableReplicas"), copies)
+
+
 def all_of(states: Iterable[EngineState], what: str) -> bool:
     """Whether something holds of every engine, and there is one."""
     values = [bool(getattr(state, what)) for state in states]
@@ -128,7 +131,7 @@ def _replicas(workload: ObservedObject) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 1
 
 
-def _is_seen_by_controller(workload: ObservedObject) -> bool:
+def is_seen_by_controller(workload: ObservedObject) -> bool:
     """Whether the status is about the spec as it is. A LeaderWorkerSet does not say which one it is about."""
     if _is_gang(workload):
         return True
@@ -137,7 +140,7 @@ def _is_seen_by_controller(workload: ObservedObject) -> bool:
     return isinstance(generation, int) and isinstance(reported, int) and reported >= generation
 
 
-def _is_updating(workload: ObservedObject) -> bool:
+def is_updating(workload: ObservedObject) -> bool:
     """Whether a LeaderWorkerSet says that groups are still being replaced, or is not all there."""
     if not _is_gang(workload):
         return False
@@ -146,7 +149,8 @@ def _is_updating(workload: ObservedObject) -> bool:
     return updating is True or available is not True
 
 
-def _stalled(workload: ObservedObject) -> str:
+def stalled(workload: ObservedObject) -> str:
+    """Return the message of a rollout that ran out of time, "" for none."""
     for condition in conditions_of(workload.remote_status):
         values = (condition.get("type"), condition.get("status"), condition.get("reason"))
         if values == ("Progressing", "False", STALLED):

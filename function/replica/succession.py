@@ -4,8 +4,9 @@
   name) stays until its successor takes requests.
 - A claim template stays until every copy of its engine runs what is wanted now: until then a pod may need it.
 - Routing that was superseded stays until the new one is on the cluster and its picker works.
-- A mirrored Secret stays until no pod can refer to it. Budgets and collections of pods leave at once: they
-  hold nothing that runs.
+- A mirrored Secret stays until no pod can refer to it. Budgets, collections of pods and what the workloads of
+  KServe are seen through leave at once: they hold nothing that runs.
+- A service of KServe that was superseded stays until its successor takes requests.
 - Whatever has a successor under another key stays until that one is on the cluster.
 """
 
@@ -36,11 +37,14 @@ def _stays(
     key: str, snapshot: ReplicaSnapshot, wanted: Collection[str], states: Mapping[str, EngineState]
 ) -> bool:
     read = names.read_key(base_of(key))
-    if read is None or (read.what != names.PODS and not _is_succeeded(read, snapshot, wanted)):
+    if read is None or (
+        read.what not in (names.PODS, names.SEEN) and not _is_succeeded(read, snapshot, wanted)
+    ):
         return True  # Law C: what cannot be read is doubt, doubt keeps.
     state = states.get(read.of)
-    if read.what == names.WORKLOAD:
-        return state is not None and not state.in_use
+    if read.what in (names.WORKLOAD, names.SERVICE):
+        served = (state for name, state in states.items() if read in _runs_in(name))
+        return any(not state.in_use for state in served)
     if read.what == names.CLAIM:
         return state is not None and not (state.rolled_out and _is_alone(read.of, snapshot))
     if read.what == names.SECRET:
@@ -58,8 +62,13 @@ def _is_succeeded(read: names.Key, snapshot: ReplicaSnapshot, wanted: Collection
 
 def _is_alone(engine: str, snapshot: ReplicaSnapshot) -> bool:
     """Whether an engine has one workload: with two, pods of the superseded one may need their claims."""
-    mine = names.Key(names.WORKLOAD, engine)
-    return sum(1 for key in snapshot.observed if names.read_key(base_of(key)) == mine) == 1
+    mine = _runs_in(engine)
+    return sum(1 for key in snapshot.observed if names.read_key(base_of(key)) in mine) == 1
+
+
+def _runs_in(engine: str) -> tuple[names.Key, names.Key]:
+    """Return what an engine may run in: its own workload, or the service of the whole replica."""
+    return names.Key(names.WORKLOAD, engine), names.Key(names.SERVICE)
 
 
 def _routes(snapshot: ReplicaSnapshot, wanted: Collection[str]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from function.fail_static import key_of
 from function.objects import AVAILABLE, composed_object
@@ -20,6 +20,18 @@ if TYPE_CHECKING:
 
 ONE_COPY = " && has(object.status.availableReplicas) && object.status.availableReplicas > 0"
 """Without surge, one copy may be unavailable, and a Deployment of one is Available without a single pod."""
+
+
+class EnginePods(Protocol):
+    """The pods of an engine, whatever runs them."""
+
+    @property
+    def engine(self) -> WorkloadEngine:
+        """The engine."""
+
+    @property
+    def pod_labels(self) -> dict[str, str]:
+        """The labels that all of its pods have, and no others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from function.api.expressible import EnginePods, entry_point, obstacle, parallelism_of, pods_of
+from function.api.expressible import EnginePods, command_of, obstacle, parallelism_of, pods_of
 from function.api.stack import KSERVE, STANDARD, Parallelism
 from function.api.workload import Container, PodTemplate, Workload
 
@@ -213,4 +213,4 @@ def test_parallelism_follows_from_arguments(case: Spread) -> None:
     ],
 )
 def test_an_image_is_known_by_the_last_part_of_its_name(image: str, *, known: bool) -> None:
-    assert bool(entry_point(Container(image=image, args=("--x",)))) is known
+    assert bool(command_of(Container(image=image, args=("--x",)))) is known

@@ -20,6 +20,89 @@ def scene(seed: int) -> Scene:
     return Scene(replica(draw), cluster(draw), input=config(draw))
 
 
+def kserve_scene(seed: int) -> Scene:
+    """Return a replica that KServe can express, on a cluster that has it, with an input; nothing observed."""
+    draw = random.Random(seed)
+    on_kserve = cluster(draw)
+    on_kserve["spec"] |= {"stack": "KServe"}
+    if "scheduling" in on_kserve["spec"]:
+        on_kserve["spec"]["scheduling"]["labels"] = {"kueue.x-k8s.io/queue-name": "ml"}
+        del on_kserve["spec"]["scheduling"]["annotations"]
+    return Scene(kserve_replica(draw), on_kserve, input=config(draw))
+
+
+def kserve_replica(draw: random.Random) -> Plain:
+    """Return a ModelReplica of all that KServe has words for."""
+    apart = draw.random() < 0.4
+    names = list(dict.fromkeys(label(draw) for _ in range(2 if apart else 1)))
+    if apart and len(names) < 2:
+        names = ["prefill", "decode"]
+    phases: tuple[str | None, ...] = ("Prefill", "Decode") if apart else (None,)
+    queue = {"labels": {"kueue.x-k8s.io/queue-name": "ml"}} if draw.random() < 0.3 else None
+    made = build.replica(
+        *(kserve_engine(draw, item, phase, queue) for item, phase in zip(names, phases, strict=True)),
+        name=f"{label(draw, 20)}.{label(draw, 20)}" if draw.random() < 0.1 else label(draw),
+        namespace=draw.choice(("ml-team", "default", "a" * 63)),
+        mode="PrefillDecode" if apart else draw.choice((None, "Unified")),
+        cache=draw.choice((None, "weights", "w" * 63)),
+    )
+    serving = made["spec"].setdefault("serving", {})
+    if "modelCacheRef" not in made["spec"] or draw.random() < 0.3:
+        serving["model"] = {
+            "uri": draw.choice(("hf://org/m", "hf://o/m:r", "s3://b/m", "oci://r/m:1", "pvc://c/m"))
+        }
+    if draw.random() < 0.5:
+        serving["parallelism"] = draw.choice(
+            ({"tensor": 8}, {"tensor": 2, "expert": True}, {"expert": False})
+        )
+    return made
+
+
+def kserve_engine(draw: random.Random, name: str, phase: str | None, metadata: Plain | None) -> Plain:
+    """Return an engine whose arguments say how it is spread."""
+
+    def one(role: str, *args: str, nodes: int | None = None) -> Plain:
+        words: Plain = draw.choice(
+            (
+                {"args": args or ("--headless",)},
+                {"command": ("vllm", "serve"), "args": args},
+                {"command": ("/bin/sh", "-c", 'exec vllm --template "{{ x }}{{{y}}}"', *args)},
+            )
+        )
+        return build.member(
+            *(role, claims(draw)),
+            pool=draw.choice(POOLS),
+            nodes=nodes,
+            env=[*environment(draw), *braces(draw)],
+            metadata=metadata,
+            secrets=draw.choice(((), ("regcred",))),
+            **words,
+        )
+
+    port = ("--port", "8001") if phase == "Decode" and draw.random() < 0.3 else ()
+    copies = draw.choice((1, 1, 2, 7, 64))
+    if draw.random() < 0.5:
+        return build.engine(name, one("Standalone", *port), copies=copies, phase=phase)
+    nodes = draw.choice((None, 1, 3, 63))
+    pods = 1 + (nodes or 1)
+    local = draw.choice((1, 4, 8))
+    spread = draw.choice(
+        (
+            ("--pipeline-parallel-size", str(pods)),
+            (f"-pp={pods}", "-tp=8"),
+            (f"--data-parallel-size={pods * local}", f"-dpl={local}", "--enable-expert-parallel"),
+        )
+    )
+    return build.engine(
+        name, one("Leader", *spread, *port), one("Worker", nodes=nodes), copies=copies, phase=phase
+    )
+
+
+def braces(draw: random.Random) -> list[Plain]:
+    """Return a variable that a template would read."""
+    return [{"name": "TEMPLATE", "value": "{% if a %}{{ b }}{% endif %}"}] if draw.random() < 0.3 else []
+
+
 def label(draw: random.Random, longest: int = 63) -> str:
     """Return a DNS label; short ones most of the time, digits and dashes anywhere they may be."""
     length = draw.choice((1, 2, 5, 8, 12, 30, longest))
@@ -140,6 +223,7 @@ def config(draw: random.Random) -> Plain | None:
         "progressDeadlineSeconds": draw.choice((600, 3600)),
         "readiness": draw.choice(("Available", "AvailableCopies")),
         "podsAcrossNodes": draw.choice(("Required", "Preferred")),
+        "replicasAcrossNodes": draw.choice(("Required", "Preferred")),
         "drainSeconds": draw.choice((1, 120)),
         "budget": draw.random() < 0.5,
         "watch": draw.random() < 0.5,

@@ -69,9 +69,9 @@ def lost_owner(key: str, spec: Plain) -> bool:
 
 
 def unheld(key: str) -> bool:
-    """Whether a key stands for what holds nothing that runs: a budget, a collection of pods."""
+    """Whether a key stands for what holds nothing that runs: a budget, or what something is seen through."""
     read = names.read_key(base_of(key))
-    return read is not None and read.what in (names.BUDGET, names.PODS)
+    return read is not None and read.what in (names.BUDGET, names.PODS, names.SEEN)
 
 
 def holds(scene: Scene, answer: Answer) -> None:
@@ -85,8 +85,8 @@ def holds(scene: Scene, answer: Answer) -> None:
 
 
 def running(seed: int) -> tuple[random.Random, Scene]:
-    """Return a random replica whose Objects were applied, each at some stage."""
-    scene = generate.scene(seed)
+    """Return a random replica whose Objects were applied, each at some stage; every third is on KServe."""
+    scene = generate.scene(seed) if seed % 3 else generate.kserve_scene(seed)
     draw = random.Random(-seed)
     stage = draw.choice(STAGES)
     observed = applied(run(scene), stage)
@@ -96,6 +96,12 @@ def running(seed: int) -> tuple[random.Random, Scene]:
     return draw, scene.but(observed=observed)
 
 
+def restacked(made: Plain) -> Plain:
+    """Return a cluster with the other stack."""
+    other = "Standard" if made["spec"].get("stack") == "KServe" else "KServe"
+    return {**made, "spec": {**made["spec"], "stack": other}}
+
+
 DOUBTS = {
     "not delivered": lambda scene: scene.but(cluster=None),
     "absent": lambda scene: scene.but(absent=True),
@@ -103,6 +109,7 @@ DOUBTS = {
     "without a ProviderConfig": lambda scene: scene.but(cluster=cluster(provider_config=None)),
     "on another ProviderConfig": lambda scene: scene.but(cluster=cluster(provider_config="another")),
     "of another name": lambda scene: scene.but(cluster={**scene.cluster, "metadata": {"name": "other"}}),
+    "of another stack": lambda scene: scene.but(cluster=restacked(scene.cluster)),
     "not an object": lambda scene: scene.but(cluster={**scene.cluster, "spec": "x"}),
     "an input with a typo": lambda scene: scene.but(input=config(drainSecond=3)),
     "an unreadable spec": lambda scene: scene.edited(engines="none"),
@@ -112,6 +119,7 @@ DOUBTS = {
 }
 REASONS = {
     "on another ProviderConfig": "ClusterChanged",
+    "of another stack": "StackChanged",
     "an input with a typo": "Malformed",
     "an unreadable spec": "Malformed",
     "no spec": "Malformed",
@@ -190,7 +198,7 @@ def struck(draw: random.Random, scene: Scene) -> Scene:
     if kind < 0.35 and scene.input is not None:
         return scene.but(input=mutated(draw, scene.input))
     if kind < 0.5:
-        return draw.choice(list(DOUBTS.values())[:7])(scene)
+        return draw.choice(list(DOUBTS.values())[:8])(scene)
     observed = dict(scene.observed)
     key = draw.choice(sorted(observed))
     if kind < 0.6:

@@ -1,0 +1,252 @@
+"""KServe: one LLMInferenceService for a replica, in place of its workloads and its routing.
+
+Written for KServe v0.16, serving.kserve.io/v1alpha1. What its controller does decides what is written here:
+
+- It lays presets (LLMInferenceServiceConfigs) under the spec, as a strategic merge: what is left out is the
+  preset's, and empty is left out. So a container states its args, its probes and its shared memory itself.
+- The merged spec is a Go template. What a user writes is quoted, so that braces stay braces (`quoted`).
+- It adds the model to every container `main`, at /mnt/models, and refuses a service without one.
+- A preset's liveness probe restarts a container after two minutes. A startup probe, which none of them has,
+  holds it back until the weights are loaded.
+- The size of a gang is `parallelism.pipeline`, or `data / dataLocal`.
+- A route that is written out cannot be combined with `router.gateway`; it names its gateway itself.
+
+What is made of it on the cluster has the service's name with a suffix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from function.api.expressible import command_of, parallelism_of, pods_of
+from function.api.lenient import mapping
+from function.fail_static import key_of
+from function.gateway_api import prefix_match, url_rewrite
+from function.objects import OBSERVE, composed_object, condition_query
+from function.replica import names
+from function.replica.disaggregation import with_side_channel
+from function.replica.pods import (
+    CLAIM,
+    GANG_LABEL,
+    arguments,
+    drain,
+    environment,
+    node_placement,
+    pod_scheduling,
+    pull_secrets,
+    spread,
+)
+from function.replica.ports import PORT, engine_port
+from function.replica.routes import GATEWAY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.api.workload import WorkloadEngine, WorkloadMember
+    from function.boundary import Plain
+    from function.replica.claims import ClaimTemplate
+    from function.replica.snapshot import ReplicaSnapshot
+
+    Claims = Mapping[tuple[str, str], ClaimTemplate]
+
+API_VERSION = "serving.kserve.io/v1alpha1"
+KIND = "LLMInferenceService"
+POOL_GROUP = "inference.networking.x-k8s.io"
+MAIN = "main"
+"""What the presets call the container that serves."""
+SHARED_MEMORY = "shared-memory"
+"""Our volume at /dev/shm. The presets' own has 1 GiB, and one of the same name would inherit that."""
+PROBE_SECONDS = 10
+
+_SINGLE, _GANG = ("apps/v1", "Deployment", ""), ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "-mn")
+_COMPONENT = "llminferenceservice-workload"
+
+
+@dataclass(frozen=True, slots=True)
+class KServeEngine:
+    """One engine as KServe runs it."""
+
+    engine: WorkloadEngine
+    key: str
+    """The key of what its workload is seen through."""
+    pod_labels: dict[str, str]
+    """The labels that all of its pods have, and no others."""
+    pods: tuple[dict[str, Any], ...]
+    """What is wanted of its pods, by member: the serving ones first."""
+    resource: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class KServeReplica:
+    """What a replica is on a cluster with KServe."""
+
+    key: str
+    manifest: dict[str, Any]
+    engines: tuple[KServeEngine, ...]
+    resources: dict[str, dict[str, Any]]
+    """All of it, by key."""
+
+
+def on_kserve(snapshot: ReplicaSnapshot, claims: Claims) -> KServeReplica:
+    """Return the service of a replica that KServe can express, and what its engines are seen through."""
+    head = _head(snapshot)
+    name, config = head["metadata"]["name"], snapshot.config
+    key = key_of(names.SERVICE_KEY, head, snapshot.observed)
+    running = mapping(snapshot.observed[key].manifest.get("spec")) if key in snapshot.observed else {}
+    engines = tuple(_engine(snapshot, engine, claims, name, running) for engine in snapshot.replica.engines)
+    parts = {_section(engine.engine): _workload(snapshot, engine) for engine in engines}
+    spec = {"model": {"uri": _model(snapshot)}, **parts.pop(""), **parts, "router": _router(snapshot, name)}
+    manifest = {**head, "spec": quoted(spec)}
+    provider_config = snapshot.cluster.provider_config
+    resource = composed_object(
+        manifest, provider_config, readiness=condition_query("Ready"), watch=config.watch
+    )
+    resources = {key: resource, **{engine.key: engine.resource for engine in engines}}
+    return KServeReplica(key, manifest, engines, resources)
+
+
+def quoted(value: Plain) -> Any:
+    """Return a value as a Go template writes it: what opens an action there is written by one."""
+    if isinstance(value, dict):
+        return {key: quoted(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [quoted(item) for item in value]
+    return value.replace("{{", "{{`{{`}}") if isinstance(value, str) else value
+
+
+def _head(snapshot: ReplicaSnapshot) -> dict[str, Any]:
+    """Return what the service is, with the labels and annotations that KServe passes on to pods."""
+    stamps, first = snapshot.cluster.scheduling, snapshot.replica.engines[0].serving.template.metadata
+    metadata: dict[str, Any] = {
+        "name": names.service_name(snapshot.replica.name),
+        "namespace": snapshot.remote_namespace,
+    }
+    labels, annotations = {**first.labels, **stamps.labels}, {**first.annotations, **stamps.annotations}
+    given = {key: value for key, value in (("labels", labels), ("annotations", annotations)) if value}
+    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {**metadata, **given}}
+
+
+def _section(engine: WorkloadEngine) -> str:
+    """Return where the spec has an engine: at its top, but for the one that prefills."""
+    return "prefill" if engine.phase == "Prefill" else ""
+
+
+def _model(snapshot: ReplicaSnapshot) -> str:
+    """Return the address of the model: the volume of its cache, else what the deployment says."""
+    replica, model = snapshot.replica, snapshot.replica.spec.serving.model
+    if replica.cache:
+        return f"pvc://{names.cache_claim_name(replica.namespace, replica.cache)}"
+    return model.uri if model is not None else ""
+
+
+def _workload(snapshot: ReplicaSnapshot, engine: KServeEngine) -> dict[str, Any]:
+    """Return the section of an engine."""
+    stack_view = next(pods for pods in pods_of(snapshot.replica).engines if pods.name == engine.engine.name)
+    parallelism = parallelism_of(stack_view, snapshot.replica.spec.serving.parallelism)
+    section: dict[str, Any] = {"replicas": engine.engine.copies}
+    stated = parallelism.model_dump(by_alias=True, exclude_none=True)
+    if stated:
+        section["parallelism"] = stated
+    return section | dict(zip(("template", "worker"), engine.pods, strict=False))
+
+
+def _engine(
+    snapshot: ReplicaSnapshot, engine: WorkloadEngine, claims: Claims, name: str, running: Mapping[str, Any]
+) -> KServeEngine:
+    api_version, kind, suffix = _GANG if engine.is_gang else _SINGLE
+    role = "-prefill" if _section(engine) else ""
+    metadata = {"name": f"{name}-kserve{suffix}{role}", "namespace": snapshot.remote_namespace}
+    manifest = {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+    labels = {"app.kubernetes.io/name": name, "app.kubernetes.io/component": f"{_COMPONENT}{role}"}
+    if engine.is_gang:
+        labels = {GANG_LABEL: metadata["name"]}
+    section = mapping(running.get("prefill")) if role else running
+    followers = () if engine.follower is None else (("worker", engine.follower),)
+    pods = tuple(
+        _pod(snapshot, engine, member, claims, labels, mapping(section.get(field)))
+        for field, member in (("template", engine.serving), *followers)
+    )
+    resource = composed_object(
+        manifest, snapshot.cluster.provider_config, watch=snapshot.config.watch, management=OBSERVE
+    )
+    key = key_of(f"{names.SEEN}-{engine.name}", manifest, snapshot.observed)
+    return KServeEngine(engine, key, labels, pods, resource)
+
+
+def _pod(
+    snapshot: ReplicaSnapshot,
+    engine: WorkloadEngine,
+    member: WorkloadMember,
+    claims: Claims,
+    labels: Mapping[str, str],
+    running: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the PodSpec of a member. `running`: the one that was last applied."""
+    claim = claims.get((engine.name, member.role))
+    spec: dict[str, Any] = {
+        "containers": [_container(snapshot, engine, member)],
+        "volumes": [{"name": SHARED_MEMORY, "emptyDir": {"medium": "Memory"}}],
+        **node_placement(snapshot, member, running),
+    }
+    if claim is not None:
+        spec["resourceClaims"] = [{"name": CLAIM, "resourceClaimTemplateName": claim.name}]
+    spec |= pull_secrets(snapshot, member) | pod_scheduling(snapshot)
+    spec |= spread(snapshot, labels, is_gang=engine.is_gang)
+    drain(snapshot, spec)
+    return spec
+
+
+def _container(snapshot: ReplicaSnapshot, engine: WorkloadEngine, member: WorkloadMember) -> dict[str, Any]:
+    source, serves = member.template.container, member.role != "Worker"
+    command, args = list(command_of(source)), arguments(snapshot, source, serves=serves)
+    if not args:  # A preset's would be added to the command.
+        command, args = command[:1], command[1:]
+    container: dict[str, Any] = {
+        "name": MAIN,
+        "image": source.image,
+        "command": command,
+        "args": args,
+        "volumeMounts": [{"name": SHARED_MEMORY, "mountPath": "/dev/shm"}],  # noqa: S108 - a mount
+    }
+    env = environment(snapshot, source, is_gang=engine.is_gang)
+    if serves and engine.phase is not None:
+        env = with_side_channel(env)
+    if env:
+        container["env"] = env
+    if serves:
+        container |= _listening(snapshot, engine_port(snapshot.replica, engine))
+    if member.claims:
+        container["resources"] = {"claims": [{"name": CLAIM}]}
+    return container
+
+
+def _listening(snapshot: ReplicaSnapshot, port: int) -> dict[str, Any]:
+    """Return the port and the probes of a container that takes requests; a preset may have its own."""
+    asks = {"httpGet": {"path": "/health", "port": port, "scheme": "HTTP"}, "periodSeconds": PROBE_SECONDS}
+    patience = -(-snapshot.config.progress_deadline_seconds // PROBE_SECONDS)
+    return {
+        "ports": [{"containerPort": port, "protocol": "TCP"}],
+        "startupProbe": {**asks, "timeoutSeconds": 5, "failureThreshold": patience},
+        "readinessProbe": {**asks, "initialDelaySeconds": 30, "timeoutSeconds": 5, "failureThreshold": 3},
+    }
+
+
+def _router(snapshot: ReplicaSnapshot, name: str) -> dict[str, Any]:
+    """Return KServe's endpoint picker, and the route that leads to it at the path that every replica has."""
+    rule = {
+        "matches": [prefix_match(f"/{snapshot.replica.namespace}/{snapshot.replica.name}/")],
+        "filters": [url_rewrite("/")],
+        "timeouts": {"request": "0s", "backendRequest": "0s"},
+        "backendRefs": [
+            {
+                "group": POOL_GROUP,
+                "kind": "InferencePool",
+                "name": f"{name}-inference-pool",
+                "port": PORT,
+                "weight": 1,
+            }
+        ],
+    }
+    parent = {"group": "gateway.networking.k8s.io", "kind": "Gateway", **GATEWAY}
+    return {"scheduler": {}, "route": {"http": {"spec": {"parentRefs": [parent], "rules": [rule]}}}}

@@ -1,0 +1,392 @@
+"""On a cluster with KServe a replica is one LLMInferenceService; what must be equal to our own stack is."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from tests.replica import generate, kserve_cluster, schemas
+from tests.replica.build import (
+    CLUSTER,
+    NAMESPACE,
+    REPLICA,
+    Scene,
+    cluster,
+    config,
+    engine,
+    gang,
+    manifests,
+    member,
+    replica,
+    run,
+)
+from tests.replica.provider import applied
+from tests.support.scale import BATCHES, batch
+
+Plain = dict[str, Any]
+KSERVE = cluster(stack="KServe")
+SERVICE = "model-serving"
+
+
+def serving(made: Plain, **fields: Any) -> Plain:
+    """Return a replica whose `serving` has these fields too."""
+    made = copy.deepcopy(made)
+    made["spec"].setdefault("serving", {}).update(fields)
+    return made
+
+
+SINGLE = Scene(serving(replica(), model={"uri": "hf://org/m"}), KSERVE)
+PIPELINE = serving(
+    replica(gang("main", nodes=1, copies=2), cache="weights"), parallelism={"tensor": 8, "pipeline": 2}
+)
+GANG = Scene(PIPELINE, KSERVE)
+APART = Scene(
+    serving(
+        replica(
+            gang("p", phase="Prefill", args=("--data-parallel-size=16", "--data-parallel-size-local=8")),
+            engine("d", member(args=("--enable-expert-parallel",)), phase="Decode", copies=3),
+            mode="PrefillDecode",
+            cache="weights",
+        )
+    ),
+    KSERVE,
+)
+
+
+def service(scene: Scene) -> Plain:
+    """Return the service of a scene."""
+    return manifests(run(scene))[SERVICE]
+
+
+# ------------------------------------------------------------------------------------------ what is composed
+
+
+def test_one_service_stands_for_workloads_and_routing() -> None:
+    answer = run(GANG)
+    assert sorted(answer.desired) == [
+        SERVICE,
+        "resource-claim-main-leader",
+        "resource-claim-main-worker",
+        "see-serving-main",
+    ]
+    made = service(GANG)
+    assert (made["apiVersion"], made["kind"]) == ("serving.kserve.io/v1alpha1", "LLMInferenceService")
+    assert made["metadata"] == {"name": REPLICA, "namespace": "default"}
+    assert made["spec"]["replicas"] == 2
+    assert made["spec"]["parallelism"] == {"tensor": 8, "pipeline": 2}
+    assert made["spec"]["model"] == {"uri": "pvc://modelcache-ml-team-weights-124df"}
+
+
+def test_prefill_has_a_section_and_decode_the_top() -> None:
+    spec = service(APART)["spec"]
+    assert (spec["replicas"], spec["parallelism"]) == (3, {"expert": True})
+    assert "worker" not in spec
+    assert spec["prefill"]["parallelism"] == {"data": 16, "dataLocal": 8}
+    assert {"template", "worker"} < spec["prefill"].keys()
+    [decode] = spec["template"]["containers"]
+    assert decode["ports"] == [{"containerPort": 8001, "protocol": "TCP"}]
+    channel = {variable["name"] for variable in decode["env"]}
+    assert {"VLLM_NIXL_SIDE_CHANNEL_HOST", "VLLM_NIXL_SIDE_CHANNEL_PORT"} <= channel
+
+
+def test_the_path_of_a_replica_is_the_same_on_every_stack() -> None:
+    """The endpoint of a replica is `/<namespace>/<replica>/`, whoever serves it."""
+    [ours] = manifests(run(SINGLE.but(cluster=cluster())))["model-route"]["spec"]["rules"]
+    route = service(SINGLE)["spec"]["router"]["route"]["http"]["spec"]
+    [theirs] = route["rules"]
+    assert theirs["matches"] == ours["matches"]
+    assert theirs["filters"] == ours["filters"]
+    assert theirs["matches"][0]["path"]["value"] == f"/{NAMESPACE}/{REPLICA}/"
+    assert [parent["name"] for parent in route["parentRefs"]] == ["inference-gateway"]
+    assert theirs["backendRefs"][0]["name"] == f"{REPLICA}-inference-pool"
+
+
+def test_claims_are_those_of_our_own_stack() -> None:
+    on_kserve, ours = manifests(run(GANG)), manifests(run(GANG.but(cluster=cluster())))
+    claims = {key for key in ours if key.startswith("resource-claim")}
+    assert {key: on_kserve[key] for key in claims} == {key: ours[key] for key in claims}
+    for section in ("template", "worker"):
+        pod = on_kserve[SERVICE]["spec"][section]
+        assert pod["resourceClaims"][0]["resourceClaimTemplateName"].startswith(REPLICA)
+        assert pod["containers"][0]["resources"] == {"claims": [{"name": "devices"}]}
+
+
+VLLM = ["python3", "-m", "vllm.entrypoints.openai.api_server"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "options", "command", "args"),
+    [
+        ("a known image", {"args": ["--seed=1"]}, VLLM, ["--seed=1", "--model=/mnt/models"]),
+        ("that says its model", {"args": ["--model=x"]}, VLLM, ["--model=x"]),
+        ("a command of its own", {"command": ["vllm", "serve"], "args": ["x"]}, ["vllm", "serve"], ["x"]),
+        ("all of it in the command", {"command": ["sh", "-c", "x"], "args": []}, ["sh"], ["-c", "x"]),
+        ("braces are no template", {"command": ["sh"], "args": ["{{ x }}"]}, ["sh"], ["{{`{{`}} x }}"]),
+    ],
+)  # fmt: skip
+def test_no_preset_decides_what_runs(
+    reason: str, options: Plain, command: list[str], args: list[str]
+) -> None:
+    made = serving(replica(engine("main", member(**options))), model={"uri": "hf://org/m"})
+    [container] = service(Scene(made, KSERVE))["spec"]["template"]["containers"]
+    assert (container["command"], container["args"]) == (command, args), reason
+
+
+def test_a_model_of_hugging_face_is_loaded_by_name_on_our_own_stack() -> None:
+    made = serving(replica(engine("main", member(args=["--seed=1"]))), model={"uri": "hf://org/m:v2"})
+    container = manifests(run(Scene(made)))["model-serving-main"]["spec"]["template"]["spec"]["containers"][0]
+    assert container["args"] == ["--seed=1", "--model=org/m", "--revision=v2"]
+
+
+@pytest.mark.parametrize(
+    ("pods", "replicas", "keys"),
+    [
+        ("Required", None, {"required": ["matchLabelKeys"]}),
+        (None, "Preferred", {"preferred": ["mismatchLabelKeys"]}),
+        ("Required", "Required", {"required": ["matchLabelKeys", "mismatchLabelKeys"]}),
+        ("Preferred", "Required", {"required": ["mismatchLabelKeys"], "preferred": ["matchLabelKeys"]}),
+    ],
+)
+@pytest.mark.parametrize("stack", ["KServe", "Standard"])
+def test_pods_of_a_group_and_groups_stay_apart(
+    stack: str, pods: str | None, replicas: str | None, keys: dict[str, list[str]]
+) -> None:
+    wishes = {"podsAcrossNodes": pods, "replicasAcrossNodes": replicas}
+    scene = GANG.but(
+        cluster=cluster(stack=stack), input=config(**{key: wish for key, wish in wishes.items() if wish})
+    )
+    made = manifests(run(scene))
+    if stack == "KServe":
+        pod, name = made[SERVICE]["spec"]["template"], f"{REPLICA}-kserve-mn"
+    else:
+        head = made["model-serving-main"]
+        pod, name = head["spec"]["leaderWorkerTemplate"]["leaderTemplate"]["spec"], head["metadata"]["name"]
+    found: dict[str, list[str]] = {}
+    for kind, terms in pod["affinity"]["podAntiAffinity"].items():
+        for entry in terms:
+            term = entry.get("podAffinityTerm", entry)
+            assert term["labelSelector"] == {"matchLabels": {"leaderworkerset.sigs.k8s.io/name": name}}
+            found.setdefault(kind.partition("During")[0], []).extend(
+                key for key in term if key.endswith("Keys")
+            )
+    assert found == keys
+
+
+def test_copies_of_one_pod_stay_apart_by_what_kserve_labels_them() -> None:
+    scene = SINGLE.but(input=config(podsAcrossNodes="Preferred", replicasAcrossNodes="Required"))
+    rules = service(scene)["spec"]["template"]["affinity"]["podAntiAffinity"]
+    [term] = rules.pop("requiredDuringSchedulingIgnoredDuringExecution")
+    assert not rules, "one term is not both"
+    assert term["labelSelector"]["matchLabels"] == {
+        "app.kubernetes.io/name": REPLICA,
+        "app.kubernetes.io/component": "llminferenceservice-workload",
+    }
+
+
+@pytest.mark.parametrize("name", ["a" * 63, "1abc", "my.model", "x" * 29, "x" * 28])
+def test_everything_that_kserve_names_after_it_is_valid(name: str) -> None:
+    scene = Scene(
+        serving(
+            replica(gang("p", phase="Prefill"), gang("d", phase="Decode"), name=name, mode="PrefillDecode"),
+            model={"uri": "hf://o/m"},
+            parallelism={"pipeline": 2},
+        ),
+        KSERVE,
+    )
+    made = service(scene)
+    assert len(made["metadata"]["name"]) <= 28
+    assert made["metadata"]["name"][0].isalpha()
+    assert set(kserve_cluster.workloads(made)) == {
+        ("LeaderWorkerSet", f"{made['metadata']['name']}-kserve-mn{role}") for role in ("", "-prefill")
+    }
+
+
+# ------------------------------------------------------------------------------------------ for all replicas
+
+
+@pytest.mark.parametrize("number", range(BATCHES))
+def test_every_service_is_valid_and_runs_what_is_wanted(number: int) -> None:
+    """The real schema, the webhook's rules, and what the controller makes of it."""
+    for seed in batch(number, quick=200, gate=2_000):
+        scene = generate.kserve_scene(seed)
+        answer = run(scene)
+        assert SERVICE in answer.desired, (seed, answer.conditions)
+        for key, resource in answer.desired.items():
+            looked_at = resource["spec"].get("managementPolicies") == ["Observe"]
+            found = schemas.findings(resource) if looked_at else tuple(schemas.composed(resource))
+            assert not found, (seed, key)
+        made = manifests(answer)[SERVICE]
+        assert not list(kserve_cluster.refused(made)), seed
+        _runs(scene.replica["spec"], kserve_cluster.workloads(made), made["metadata"]["name"], seed)
+
+
+def _runs(spec: Plain, workloads: dict[tuple[str, str], Plain], name: str, seed: int) -> None:
+    """Every member's container runs what is written, in as many pods, and nothing else."""
+    for one in spec["engines"]:
+        members = {entry["role"]: entry for entry in one["members"]}
+        role = "-prefill" if one.get("phase") == "Prefill" else ""
+        if "Worker" in members:
+            made = workloads["LeaderWorkerSet", f"{name}-kserve-mn{role}"]["spec"]
+            group = made["leaderWorkerTemplate"]
+            assert group["size"] == 1 + (members["Worker"].get("worker", {}).get("nodes") or 1), seed
+            pods = {"Leader": group["leaderTemplate"]["spec"], "Worker": group["workerTemplate"]["spec"]}
+        else:
+            made = workloads["Deployment", f"{name}-kserve{role}"]["spec"]
+            pods = {"Standalone": made["template"]["spec"]}
+        assert made["replicas"] == one["copies"], seed
+        for kind, pod in pods.items():
+            _pod_runs(members[kind], pod, seed)
+
+
+def _pod_runs(wanted: Plain, pod: Plain, seed: int) -> None:
+    [written], [made] = wanted["template"]["spec"]["containers"], pod["containers"]
+    words = [*made["command"], *made["args"]]
+    stated = [*written.get("command", ()), *written.get("args", ())]
+    assert "--served-model-name" not in words, f"{seed}: a preset's argument"
+    assert [word for word in words if word in stated] == stated, seed
+    env = {variable["name"]: variable for variable in made["env"]}
+    assert all(
+        env[variable["name"]].get("value") == variable["value"]
+        for variable in written.get("env", ())
+        if "value" in variable
+    ), seed
+    paths = [mount["mountPath"] for mount in made["volumeMounts"]]
+    assert len(set(paths)) == len(paths), f"{seed}: a path twice"
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    shared = next(mount["name"] for mount in made["volumeMounts"] if mount["mountPath"] == "/dev/shm")  # noqa: S108
+    assert volumes[shared]["emptyDir"] == {"medium": "Memory"}, f"{seed}: a preset's limit"
+    if wanted["role"] != "Worker":
+        assert made["startupProbe"]["failureThreshold"] * made["startupProbe"]["periodSeconds"] >= 600, seed
+
+
+# ------------------------------------------------------------------------------------------------ conditions
+
+
+def test_it_serves_when_kserve_says_so_and_is_up_to_date_when_the_pods_are() -> None:
+    asked = GANG.but(input=config(status="Engines"))
+    first = run(asked)
+    assert first.reason("ModelAccepted") == "Deploying"
+    starting = run(asked.but(observed=applied(first, "started")))
+    assert starting.reason("ModelAccepted") == "Accepted"
+    assert starting.reason("ModelReady") == "ModelStarting"
+    assert starting.status["engines"] == [{"name": "main", "copies": 2, "available": 0, "updated": 0}]
+    served = run(asked.but(observed=applied(first)))
+    assert [served.reason(kind) for kind in ("ModelAccepted", "ModelReady", "ModelUpdated")] == [
+        *("Accepted", "Serving", "UpToDate")
+    ]
+    assert served.settled
+    assert served.ready == served.desired.keys()
+    assert served.status["engines"] == [{"name": "main", "copies": 2, "available": 2, "updated": 2}]
+    assert served.status["servingDigest"]
+
+
+def edited(scene: Scene, image: str = "registry.example.com/vllm/vllm-openai:v2") -> Scene:
+    """Return a scene with another image."""
+    made = copy.deepcopy(scene.replica)
+    for one in made["spec"]["engines"][0]["members"]:
+        one["template"]["spec"]["containers"][0]["image"] = image
+    return scene.but(replica=made)
+
+
+@pytest.mark.parametrize("base", [SINGLE, GANG], ids=["pod", "gang"])
+def test_an_edit_is_rolled_out_only_when_the_new_pods_are_seen(base: Scene) -> None:
+    """The service is seen first, its workload later: what is seen of the old pods does not count."""
+    asked = base.but(input=config(status="Engines"))
+    before = run(asked)
+    settled = edited(asked).but(observed=applied(before))
+    answer = run(settled)
+    assert answer.reason("ModelReady") == "Serving"
+    assert answer.reason("ModelUpdated") == "Updating"
+    after = applied(answer)
+    stale = {**after, "see-serving-main": applied(before)["see-serving-main"]}
+    early = run(settled.but(observed=stale))
+    assert early.reason("ModelUpdated") == "Updating"
+    assert early.status.get("servingDigest") is None
+    done = run(settled.but(observed=after))
+    assert done.reason("ModelUpdated") == "UpToDate"
+    assert done.status["servingDigest"] != run(asked.but(observed=applied(before))).status["servingDigest"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("PresetsCombined", "ModelStarting"),
+        ("MainWorkloadReady", "ModelStarting"),
+        ("HTTPRoutesReady", "RouteRejected"),
+        ("GatewaysReady", "RouteRejected"),
+        ("InferencePoolReady", "PickerStarting"),
+        ("SchedulerWorkloadReady", "PickerStarting"),
+    ],
+)
+def test_what_kserve_waits_for_is_said_in_its_words(kind: str, reason: str) -> None:
+    observed = applied(run(SINGLE), "started")
+    remote = observed[SERVICE]["status"]["atProvider"]["manifest"]
+    remote["status"]["conditions"] = [{"type": kind, "status": "False", "message": "not found: x"}]
+    told = run(SINGLE.but(observed=observed)).conditions["ModelReady"]
+    assert told == (False, reason, "not found: x")
+
+
+def test_what_the_webhook_refuses_is_said_and_the_old_pods_serve() -> None:
+    observed = applied(run(GANG))
+    observed[SERVICE]["status"]["conditions"][0] |= {"status": "False", "message": "size is immutable"}
+    more = copy.deepcopy(GANG.replica)
+    more["spec"]["engines"][0]["members"][1]["worker"] = {"nodes": 3}
+    more["spec"]["serving"]["parallelism"]["pipeline"] = 4
+    answer = run(GANG.but(replica=more, observed=observed))
+    assert answer.reason("ModelReady") == "Serving"
+    assert answer.conditions["ModelUpdated"] == (False, "RolloutStalled", "main: size is immutable")
+    assert list(kserve_cluster.refused(manifests(answer)[SERVICE], service(GANG)))
+
+
+def test_pods_that_wait_are_seen_and_named() -> None:
+    scene = SINGLE.but(input=config(diagnose="Pods", budget=True))
+    answer = run(scene.but(observed=applied(run(scene), "started")))
+    selector = answer.desired["pods-main"]["spec"]["observeObjects"]["selector"]["matchLabels"]
+    assert selector["app.kubernetes.io/component"] == "llminferenceservice-workload"
+
+
+def test_budgets_select_what_kserve_labels() -> None:
+    budgets = manifests(run(APART.but(input=config(budget=True))))
+    assert budgets["budget-d"]["spec"]["selector"]["matchLabels"] == {
+        "app.kubernetes.io/name": REPLICA,
+        "app.kubernetes.io/component": "llminferenceservice-workload",
+    }
+    assert "budget-p" not in budgets
+
+
+# ----------------------------------------------------------------------------------------------------- doubt
+
+
+@pytest.mark.parametrize(("now", "before"), [("KServe", "Standard"), ("Standard", "KServe")])
+def test_a_cluster_of_another_stack_moves_nothing(now: str, before: str) -> None:
+    ran = SINGLE.but(cluster=cluster(stack=before))
+    observed = applied(run(ran))
+    answer = run(SINGLE.but(cluster=cluster(stack=now), observed=observed))
+    assert answer.desired.keys() == observed.keys()
+    for key in observed:
+        assert answer.desired[key]["spec"] == observed[key]["spec"]
+    assert answer.reason("ModelAccepted") == "StackChanged"
+    assert before in answer.conditions["ModelAccepted"][2]
+    assert answer.reason("ModelReady") == "Serving"
+    assert not answer.unready
+
+
+def test_an_edit_that_kserve_cannot_express_changes_nothing() -> None:
+    observed = applied(run(SINGLE))
+    answer = run(edited(SINGLE, "sglang:v1").but(observed=observed))
+    assert {key: resource["spec"] for key, resource in answer.desired.items()} == {
+        key: resource["spec"] for key, resource in observed.items()
+    }
+    assert answer.reason("ModelAccepted") == "StackCannotExpress"
+    assert "engine main: a command is needed" in answer.conditions["ModelAccepted"][2]
+    assert answer.reason("ModelReady") == "Serving"
+
+
+def test_a_stack_that_nobody_knows_is_doubt() -> None:
+    observed = applied(run(SINGLE))
+    answer = run(SINGLE.but(cluster=cluster(stack="Knative"), observed=observed))
+    assert answer.desired.keys() == observed.keys()
+    assert answer.reason("ModelAccepted") == "WaitingForCluster"
+    assert CLUSTER in answer.conditions["ModelAccepted"][2]
