@@ -101,14 +101,17 @@ def command_of(container: Container) -> tuple[str, ...]:
 
 
 def parallelism_of(engine: EnginePods, stated: Parallelism | None) -> Parallelism:
-    """Return the parallelism of an engine: what its arguments say, else what the deployment does."""
-    container = engine.serving.container
+    """Return the parallelism of an engine: what its arguments say, else what the deployment does.
+
+    The arguments may stand in the script of a shell. What is no number there says nothing.
+    """
+    words = [part for word in engine.serving.container.words for part in word.split()]
+    container = engine.serving.container.model_copy(update={"command": (), "args": tuple(words)})
     counted = {field: _number(container.flag(*flags)) for field, flags in _FLAGS.items()}
+    base = stated or Parallelism()
     if any(counted[field] for field in ("pipeline", "data", "data_local")):
-        base = Parallelism(tensor=stated.tensor if stated else None, expert=stated.expert if stated else None)
-    else:
-        base = stated or Parallelism()
-    expert = True if EXPERT_FLAG in container.words else base.expert
+        base = Parallelism(tensor=base.tensor, expert=base.expert)
+    expert = True if EXPERT_FLAG in words else base.expert
     return base.model_copy(update={**{k: v for k, v in counted.items() if v}, "expert": expert})
 
 

@@ -188,6 +188,18 @@ SPREADS = [
         {"tensor": 8, "pipeline": 2, "expert": True},
     ),
     Spread("experts", ("--enable-expert-parallel",), None, {"expert": True}),
+    Spread(
+        "a script says it",
+        ("-c", "exec vllm serve /mnt/models --tensor-parallel-size=8 --pipeline-parallel-size 2"),
+        None,
+        {"tensor": 8, "pipeline": 2},
+    ),
+    Spread(
+        "a script that computes it says nothing",
+        ("-c", "serve -pp=$((1 + N))"),
+        {"pipeline": 4},
+        {"pipeline": 4},
+    ),
     Spread("what is no number is not said", ("-tp", "many", "-pp=0", "-dp=1e3"), None, {}),
     Spread("more than there can be", ("-tp", "9" * 40), None, {}),
 ]

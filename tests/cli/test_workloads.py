@@ -40,6 +40,29 @@ def test_every_manifest_of_an_example_is_printed_and_valid(example: str, kind: s
     assert f"# {_cluster(text)}: " in text
 
 
+def test_kimi_k2_is_served_both_ways() -> None:
+    """The same deployment is a LeaderWorkerSet on one cluster and an LLMInferenceService on the other."""
+    files = ("example/kserve/fleet.yaml", "example/kserve/deployment.yaml")
+    code, text = command_line("plan", "--workloads", *files)
+    assert code == 0
+    documents = list(yaml.safe_load_all(text))
+    assert not [finding for one in documents for finding in schemas.findings(one)]
+    kinds = [document["kind"] for document in documents]
+    assert [kinds.count(kind) for kind in ("LLMInferenceService", "LeaderWorkerSet", "HTTPRoute")] == [
+        1,
+        1,
+        1,
+    ]
+    assert kinds.count("ResourceClaimTemplate") == 4
+    [service] = [document for document in documents if document["kind"] == "LLMInferenceService"]
+    [gang] = [document for document in documents if document["kind"] == "LeaderWorkerSet"]
+    assert service["spec"]["parallelism"] == {"tensor": 8, "pipeline": 2, "expert": True}
+    for section, template in (("template", "leaderTemplate"), ("worker", "workerTemplate")):
+        [main] = service["spec"][section]["containers"]
+        [engine] = gang["spec"]["leaderWorkerTemplate"][template]["spec"]["containers"]
+        assert all(main[field] == engine[field] for field in ("image", "command", "args", "env", "resources"))
+
+
 def _cluster(text: str) -> str:
     return text.splitlines()[1].removeprefix("# ").partition(":")[0]
 

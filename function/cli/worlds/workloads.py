@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from function.api.lenient import mapping
 from function.boundary import PlainDocument, Request
 from function.dispatch import run
-from function.objects import COLLECTION, KIND, MEMBERSHIP_LABEL, read_object, remote_condition
+from function.objects import COLLECTION, KIND, MEMBERSHIP_LABEL, OBSERVE, read_object, remote_condition
 from function.replica.handler import declared
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ class ReplicaWorkloads:
     def manifests(self) -> Iterator[tuple[str, JsonObject]]:
         """Yield key and manifest of everything that would be applied on its cluster."""
         for key, desired in self.response.desired.items():
+            if mapping(desired.resource.get("spec")).get("managementPolicies") == list(OBSERVE):
+                continue
             manifest = mapping(mapping(desired.resource.get("spec")).get("forProvider")).get("manifest")
             if isinstance(manifest, dict):
                 yield key, manifest
