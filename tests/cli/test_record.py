@@ -20,6 +20,7 @@ from function.server.record import Recorder
 from function.wire.request import REQUIREMENTS_STATED
 from tests.fuzz.mutate import mutated_bytes, mutated_world
 from tests.support import build, generate, scale
+from tests.support.recordings import Log
 from tests.support.world import World
 
 if TYPE_CHECKING:
@@ -34,18 +35,6 @@ EXPLAINED = {
     "kind": "SchedulerConfig",
     "explain": "Status",
 }
-
-
-class Log:
-    """Keeps what is logged."""
-
-    def __init__(self) -> None:
-        self.said: list[tuple[str, dict[str, Any]]] = []
-
-    def _say(self, event: str, **more: Any) -> None:
-        self.said.append((event, more))
-
-    info = warning = error = _say
 
 
 def recorded(folder: Path, request: bytes) -> tuple[bytes, bytes]:
