@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 FAULT = 'spec.replicas: expected a whole number, found "three"'
 
 
-def asked(tmp_path: Path, *command: str) -> Ran:
+def ran_on_fault(tmp_path: Path, *command: str) -> Ran:
     deployment = build.deployment("chat", 1, [build.engine()])
     deployment["spec"]["replicas"] = "three"
     return run(
@@ -25,7 +25,7 @@ def asked(tmp_path: Path, *command: str) -> Ran:
 
 @pytest.mark.parametrize("command", [("plan",), ("advise",), ("headroom",), ("verify",), ("why", "chat")])
 def test_nothing_is_called_well(command: tuple[str, ...], tmp_path: Path) -> None:
-    ran = asked(tmp_path, *command)
+    ran = ran_on_fault(tmp_path, *command)
     assert ran.code == 1
     assert ran.err.count(FAULT) == 1
     assert "✓" not in ran.out
@@ -33,5 +33,5 @@ def test_nothing_is_called_well(command: tuple[str, ...], tmp_path: Path) -> Non
 
 
 def test_what_is_known_is_told_as_such(tmp_path: Path) -> None:
-    assert "? Nothing is missing" in asked(tmp_path, "advise").out
-    assert "nothing is overcommitted, as far as the files can be read" in asked(tmp_path, "verify").out
+    assert "? Nothing is missing" in ran_on_fault(tmp_path, "advise").out
+    assert "nothing is overcommitted, as far as the files can be read" in ran_on_fault(tmp_path, "verify").out

@@ -80,7 +80,7 @@ def _change(draw: random.Random, objects: list[Plain]) -> tuple[list[str], list[
     return options, changed
 
 
-def _places(desired: Mapping[tuple[str, str, str], Plain]) -> dict[str, set[tuple[str, str]]]:
+def _placements(desired: Mapping[tuple[str, str, str], Plain]) -> dict[str, set[tuple[str, str]]]:
     placements: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for (kind, namespace, name), manifest in desired.items():
         if kind == "ModelReplica":
@@ -100,7 +100,7 @@ def test_whatif_equals_changing_the_yaml_and_running_plan(seed: int, tmp_path: P
     for deployment in said.data["deployments"]:
         for side, desired in (("before", before), ("after", after)):
             placements = {(one["name"], one["cluster"]) for one in deployment[side]["replicas"]}
-            assert placements == _places(desired)[deployment["deployment"]], (seed, options, side)
+            assert placements == _placements(desired)[deployment["deployment"]], (seed, options, side)
 
 
 def _two_clusters(nodes: int = 2) -> list[Plain]:

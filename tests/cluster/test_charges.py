@@ -196,7 +196,7 @@ def _charged(cluster: Plain, listed: list[Plain]) -> Plain:
     return {**cluster, "status": {**status, "gpuPools": made}} if pools else cluster
 
 
-def told(answer: Response) -> Plain:
+def essence(answer: Response) -> Plain:
     """Return what an answer decides and says, digests and the texts of undelivered requirements aside."""
     status = {key: value for key, value in answer.status.items() if key != "placement"}
     placement = dict(answer.status.get("placement") or {})
@@ -224,7 +224,7 @@ def test_a_decision_from_charges_is_the_decision_from_all_replicas(number: int) 
         if (made.input or {}).get("coordination") == "GlobalOrder":
             continue
         charges = by_charges(made)
-        full, charged = told(run(made.request())), told(run(charges.request()))
+        full, charged = essence(run(made.request())), essence(run(charges.request()))
         if "givesWay" in str(charges.clusters):  # Who gives way is told: no other number of nodes undoes it.
             full["placement"].pop("hints", None)
             charged["placement"].pop("hints", None)

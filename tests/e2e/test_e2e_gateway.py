@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.e2e import envoy
-from tests.routing.build import asked, config, endpoint, group, service, settled
-from tests.support.asked import Asked
+from tests.routing.build import config, endpoint, group, request_about, service, settled
+from tests.support.any_request import AnyRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,7 @@ def models() -> Iterator[dict[str, envoy.ModelServer]]:
 
 def backend(name: str) -> Plain:
     """Return an endpoint once it has a Service, as the handler of endpoints makes it."""
-    request = settled(Asked(endpoint(name, URLS[name], backend="")))
+    request = settled(AnyRequest(endpoint(name, URLS[name], backend="")))
     assert request.composite["status"]["routing"]["backendName"] == "observed-service"
     return endpoint(name, URLS[name], rewrite=None, backend=f"svc-{name}")
 
@@ -52,7 +52,7 @@ def route(*ready: str) -> Plain:
     """Return the route over a group of 3 parts, one of 1 part, and one for when neither is ready."""
     groups = group(3, app="a"), group(1, app="b"), group(1, 1, app="elsewhere")
     ends = [[backend(name)] if name in ready else [] for name in URLS]
-    return dict(asked(service(*groups), *ends, settings=SETTINGS).answer().desired["httproute"])
+    return dict(request_about(service(*groups), *ends, settings=SETTINGS).answer().desired["httproute"])
 
 
 def where(models: dict[str, envoy.ModelServer]) -> dict[str, envoy.Target]:

@@ -79,7 +79,7 @@ CASES: dict[str, tuple[str, Callable[[Plain], None], tuple[str, ...], int]] = {
 }
 
 
-def asked(name: str, where: Path, *more: str) -> tuple[int, str]:
+def explained(name: str, where: Path, *more: str) -> tuple[int, str]:
     """Return exit code and output of `why` for a case."""
     example, edit, options, _ = CASES[name]
     made = yaml.safe_load((EXAMPLE / example / "xr.yaml").read_text())
@@ -102,7 +102,7 @@ def compare(name: str, text: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_why_reads_as_reviewed(name: str, tmp_path: Path) -> None:
-    code, output = asked(name, tmp_path)
+    code, output = explained(name, tmp_path)
     assert code == CASES[name][3], output
     compare(name, "".join(f"{line.rstrip()}\n" for line in output.splitlines()))
 
@@ -110,7 +110,7 @@ def test_why_reads_as_reviewed(name: str, tmp_path: Path) -> None:
 def test_the_conditions_read_as_reviewed(tmp_path: Path) -> None:
     lines = []
     for name in CASES:
-        answer = json.loads(asked(name, tmp_path, "-o", "json")[1])
+        answer = json.loads(explained(name, tmp_path, "-o", "json")[1])
         lines += [
             f"{name}: {one['type']}={one['status']} {one['reason']}: {one['message']}\n"
             for one in answer["conditions"]
@@ -119,7 +119,7 @@ def test_the_conditions_read_as_reviewed(tmp_path: Path) -> None:
 
 
 def test_json_says_why_one_cluster_is_not_chosen(tmp_path: Path) -> None:
-    answer = json.loads(asked("why-not-there", tmp_path, "-o", "json")[1])
+    answer = json.loads(explained("why-not-there", tmp_path, "-o", "json")[1])
     [cluster] = answer["placement"]["clusters"]
     assert (cluster["name"], cluster["verdict"], cluster["reason"]) == (
         "gke-us-central1",

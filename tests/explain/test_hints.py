@@ -14,7 +14,7 @@ from tests.support.world import World
 Plain = dict[str, Any]
 
 
-def told(world: World) -> list[tuple[str, str, int]]:
+def hint_rows(world: World) -> list[tuple[str, str, int]]:
     """Return kind, message and what it unlocks, of every hint."""
     decision = scarce.decide(world)
     made_hints = [hint.plain for hint in hints(decision, decision.survey())]
@@ -60,27 +60,27 @@ BY_REASON = {
 
 @pytest.mark.parametrize("reason", BY_REASON)
 def test_the_smallest_change_for_a_reason(reason: str) -> None:
-    assert told(CASES[reason]().world)[0] == BY_REASON[reason]
+    assert hint_rows(CASES[reason]().world)[0] == BY_REASON[reason]
 
 
 def test_freeing_what_another_deployment_holds() -> None:
     stranger = build.deployment("stranger", namespace="ads")
     taking = [build.replica(stranger, "here", index, pools="p") for index in range(2)]
-    hints_made = told(one(wants(build.request()), replicas=taking))
+    hints_made = hint_rows(one(wants(build.request()), replicas=taking))
     assert ("FreeNodes", "free 1 node of pool p of cluster here, held by ads/stranger", 1) in hints_made
 
 
 def test_lowering_min_replicas_to_what_fits() -> None:
     made = wants(build.request(), replicas=4)
     made["spec"]["minReplicas"] = 3
-    assert ("RaiseLimit", "lower minReplicas from 3 to 2", 2) in told(one(made))
+    assert ("RaiseLimit", "lower minReplicas from 3 to 2", 2) in hint_rows(one(made))
 
 
 def test_as_much_more_skew_as_it_takes() -> None:
     spread = [{"topologyKey": "region", "maxSkew": 1}, {"topologyKey": "zone", "maxSkew": 9}]
     made = placing(wants(build.request(), replicas=4), topologySpread=spread)
     full = build.cluster("there", [build.pool("p", 1)], labels={"region": "us", "zone": "b"})
-    hints_made = told(one(made, here(build.pool("p", 8), labels={"region": "eu", "zone": "a"}), full))
+    hints_made = hint_rows(one(made, here(build.pool("p", 8), labels={"region": "eu", "zone": "a"}), full))
     assert ("RaiseLimit", "raise maxSkew of the topologySpread over region from 1 to 2", 1) in hints_made
     assert not any("zone" in message for _, message, _ in hints_made)
 
@@ -103,7 +103,7 @@ MEMORY = 'device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("{}")) >= 
 )
 def test_what_is_misspelt_is_corrected(selector: str, instead: str, reason: str) -> None:
     amd = build.cluster("amd", [build.pool("p", 2, [build.gpu() | {"driver": "gpu.amd.com"}])])
-    hints_told = told(World(wants(build.request("gpu", 1, selector)), [amd, here()], [], {}))
+    hints_told = hint_rows(World(wants(build.request("gpu", 1, selector)), [amd, here()], [], {}))
     text = f"correct the spelling: change the selector {selector} to {instead}"
     assert hints_told[0] == ("CorrectSelector", text, 1), reason
 
@@ -115,9 +115,9 @@ def test_what_is_misspelt_is_corrected(selector: str, instead: str, reason: str)
 def test_a_name_without_its_domain_is_corrected_where_one_publishes_it(selector: str) -> None:
     made = wants(build.request("gpu", 1, selector))
     text = f"correct the spelling: change the selector {selector} to {NAME}"
-    assert told(one(made))[0] == ("CorrectSelector", text, 1)
+    assert hint_rows(one(made))[0] == ("CorrectSelector", text, 1)
     amd = build.cluster("amd", [build.pool("p", 2, [build.gpu() | {"driver": "gpu.amd.com"}])])
-    assert told(World(made, [amd, here()], [], {})) == [], "which of the two is meant is not known"
+    assert hint_rows(World(made, [amd, here()], [], {})) == [], "which of the two is meant is not known"
 
 
 @pytest.mark.parametrize(
@@ -134,13 +134,13 @@ def test_a_wrong_unit_is_mended_as_a_unit(memory: str, asked: str, unit: str) ->
     fleet = here(build.pool("p", 2, [build.gpu(memory=memory)]))
     old, new = MEMORY.format(asked), MEMORY.format(unit)
     text = f"correct the unit, {unit} for {asked}: change the selector {old} to {new}"
-    assert told(one(wants(build.request("gpu", 1, old)), fleet))[0] == ("CorrectSelector", text, 1)
+    assert hint_rows(one(wants(build.request("gpu", 1, old)), fleet))[0] == ("CorrectSelector", text, 1)
 
 
 def test_less_than_was_asked_for_is_never_proposed_as_if_it_were_free() -> None:
     """141 GB are asked for and nobody has them: the unit does not help, and the price is named."""
     small = here(build.pool("p", 2, [build.gpu(memory="81559Mi")]))
-    [(kind, text, _)] = told(one(wants(build.request("gpu", 1, MEMORY.format("141GB"))), small))
+    [(kind, text, _)] = hint_rows(one(wants(build.request("gpu", 1, MEMORY.format("141GB"))), small))
     assert kind == "RelaxSelector"
     assert text.startswith("make do with memory 81559Mi instead of 141GB per device: ")
 
@@ -157,7 +157,7 @@ def test_hints_come_in_the_order_of_what_they_cost() -> None:
         build.cluster("broken", [build.pool("p", 2)], ready=False, **prod),
     ]
     held = [build.replica(stranger, "full", 0, pools="p")]
-    kinds = [kind for kind, _, _ in told(World(made, fleet, held, {}))]
+    kinds = [kind for kind, _, _ in hint_rows(World(made, fleet, held, {}))]
     assert kinds == ["SelectLabel", "TolerateTaint", "FreeNodes", "RelaxSelector", "ClusterReady"]
 
 
@@ -168,16 +168,16 @@ def test_less_of_the_same_comes_before_another_thing() -> None:
         build.cluster(f"ada-{n}", [build.pool("p", 2, [build.gpu(architecture="Ada")])]) for n in range(3)
     ]
     right = here(build.pool("p", 2, [build.gpu(memory="81559Mi")]))
-    assert "81559Mi" in told(one(made, *other, right))[0][1]
+    assert "81559Mi" in hint_rows(one(made, *other, right))[0][1]
 
 
 def test_what_two_changes_would_be_needed_for_is_no_hint() -> None:
     tainted = here(build.pool("p", 0), taints=[build.taint("a")], ready=False)
-    assert told(one(wants(build.request()), tainted)) == []
+    assert hint_rows(one(wants(build.request()), tainted)) == []
 
 
 def test_none_when_nothing_is_missing() -> None:
-    assert told(one(wants(build.request()))) == []
+    assert hint_rows(one(wants(build.request()))) == []
 
 
 def test_few_are_tried_and_fewer_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +188,7 @@ def test_few_are_tried_and_fewer_are_told(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(module, "schedule", lambda asked, **more: tried.append(1) or real(asked, **more))
     clusters = [build.cluster(f"c{n}", [build.pool(f"p{m}", n) for m in range(4)]) for n in range(30)]
     spread = placing(wants(build.request("gpu", 8), replicas=200), maxReplicasPerCluster=1)
-    hints_made = told(World(spread, clusters, [], {}))
+    hints_made = hint_rows(World(spread, clusters, [], {}))
     assert 0 < len(tried) <= TRIES
     assert len(hints_made) <= SHOWN
 
@@ -204,7 +204,7 @@ def test_as_few_nodes_as_will_do() -> None:
     """Two of the three engines fit with one node more, the third goes to the other pool."""
     engines = [build.engine(name, copies=copies) for name, copies in (("a", 2), ("b", 1), ("c", 2))]
     pools = here(build.pool("p", 2), build.pool("q", 2))
-    assert told(one(build.deployment(engines=engines), pools))[0] == (
+    assert hint_rows(one(build.deployment(engines=engines), pools))[0] == (
         "AddNodes",
         "add 1 node to pool p of cluster here (2 to 3)",
         1,

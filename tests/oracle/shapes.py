@@ -28,7 +28,7 @@ def world(seed: int) -> World:
     return World(_deployment(draw), clusters, replicas)
 
 
-def asked(made: World) -> World:
+def without_wants(made: World) -> World:
     """Return the world as the function may see it."""
     return made.but(deployment=_without_wants(made.deployment))
 

@@ -44,7 +44,7 @@ def asking(replicas: int = 1, evacuate: Plain | None = HOUR, **policy: Any) -> P
     return ask(replicas, placement=policy | ({"evacuate": evacuate} if evacuate else {}))
 
 
-def own(deployment: Plain, *on: str, ready: bool = True) -> list[Plain]:
+def own_replicas(deployment: Plain, *on: str, ready: bool = True) -> list[Plain]:
     """Return running replicas on these clusters."""
     return [
         build.replica(deployment, name, on[:at].count(name), pools="p0", ready=ready)
@@ -66,11 +66,11 @@ LOST = {"a": MORNING, "b": NOON, "c": NOON}
 
 
 def test_it_is_off_by_default() -> None:
-    assert stay(ask_for(asking(evacuate=None), fleet(**LOST), own(asking(), "a"))) == ["a"]
+    assert stay(ask_for(asking(evacuate=None), fleet(**LOST), own_replicas(asking(), "a"))) == ["a"]
 
 
 def test_a_lost_cluster_is_left_for_another_and_the_event_says_so() -> None:
-    answer = ask_for(asking(), fleet(**LOST), own(asking(), "a"))
+    answer = ask_for(asking(), fleet(**LOST), own_replicas(asking(), "a"))
     assert stay(answer) == ["b"]
     assert answer.events[0][:2] == ("WARNING", "ReplicaEvacuated")
     assert "its cluster has not been heard of for too long: for over 3600 s" in answer.events[0][2]
@@ -86,11 +86,11 @@ def test_a_lost_cluster_gets_nothing_new_though_it_still_says_that_it_is_ready()
 def test_a_cluster_that_is_not_ready_for_too_long_is_left() -> None:
     made = fleet(a=NOON, b=NOON)
     sick(made[0])
-    assert stay(ask_for(asking(), made, own(asking(), "a"))) == ["b"]
+    assert stay(ask_for(asking(), made, own_replicas(asking(), "a"))) == ["b"]
 
 
 def test_a_replica_that_is_not_ready_for_too_long_is_placed_anew() -> None:
-    running = [sick(own(asking(), "a")[0])]
+    running = [sick(own_replicas(asking(), "a")[0])]
     answer = ask_for(asking(strategy="BinPack"), fleet(a=NOON, b=NOON), running)
     assert "replica-a-0" not in answer.replicas
     assert len(answer.replicas) == 1
@@ -116,8 +116,8 @@ KEPT = [
 def test_doubt_about_a_time_keeps(since: Any, reason: str) -> None:
     made = fleet(a=NOON, b=NOON)
     sick(made[0], since)
-    assert stay(ask_for(asking(), made, own(asking(), "a"))) == ["a"], reason
-    running = [sick(own(asking(), "a")[0], since)]
+    assert stay(ask_for(asking(), made, own_replicas(asking(), "a"))) == ["a"], reason
+    running = [sick(own_replicas(asking(), "a")[0], since)]
     if since != "0001-01-01T00:00:00Z":  # Not Ready since it was made, which is long ago.
         assert set(ask_for(asking(), fleet(a=NOON, b=NOON), running).replicas) == {"replica-a-0"}, reason
 
@@ -125,12 +125,12 @@ def test_doubt_about_a_time_keeps(since: Any, reason: str) -> None:
 def test_what_is_younger_than_its_condition_was_restored_and_counts_from_then() -> None:
     made = fleet(a=NOON, b=NOON)
     sick(made[0], "2025-01-01T00:00:00Z")["metadata"]["creationTimestamp"] = "2026-03-01T11:50:00Z"
-    assert stay(ask_for(asking(), made, own(asking(), "a"))) == ["a"]
+    assert stay(ask_for(asking(), made, own_replicas(asking(), "a"))) == ["a"]
 
 
 def test_without_a_place_it_stays_and_an_edit_still_reaches_it() -> None:
     """What is degraded for want of a better image must not be out of reach of one."""
-    running = own(asking(), "a")
+    running = own_replicas(asking(), "a")
     made = fleet(nodes=1, a=MORNING, b=NOON, c=NOON)
     made[1]["metadata"]["deletionTimestamp"] = made[2]["metadata"]["deletionTimestamp"] = NOON
     made += fleet(nodes=0, d=NOON, e=NOON)
@@ -146,9 +146,9 @@ def test_without_a_place_it_stays_and_an_edit_still_reaches_it() -> None:
 
 def test_it_keeps_within_the_budget_as_long_as_it_serves() -> None:
     deployment = asking(3, disruption={"maxUnavailable": 1})
-    answer = ask_for(deployment, fleet(nodes=4, **LOST), own(deployment, "a", "a", "b"))
+    answer = ask_for(deployment, fleet(nodes=4, **LOST), own_replicas(deployment, "a", "a", "b"))
     assert stay(answer) == ["a", "b", "c"]
-    starting = [*own(deployment, "a", "b"), *own(deployment, "c", ready=False)]
+    starting = [*own_replicas(deployment, "a", "b"), *own_replicas(deployment, "c", ready=False)]
     starting[2]["status"]["conditions"][0]["lastTransitionTime"] = NOON
     assert stay(ask_for(deployment, fleet(nodes=4, **LOST), starting)) == ["a", "b", "c"]
 
@@ -156,7 +156,7 @@ def test_it_keeps_within_the_budget_as_long_as_it_serves() -> None:
 def test_what_does_not_serve_anyway_takes_nothing_from_the_budget() -> None:
     """A cluster that fails with more replicas than the budget has would else keep all of them for ever."""
     deployment = asking(3, disruption={"maxUnavailable": 1})
-    running = [*own(deployment, "a", "a", ready=False), *own(deployment, "b")]
+    running = [*own_replicas(deployment, "a", "a", ready=False), *own_replicas(deployment, "b")]
     assert stay(ask_for(deployment, fleet(nodes=4, **LOST), running)).count("a") == 0
 
 
@@ -166,7 +166,7 @@ def test_a_replica_that_grew_gives_its_growth_back_when_it_goes() -> None:
     made[1]["status"]["gpuPools"][0]["nodes"] = 0
     grown = asking(1)
     grown["spec"]["template"]["spec"]["engines"][0]["copies"] = 2
-    answer = ask_for(grown, made, [sick(own(asking(), "a")[0])])
+    answer = ask_for(grown, made, [sick(own_replicas(asking(), "a")[0])])
     assert set(answer.replicas) == {"replica-a-1"}
 
 
@@ -189,10 +189,10 @@ PAUSED = [
 def test_without_a_clock_nothing_happens_and_it_is_said(beats: Plain, said: str) -> None:
     made = fleet(**beats)
     sick(made[0])
-    answer = ask_for(asking(), made, own(asking(), "a"))
+    answer = ask_for(asking(), made, own_replicas(asking(), "a"))
     assert set(answer.replicas) == {"replica-a-0"}
     assert f"{said}, so nothing is evacuated" in answer.conditions["ReplicasScheduled"][2]
-    quiet = ask_for(asking(evacuate=None), made, own(asking(), "a"))
+    quiet = ask_for(asking(evacuate=None), made, own_replicas(asking(), "a"))
     assert "evacuated" not in str(quiet.conditions), "who did not ask is not told"
 
 
@@ -203,7 +203,7 @@ def test_one_wrong_clock_moves_nothing_that_is_well(size: int, wrong: str) -> No
     names = "abcdefg"[:size]
     made = fleet(**dict.fromkeys(names, NOON))
     made[0]["status"]["heartbeat"] = wrong
-    running = own(asking(size), *names)
+    running = own_replicas(asking(size), *names)
     starting = sick(running[-1], "2026-03-01T11:50:00Z")
     answer = ask_for(asking(size), made, running)
     left = {f"replica-{name}-0" for name in names} - set(answer.replicas)
@@ -214,7 +214,7 @@ def test_one_wrong_clock_moves_nothing_that_is_well(size: int, wrong: str) -> No
 def test_a_clock_that_is_behind_is_no_loss_where_the_cluster_is_reached() -> None:
     made = fleet(**LOST)
     made[0]["status"]["conditions"].append(build.condition("ClusterReachable", status=True))
-    assert stay(ask_for(asking(), made, own(asking(), "a"))) == ["a"]
+    assert stay(ask_for(asking(), made, own_replicas(asking(), "a"))) == ["a"]
 
 
 SAME = ["2026-03-01T12:00:00.999999999Z", "2026-03-01T14:00:00+02:00", "2026-03-01T06:30:00-05:30"]
@@ -223,15 +223,15 @@ SAME = ["2026-03-01T12:00:00.999999999Z", "2026-03-01T14:00:00+02:00", "2026-03-
 @pytest.mark.parametrize("noon", SAME)
 def test_zones_and_fractions_are_understood(noon: str) -> None:
     made = fleet(a=noon, b=NOON, c=noon)
-    assert stay(ask_for(asking(), made, own(asking(), "a"))) == ["a"]
+    assert stay(ask_for(asking(), made, own_replicas(asking(), "a"))) == ["a"]
     made[0]["status"]["heartbeat"] = "2026-03-01T12:59:00+02:00"
-    assert stay(ask_for(asking(), made, own(asking(), "a"))) == ["b"]
+    assert stay(ask_for(asking(), made, own_replicas(asking(), "a"))) == ["b"]
 
 
 ODD = ("soon", "", None, 5, [], {}, YEAR_AHEAD, YEAR_BEHIND, "9999-12-31T23:59:59Z", "0000-01-01T00:00:00Z")
 
 
-def _told(draw: random.Random) -> Any:
+def _odd_time(draw: random.Random) -> Any:
     """Whatever may stand where a time is expected."""
     hour, minute, zone = draw.randrange(30), draw.randrange(70), draw.choice(("Z", "+14:00", "-12:00", ""))
     year = draw.choice((1969, 2025, 2026, 2026, 2027, 9999))
@@ -247,11 +247,11 @@ def test_hostile_times_of_a_minority_move_nothing_of_the_others(number: int) -> 
         names = list("abcdefg"[:size])
         liars = set(draw.sample(names, draw.randrange((size + 1) // 2)))
         beats = {
-            name: _told(draw) if name in liars else f"2026-03-01T11:{draw.randrange(15, 60)}:00Z"
+            name: _odd_time(draw) if name in liars else f"2026-03-01T11:{draw.randrange(15, 60)}:00Z"
             for name in names
         }
         made = fleet(**beats)
-        running = own(asking(size), *names)
+        running = own_replicas(asking(size), *names)
         for replica in (*made, *running):
             if draw.random() < 0.3:
                 sick(replica, f"2026-03-01T11:{draw.randrange(15, 60)}:00Z")
@@ -264,7 +264,7 @@ def test_heartbeats_that_go_on_change_no_byte() -> None:
     """A status that moves with the time would be written every five minutes, for every deployment."""
     config = {"apiVersion": "fleet-scheduler.fn.modelplane.ai/v1alpha1", "kind": "SchedulerConfig"}
     status = config | {"explain": "Status"}
-    running = own(asking(2), "a", "b")
+    running = own_replicas(asking(2), "a", "b")
     answers = [
         ask_for(asking(2), fleet(a=MORNING, b=beat, c=beat), running[:1] + running[1:], input=status)
         for beat in ("2026-03-01T11:55:00Z", NOON, "2026-03-01T12:05:00Z")
@@ -272,7 +272,9 @@ def test_heartbeats_that_go_on_change_no_byte() -> None:
     assert answers[0].same(answers[1])
     assert answers[1].same(answers[2])
     blocked = [
-        ask_for(asking(), fleet(nodes=0, a=MORNING, b=beat, c=beat), own(asking(), "a"), input=status)
+        ask_for(
+            asking(), fleet(nodes=0, a=MORNING, b=beat, c=beat), own_replicas(asking(), "a"), input=status
+        )
         for beat in (NOON, "2026-03-01T12:05:00Z")
     ]
     assert blocked[0].same(blocked[1])

@@ -70,7 +70,7 @@ def world(
     )
 
 
-def asked(*args: Any, **more: Any) -> Answer:
+def answered(*args: Any, **more: Any) -> Answer:
     return run(world(*args, **more), level="plain")
 
 
@@ -95,11 +95,11 @@ def test_only_the_clusters_and_the_replicas_of_its_name_are_required() -> None:
 
 def test_what_others_hold_is_not_given_out() -> None:
     held = on("a", other("big", 3))
-    assert placed(asked(chat(2), [cluster("a", 4, held), cluster("b", 1)])) == [
+    assert placed(answered(chat(2), [cluster("a", 4, held), cluster("b", 1)])) == [
         "replica-a-0",
         "replica-b-0",
     ]
-    full = asked(chat(3), [cluster("a", 4, held), cluster("b", 1)])
+    full = answered(chat(3), [cluster("a", 4, held), cluster("b", 1)])
     assert said(full)[0] == "PartiallyScheduled"
 
 
@@ -117,20 +117,20 @@ def test_own_replicas_are_charged_once_however_old_the_sum_is(
 ) -> None:
     own_replicas = [replica for index in range(2) for replica in on("a", chat(), index=index)]
     here = cluster("a", 4, own_replicas[:summed])
-    answer = asked(chat(9), [here], own_replicas[:listed])
+    answer = answered(chat(9), [here], own_replicas[:listed])
     assert len(placed(answer)) == listed + free, reason
 
 
 def test_what_is_leaving_is_charged_until_it_is_gone() -> None:
     (leaving,) = on("a", chat())
     leaving["metadata"]["deletionTimestamp"] = build.CREATED
-    answer = asked(chat(2), [cluster("a", 2, [leaving])], [leaving], observed=[])
+    answer = answered(chat(2), [cluster("a", 2, [leaving])], [leaving], observed=[])
     assert placed(answer) == ["replica-a-1"]
 
 
 def test_replicas_that_are_not_delivered_keep_everything() -> None:
     own_replicas = on("a", chat(), ready=True)
-    answer = asked(chat(2), [cluster("a", 4, own_replicas)], None, observed=own_replicas)
+    answer = answered(chat(2), [cluster("a", 4, own_replicas)], None, observed=own_replicas)
     assert placed(answer) == ["replica-a-0"]
     reason, message = said(answer)
     assert reason == "InputsUnresolved"
@@ -148,7 +148,7 @@ def test_replicas_that_are_not_delivered_keep_everything() -> None:
 def test_a_cluster_whose_charge_is_not_known_takes_nothing_new(charged: Any, fault: str, reason: str) -> None:
     unknown = build.cluster("a", [build.pool("p", 4) | ({} if charged is None else {"charged": charged})])
     own_replicas = on("a", chat(), ready=True)
-    answer = asked(chat(3), [unknown, cluster("b", 1)], own_replicas)
+    answer = answered(chat(3), [unknown, cluster("b", 1)], own_replicas)
     assert placed(answer) == ["replica-a-0", "replica-b-0"], reason
     message = said(answer)[1]
     assert "charge not published" in message
@@ -157,7 +157,9 @@ def test_a_cluster_whose_charge_is_not_known_takes_nothing_new(charged: Any, fau
 
 def test_an_edit_that_grows_a_replica_waits_while_the_charge_is_not_known() -> None:
     own_replicas = on("a", chat(copies=1), ready=True)
-    answer = asked(chat(copies=2), [build.cluster("a", [build.pool("p", 4)]), cluster("b", 4)], own_replicas)
+    answer = answered(
+        chat(copies=2), [build.cluster("a", [build.pool("p", 4)]), cluster("b", 4)], own_replicas
+    )
     assert placed(answer) == ["replica-a-0"], "it is neither replaced nor grown"
     assert answer.desired["replica-a-0"]["spec"]["engines"][0]["copies"] == 1
     assert "edits are withheld until cluster a publishes what is charged to it" in said(answer)[1]
@@ -167,18 +169,18 @@ def test_a_pool_that_charges_devices_needs_a_charge_that_says_them() -> None:
     held = on("a", other("half"))
     by_nodes = cluster("a", 1, held)
     by_nodes["status"]["gpuPools"][0]["accounting"] = "Device"
-    assert "does not say which devices" in said(asked(chat(), [by_nodes]))[1]
+    assert "does not say which devices" in said(answered(chat(), [by_nodes]))[1]
     small = build.deployment(
         "chat", 1, [build.engine(members=[build.member(devices=[build.request("gpu", 7)])])]
     )
     by_devices = cluster("a", 1, held, accounting="Device")
-    assert placed(asked(small, [by_devices])) == ["replica-a-0"], "one of eight is taken"
-    assert placed(asked(chat(), [by_devices])) == []
+    assert placed(answered(small, [by_devices])) == ["replica-a-0"], "one of eight is taken"
+    assert placed(answered(chat(), [by_devices])) == []
 
 
 def test_it_cannot_be_combined_with_one_order_for_all() -> None:
     own_replicas = on("a", chat(), ready=True)
-    answer = asked(
+    answer = answered(
         chat(2),
         [cluster("a", 4, own_replicas)],
         own_replicas,
@@ -193,7 +195,7 @@ def test_it_cannot_be_combined_with_one_order_for_all() -> None:
 
 def test_explanations_name_the_holders() -> None:
     held = on("a", other("big", 3), *(other(f"m-{number:02}") for number in range(12)))
-    answer = asked(chat(), [cluster("a", 15, held)], settings=PUBLISHED | {"explain": "Status"})
+    answer = answered(chat(), [cluster("a", 15, held)], settings=PUBLISHED | {"explain": "Status"})
     (pool,) = answer.status["placement"]["clusters"][0]["pools"]
     assert pool["heldBy"][0] == {"deployment": "ml-team/big", "nodes": 3}
     assert pool["heldBy"][-1] == {"deployment": "8 others", "nodes": 8}
@@ -202,7 +204,7 @@ def test_explanations_name_the_holders() -> None:
 
 def test_nobody_is_told_to_free_nodes_who_is_not_named() -> None:
     held = on("a", *(other(f"m-{number:02}") for number in range(30)))
-    answer = asked(chat(), [cluster("a", 30, held)], settings=PUBLISHED | {"explain": "Status"})
+    answer = answered(chat(), [cluster("a", 30, held)], settings=PUBLISHED | {"explain": "Status"})
     freed = [hint for hint in answer.status["placement"]["hints"] if hint["change"] == "FreeNodes"]
     assert [item["heldBy"] for item in freed] == ["ml-team/m-00"]
 
@@ -210,7 +212,7 @@ def test_nobody_is_told_to_free_nodes_who_is_not_named() -> None:
 def test_a_namesake_keeps_its_object_name() -> None:
     """Pods of both would go by one name in the cluster's default namespace."""
     namesake = on("a", chat(namespace="ads"))
-    answer = asked(chat(), [cluster("a", 4, namesake)], namesake, observed=[])
+    answer = answered(chat(), [cluster("a", 4, namesake)], namesake, observed=[])
     assert placed(answer) == ["replica-a-1"]
 
 
@@ -223,11 +225,11 @@ def crowded(own_replicas: Sequence[Plain]) -> Plain:
 
 def test_who_gives_way_is_read_from_the_cluster() -> None:
     own_replicas = on("a", chat())
-    answer = asked(chat(), [crowded(own_replicas), cluster("b", 1)], own_replicas, settings=YIELD)
+    answer = answered(chat(), [crowded(own_replicas), cluster("b", 1)], own_replicas, settings=YIELD)
     assert placed(answer) == ["replica-b-0"]
     assert said(answer, "CapacityRespected")[1].endswith("1 of its replicas gives way")
     assert answer.conditions["CapacityRespected"][0] is False
-    reported = asked(chat(), [crowded(own_replicas), cluster("b", 1)], own_replicas)
+    reported = answered(chat(), [crowded(own_replicas), cluster("b", 1)], own_replicas)
     assert placed(reported) == ["replica-a-0"], "Report takes nothing away"
     assert said(reported, "CapacityRespected") == ("PoolOvercommitted", "a/p holds 2 of 1 node")
 
@@ -246,7 +248,7 @@ def test_what_was_told_of_another_state_takes_nothing_away(change: Plain, reason
     (now,) = copy.deepcopy(own_replicas)
     for part, fields in change.items():
         now[part] = {**now.get(part, {}), **fields}
-    answer = asked(chat(), [here, cluster("b", 1)], [now], settings=YIELD)
+    answer = answered(chat(), [here, cluster("b", 1)], [now], settings=YIELD)
     assert placed(answer) == ["replica-a-0"], reason
 
 
@@ -257,4 +259,4 @@ def test_those_who_give_way_before_us_get_their_places_first() -> None:
     own_replicas[0]["metadata"]["creationTimestamp"] = "2026-03-02T00:00:00Z"
     (first,) = on("a", other("zeroth"))
     clusters = [cluster("a", 1, [older, first, *own_replicas]), cluster("b", 1), cluster("c", 1)]
-    assert placed(asked(chat(), clusters, own_replicas, settings=YIELD)) == ["replica-c-0"]
+    assert placed(answered(chat(), clusters, own_replicas, settings=YIELD)) == ["replica-c-0"]

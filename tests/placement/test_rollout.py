@@ -22,7 +22,7 @@ ONE: Plain = {"rollout": {"maxUnavailable": 1}}
 TWO: Plain = {"rollout": {"maxUnavailable": 2}}
 
 
-def asked(made: Plain, seen: Sequence[Seen], fleet: Sequence[Plain] | None = None, **more: Any) -> Answer:
+def answered(made: Plain, seen: Sequence[Seen], fleet: Sequence[Plain] | None = None, **more: Any) -> Answer:
     own_replicas = running(*seen)
     return run(World(made, fleet or clusters(a=9, b=9), own_replicas, build.observed(*own_replicas), **more))
 
@@ -162,7 +162,7 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_what_is_updated_in_one_pass(case: Case) -> None:
     made = deployment(case.wanted or len(case.seen), NEW, case.placement or ONE)
-    answer = asked(made, case.seen, clusters(**case.fleet))
+    answer = answered(made, case.seen, clusters(**case.fleet))
     own_replicas = {f"{replica.on}-{replica.index}" for replica in case.seen}
     assert {
         key for key, image in images(answer).items() if image == NEW and key in own_replicas
@@ -171,7 +171,7 @@ def test_what_is_updated_in_one_pass(case: Case) -> None:
 
 
 def test_without_the_field_every_replica_is_updated_at_once() -> None:
-    answer = asked(deployment(3, NEW), THREE)
+    answer = answered(deployment(3, NEW), THREE)
     assert set(images(answer).values()) == {NEW}
     assert "ReplicasUpdated" not in answer.conditions
 
@@ -179,12 +179,12 @@ def test_without_the_field_every_replica_is_updated_at_once() -> None:
 def test_a_condition_that_the_composite_has_is_kept_true_when_the_field_is_taken_away() -> None:
     made = deployment(3, NEW)
     made["status"] = {"conditions": [build.condition("ReplicasUpdated", status=False)]}
-    answer = asked(made, THREE)
+    answer = answered(made, THREE)
     assert answer.conditions["ReplicasUpdated"][1] == "AllReplicasUpdated"
 
 
 def test_defaults_of_the_function_stage_it_too() -> None:
-    answer = asked(deployment(3, NEW), THREE, input={"defaults": {"placement": ONE}})
+    answer = answered(deployment(3, NEW), THREE, input={"defaults": {"placement": ONE}})
     assert images(answer) == {"a-0": OLD, "a-1": NEW, "b-0": OLD}
     assert answer.conditions["ReplicasUpdated"][1] == "RollingOut"
 
@@ -206,12 +206,12 @@ def test_copies_and_labels_do_not_wait() -> None:
     """They restart no pod: only the template is staged."""
     made = deployment(3, OLD, ONE, labels={"team": "ml"})
     made["spec"]["template"]["spec"]["engines"][0]["copies"] = 2
-    answer = asked(made, THREE)
+    answer = answered(made, THREE)
     assert answer.conditions["ReplicasUpdated"][1] == "AllReplicasUpdated"
     assert {replica["spec"]["engines"][0]["copies"] for replica in answer.replicas.values()} == {2}
     made = deployment(3, NEW, ONE)
     made["spec"]["template"]["spec"]["engines"][0]["copies"] = 2
-    answer = asked(made, THREE)
+    answer = answered(made, THREE)
     assert images(answer) == {"a-0": OLD, "a-1": NEW, "b-0": OLD}
     assert {replica["spec"]["engines"][0]["copies"] for replica in answer.replicas.values()} == {2}
 
@@ -239,7 +239,7 @@ def test_what_an_api_server_adds_or_leaves_out_is_no_edit(change: Any, reason: s
 
 
 def test_the_note_that_a_replica_was_ready_is_written_and_is_no_template() -> None:
-    answer = asked(deployment(3, NEW, ONE), THREE, input={"overcommit": "Yield"})
+    answer = answered(deployment(3, NEW, ONE), THREE, input={"overcommit": "Yield"})
     assert images(answer) == {"a-0": OLD, "a-1": NEW, "b-0": OLD}
     notes = {key: replica["metadata"].get("annotations") for key, replica in answer.replicas.items()}
     assert set(map(str, notes.values())) == {"{'modelplane.ai/was-ready': 'true'}"}
@@ -248,22 +248,22 @@ def test_the_note_that_a_replica_was_ready_is_written_and_is_no_template() -> No
 def test_an_edit_of_the_shape_is_paced_by_the_rollout_too() -> None:
     """Selector and image at once: what does not match any more is replaced one at a time."""
     made = deployment(3, NEW, ONE, gpus=4)
-    answer = asked(made, THREE)
+    answer = answered(made, THREE)
     assert answer.decision is not None
     assert [replica.own_replica.key for replica in answer.decision.dropped] == ["replica-a-1"]
     assert len(answer.decision.placed) == 1
-    unlimited = asked(deployment(3, NEW, gpus=4), THREE)
+    unlimited = answered(deployment(3, NEW, gpus=4), THREE)
     assert len(unlimited.decision.dropped if unlimited.decision else ()) == 3
 
 
 def test_what_does_not_match_and_does_not_serve_is_replaced_at_once() -> None:
     """It takes nothing with it; with all of them out of service the budget would never let one go."""
     seen = [Seen("a", 0, ready=False), Seen("a", 1, ready=False), Seen("b", 0, ready=False)]
-    answer = asked(deployment(3, NEW, ONE, gpus=4), seen)
+    answer = answered(deployment(3, NEW, ONE, gpus=4), seen)
     assert answer.decision is not None
     assert len(answer.decision.dropped) == len(answer.decision.placed) == 3
     paced = {"disruption": {"maxUnavailable": 1}}
-    assert not asked(deployment(3, NEW, paced, gpus=4), seen).decision.dropped, "without a rollout as ever"
+    assert not answered(deployment(3, NEW, paced, gpus=4), seen).decision.dropped, "without a rollout as ever"
 
 
 def test_an_alternative_is_updated_to_its_own_engines() -> None:
@@ -282,7 +282,7 @@ def test_an_alternative_is_updated_to_its_own_engines() -> None:
 
 def test_a_scale_down_in_a_rollout_takes_what_is_not_in_service_first() -> None:
     seen = [Seen("a", 0), Seen("a", 1, NEW, serves=OLD), Seen("b", 0)]
-    answer = asked(deployment(2, NEW, ONE), seen)
+    answer = answered(deployment(2, NEW, ONE), seen)
     assert images(answer) == {"a-0": OLD, "b-0": NEW}, "the rollout begins again with what stays"
 
 
@@ -296,7 +296,7 @@ def test_an_endpoint_of_one_that_is_updated_follows_its_readiness_only() -> None
 
 @pytest.mark.parametrize("late", ["clusters", "replicas"])
 def test_nothing_is_updated_while_something_is_undelivered(late: str) -> None:
-    answer = asked(deployment(3, NEW, ONE), THREE)
+    answer = answered(deployment(3, NEW, ONE), THREE)
     own_replicas = running(*THREE)
     made = World(
         deployment(3, NEW, ONE), clusters(a=9, b=9), own_replicas, build.observed(*own_replicas)
@@ -324,13 +324,13 @@ SAYS = [
 
 @pytest.mark.parametrize(("seen", "said", "reason"), SAYS, ids=[say[2] for say in SAYS])
 def test_what_the_condition_says(seen: Sequence[Seen], said: str, reason: str) -> None:
-    answer = asked(deployment(len(seen), NEW, ONE), seen)
+    answer = answered(deployment(len(seen), NEW, ONE), seen)
     digest = build.composed_name("my-model", "a", 1).rpartition("-")[2]
     assert answer.conditions["ReplicasUpdated"][2] == said.format(a1=digest), reason
 
 
 def test_an_update_is_an_event_and_a_pause_is_none() -> None:
-    step = asked(deployment(3, NEW, ONE), THREE)
+    step = answered(deployment(3, NEW, ONE), THREE)
     assert [event for event in step.events if event[1] == "ReplicasUpdating"]
-    paused = asked(deployment(3, NEW, ONE), [Seen("a", 0), Seen("a", 1, NEW, ready=False)])
+    paused = answered(deployment(3, NEW, ONE), [Seen("a", 0), Seen("a", 1, NEW, ready=False)])
     assert not [event for event in paused.events if event[1] == "ReplicasUpdating"]

@@ -21,7 +21,7 @@ YIELD = {"overcommit": "Yield"}
 WAS_READY = "modelplane.ai/was-ready"
 
 
-def own(deployment: Plain, *on: str, ready: bool | None = True) -> list[Plain]:
+def own_replicas(deployment: Plain, *on: str, ready: bool | None = True) -> list[Plain]:
     """Running replicas on these clusters, indexed from 0 on each."""
     return [
         build.replica(deployment, name, on[:at].count(name), pools="p0", ready=ready)
@@ -43,7 +43,15 @@ LEAST = [
         "not reached: nothing new", clusters(a=1), FOUR, [], {"a": "InsufficientNodes"}, "MinReplicasNotMet"
     ),
     Case("exactly reached", clusters(a=2), FOUR, ["a"] * 2, {}, "PartiallyScheduled"),
-    Case("what runs is kept below it", clusters(a=1), FOUR, ["a"], {}, "MinReplicasNotMet", own(FOUR, "a")),
+    Case(
+        "what runs is kept below it",
+        clusters(a=1),
+        FOUR,
+        ["a"],
+        {},
+        "MinReplicasNotMet",
+        own_replicas(FOUR, "a"),
+    ),
     Case(
         "what runs counts towards it, and every pass tops up",
         clusters(a=2),
@@ -51,7 +59,7 @@ LEAST = [
         ["a"] * 2,
         {},
         "PartiallyScheduled",
-        own(FOUR, "a"),
+        own_replicas(FOUR, "a"),
     ),
     Case(
         "drained replicas do not count towards it",
@@ -60,7 +68,7 @@ LEAST = [
         [],
         {},
         "MinReplicasNotMet",
-        own(FOUR, "a"),
+        own_replicas(FOUR, "a"),
     ),
     Case(
         "those that stay do",
@@ -69,7 +77,7 @@ LEAST = [
         ["b"] * 2,
         {},
         "PartiallyScheduled",
-        own(FOUR, "a", "b"),
+        own_replicas(FOUR, "a", "b"),
     ),
     Case(
         "more than are wanted asks for all that are wanted",
@@ -119,65 +127,69 @@ DISRUPTION = [
         clusters(a=GONE, b=9),
         FREE,
         ["b"] * 3,
-        running=own(FREE, "a", "a", "a"),
+        running=own_replicas(FREE, "a", "a", "a"),
     ),
     Case(
         "1: one drains, its replacement is placed",
         clusters(a=GONE, b=9),
         THREE,
         ["a", "a", "b"],
-        running=own(THREE, "a", "a", "a"),
+        running=own_replicas(THREE, "a", "a", "a"),
     ),
-    Case("2", clusters(a=GONE, b=9), budget(3, 2), ["a", "b", "b"], running=own(THREE, "a", "a", "a")),
+    Case(
+        "2", clusters(a=GONE, b=9), budget(3, 2), ["a", "b", "b"], running=own_replicas(THREE, "a", "a", "a")
+    ),
     Case(
         "while the replacement is not Ready nobody else goes",
         clusters(a=GONE, b=9),
         THREE,
         ["a", "a", "b"],
-        running=[*own(THREE, "a", "a"), *own(THREE, "b", ready=False)],
+        running=[*own_replicas(THREE, "a", "a"), *own_replicas(THREE, "b", ready=False)],
     ),
     Case(
         "once it is Ready the next one goes",
         clusters(a=GONE, b=9),
         THREE,
         ["a", "b", "b"],
-        running=own(THREE, "a", "a", "b"),
+        running=own_replicas(THREE, "a", "a", "b"),
     ),
     Case(
         "one that is not Ready goes first: it costs nothing",
         clusters(a=GONE, b=9),
         THREE,
         ["a", "a", "b"],
-        running=[*own(THREE, "a", "a"), build.replica(THREE, "a", 2, pools="p0", ready=False)],
+        running=[*own_replicas(THREE, "a", "a"), build.replica(THREE, "a", 2, pools="p0", ready=False)],
     ),
     Case(
         "a cluster that is gone does not ask",
         clusters(b=9),
         THREE,
         ["b"] * 3,
-        running=own(THREE, "a", "a", "a"),
+        running=own_replicas(THREE, "a", "a", "a"),
     ),
-    Case("scale down does not ask", clusters(a=9), budget(1), ["a"], running=own(THREE, "a", "a", "a")),
+    Case(
+        "scale down does not ask", clusters(a=9), budget(1), ["a"], running=own_replicas(THREE, "a", "a", "a")
+    ),
     Case(
         "more than are wanted: the surplus drains beside the budget",
         clusters(a=GONE, b=9),
         budget(2),
         ["b", "b"],
-        running=own(THREE, "a", "a", "b"),
+        running=own_replicas(THREE, "a", "a", "b"),
     ),
     Case(
         "1: one mismatched replica is replaced",
         clusters(a=9),
         THREE,
         ["a"] * 3,
-        running=own(OLD, "a", "a", "a"),
+        running=own_replicas(OLD, "a", "a", "a"),
     ),
     Case(
         "the budget comes from the function's input too",
         clusters(a=GONE, b=9),
         FREE,
         ["a", "a", "b"],
-        running=own(FREE, "a", "a", "a"),
+        running=own_replicas(FREE, "a", "a", "a"),
         input={"defaults": {"placement": {"disruption": {"maxUnavailable": 1}}}},
     ),
     Case(
@@ -186,7 +198,7 @@ DISRUPTION = [
         THREE,
         ["a", "a", "b"],
         status="ReplicasCreated",
-        running=own(THREE, "a", "a", "a"),
+        running=own_replicas(THREE, "a", "a", "a"),
     ),
 ]
 
@@ -211,7 +223,7 @@ def test_with_minreplicas_met_partial_placement_is_a_success() -> None:
     ],
 )
 def test_below_minreplicas_nothing_is_replaced_either(nodes: int, replaced: int, reason: str) -> None:
-    running = own(build.deployment("my-model", 4, OLD["spec"]["template"]["spec"]["engines"]), "a")
+    running = own_replicas(build.deployment("my-model", 4, OLD["spec"]["template"]["spec"]["engines"]), "a")
     decision = Case(reason, clusters(a=nodes), FOUR, [], running=running).answer().decision
     assert sum(placement.replaces is not None for placement in decision.placed) == replaced, reason
     assert bool(decision.held) == (not replaced), reason
@@ -220,7 +232,7 @@ def test_below_minreplicas_nothing_is_replaced_either(nodes: int, replaced: int,
 @pytest.mark.parametrize(("number", "left"), [(1, 2), (2, 1), (3, 0), (None, 0)])
 def test_so_many_mismatched_replicas_are_replaced_at_a_time(number: int | None, left: int) -> None:
     deployment = budget(3, number)
-    running = own(OLD, "a", "a", "a")
+    running = own_replicas(OLD, "a", "a", "a")
     answer = Case("", clusters(a=9), deployment, ["a"] * 3, running=running).check()
     assert len(set(answer.replicas) & {f"replica-a-{n}" for n in range(3)}) == left
     said = answer.conditions["ReplicasScheduled"][2]
@@ -229,7 +241,7 @@ def test_so_many_mismatched_replicas_are_replaced_at_a_time(number: int | None, 
 
 def test_a_rollout_under_a_budget_ends_with_everything_replaced_and_never_too_few_ready() -> None:
     """The whole rollout, pass by pass: what is placed becomes Ready before the next pass."""
-    running = own(OLD, "a", "a", "a")
+    running = own_replicas(OLD, "a", "a", "a")
     for _ in range(6):
         answer = Case("", clusters(a=9), THREE, ["a"] * 3, running=running).check()
         kept = [manifest for manifest in running if manifest["metadata"]["name"] in _names(answer)]

@@ -245,8 +245,10 @@ def test_a_memory_that_looks_at_less_would_be_caught(left_out: str, *, caught: b
 def differs(seed: int, memory: Careless) -> bool:
     """Say whether the answers of an episode are others with such a memory."""
     requests = [wire.decode(content).request for content in episode(seed)]
-    return any(not alike(handler.run(request, reuse=memory), handler.run(request)) for request in requests)
+    return any(
+        not same_answer(handler.run(request, reuse=memory), handler.run(request)) for request in requests
+    )
 
 
-def alike(one: Response, other: Response) -> bool:
+def same_answer(one: Response, other: Response) -> bool:
     return of_core(one).same(of_core(other))

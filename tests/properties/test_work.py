@@ -33,7 +33,7 @@ class Counting:
     warning = error = info
 
 
-def asked(function: Function, content: bytes) -> dict[str, int]:
+def counters(function: Function, content: bytes) -> dict[str, int]:
     """Return the counters of a call."""
     function.answer(content)
     said = function.log.said
@@ -74,7 +74,7 @@ def shapes(fleet: Fleet) -> tuple[set[str], set[str]]:
 
 def test_evaluations_are_bounded_by_distinct_selectors_and_distinct_devices(small: Requests) -> None:
     devices, pools = shapes(small.fleet)
-    work = asked(Function(log=Counting()), small.next())
+    work = counters(Function(log=Counting()), small.next())
     assert 0 < work["cel_evaluations"] <= len(selectors(small.fleet)) * len(devices)
     assert 0 < work["pool_matches"] <= len(asked_for(small.fleet)) * len(pools)
 
@@ -82,7 +82,7 @@ def test_evaluations_are_bounded_by_distinct_selectors_and_distinct_devices(smal
 def test_a_request_asks_about_a_device_entry_once(small: Requests) -> None:
     """Not once for every pool that has such an entry, nor again to say why it does not do."""
     devices, _ = shapes(small.fleet)
-    work = asked(Function(log=Counting()), small.next())
+    work = counters(Function(log=Counting()), small.next())
     stated = sum(
         len(request["selectors"])
         for engine in small.fleet.deployment["spec"]["template"]["spec"]["engines"]
@@ -95,25 +95,25 @@ def test_a_request_asks_about_a_device_entry_once(small: Requests) -> None:
 def test_warm_only_what_changed_is_parsed(small: Requests) -> None:
     function = Function(log=Counting(), memory=Memory(2**28))
     everything = len(small.fleet.clusters) + len(small.fleet.replicas)
-    assert asked(function, small.next())["parsed"] >= everything
-    assert asked(function, small.next())["parsed"] == 0
+    assert counters(function, small.next())["parsed"] >= everything
+    assert counters(function, small.next())["parsed"] == 0
     small.refresh(churn(random.Random(1), small.fleet, 7))
-    assert 0 < asked(function, small.next())["parsed"] <= 7 + len(small.fleet.observed)
+    assert 0 < counters(function, small.next())["parsed"] <= 7 + len(small.fleet.observed)
 
 
 def test_warm_nothing_is_matched_again_until_the_deployment_or_a_pool_changes() -> None:
     requests = Requests(fleet(SMALL, seed=9))
     function = Function(log=Counting(), memory=Memory(256 << 20))
-    cold, warm = (asked(function, requests.next())["pool_matches"] for _ in range(2))
+    cold, warm = (counters(function, requests.next())["pool_matches"] for _ in range(2))
     current_fleet = requests.fleet
     pool = current_fleet.clusters[0]["status"]["gpuPools"][0]
     pool["devices"][0]["attributes"]["driverVersion"] = {"version": "999.0.0"}
     current_fleet.clusters[0]["metadata"]["resourceVersion"] = "changed"
     requests.refresh([current_fleet.clusters[0]])
-    another_pool = asked(function, requests.next())["pool_matches"]
+    another_pool = counters(function, requests.next())["pool_matches"]
     current_fleet.deployment["metadata"]["resourceVersion"] = "changed"
     requests.refresh([current_fleet.deployment])
-    another_deployment = asked(function, requests.next())["pool_matches"]
+    another_deployment = counters(function, requests.next())["pool_matches"]
     assert warm == 0
     assert 0 < another_pool <= len(asked_for(current_fleet)), "one new shape"
     assert another_deployment >= cold
@@ -121,11 +121,13 @@ def test_warm_nothing_is_matched_again_until_the_deployment_or_a_pool_changes() 
 
 def test_without_reuse_everything_is_parsed_every_time(small: Requests) -> None:
     function = Function(log=Counting())
-    assert asked(function, small.next())["parsed"] == asked(function, small.next())["parsed"] > 0
+    assert counters(function, small.next())["parsed"] == counters(function, small.next())["parsed"] > 0
 
 
 def test_twice_the_fleet_is_at_most_twice_the_work() -> None:
-    once, twice = (asked(Function(log=Counting()), Requests(fleet(size)).next()) for size in (SMALL, DOUBLE))
+    once, twice = (
+        counters(Function(log=Counting()), Requests(fleet(size)).next()) for size in (SMALL, DOUBLE)
+    )
     for counter in ("parsed", "pool_matches", "cel_reused"):
         assert twice[counter] <= 2.2 * once[counter], counter
     assert twice["cel_evaluations"] <= 2.2 * once["cel_evaluations"]

@@ -6,7 +6,7 @@ import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tests.support.asked import Asked
+from tests.support.any_request import AnyRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -143,9 +143,9 @@ class Scene:
         return delivered | {name: list(items) for name, items in self.more.items()}
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> AnyRequest:
         """The same as a request."""
-        return Asked(self.replica, self.observed, self.required, self.input)
+        return AnyRequest(self.replica, self.observed, self.required, self.input)
 
     def message(self) -> pb.RunFunctionRequest:
         """Return the request as Crossplane sends it, in a later call of the reconcile."""

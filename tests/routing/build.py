@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from tests.support.asked import Asked
+from tests.support.any_request import AnyRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -84,15 +84,15 @@ def config(**fields: Any) -> Plain:
     return {**INPUT, **fields}
 
 
-def asked(
+def request_about(
     composite: Plain, *delivered: Sequence[Plain] | None, settings: Plain | None = None, **more: Any
-) -> Asked:
+) -> AnyRequest:
     """Return a request about a service: `delivered` are the endpoints of each group, None is undelivered."""
     required: dict[str, Sequence[Plain]] = {
         f"endpoints-{number}": items for number, items in enumerate(delivered) if items is not None
     }
     required["inference-gateway"] = [inference_gateway()]
-    return Asked(composite, more.get("observed", {}), required | more.get("required", {}), settings)
+    return AnyRequest(composite, more.get("observed", {}), required | more.get("required", {}), settings)
 
 
 def observed(answer: Answer, parents: Sequence[Plain] = tuple(ACCEPTED)) -> dict[str, Plain]:
@@ -110,7 +110,7 @@ def observed(answer: Answer, parents: Sequence[Plain] = tuple(ACCEPTED)) -> dict
     return made
 
 
-def applied(request: Asked, answer: Answer | None = None) -> Asked:
+def applied(request: AnyRequest, answer: Answer | None = None) -> AnyRequest:
     """Return a request after its answer was applied: objects observed, status and conditions written."""
     answer = request.answer() if answer is None else answer
     conditions = [
@@ -121,7 +121,7 @@ def applied(request: Asked, answer: Answer | None = None) -> Asked:
     return request.but(composite={**request.composite, "status": status}, observed=observed(answer))
 
 
-def settled(request: Asked) -> Asked:
+def settled(request: AnyRequest) -> AnyRequest:
     """Return a request once nothing changes any more."""
     for _ in range(5):
         request = applied(request)

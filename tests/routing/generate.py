@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.replica.generate import label
 from tests.routing import build
-from tests.support.asked import Asked
+from tests.support.any_request import AnyRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,13 +57,13 @@ def config(draw: random.Random) -> Plain | None:
     return build.config(**{key: value for key, value in chosen.items() if draw.random() < 0.4})
 
 
-def asked_endpoint(seed: int) -> Asked:
+def asked_endpoint(seed: int) -> AnyRequest:
     """Return a request about an endpoint, nothing observed."""
     draw = random.Random(seed)
-    return Asked(endpoint(draw, label(draw)) | {"status": {}}, input=config(draw))
+    return AnyRequest(endpoint(draw, label(draw)) | {"status": {}}, input=config(draw))
 
 
-def asked_service(seed: int) -> Asked:
+def asked_service(seed: int) -> AnyRequest:
     """Return a request about a service, nothing observed."""
     draw = random.Random(seed)
     groups = [
@@ -74,9 +74,11 @@ def asked_service(seed: int) -> Asked:
         [endpoint(draw, label(draw)) for _ in range(draw.choice((0, 1, 2, 9)))] for _ in groups
     ]
     made = build.service(*groups, name=label(draw))
-    return build.asked(made, *delivered, settings=config(draw), required={"gateway": [build.gateway()]})
+    return build.request_about(
+        made, *delivered, settings=config(draw), required={"gateway": [build.gateway()]}
+    )
 
 
-def asked(seed: int) -> Asked:
+def random_request(seed: int) -> AnyRequest:
     """Return a request about one or the other."""
     return asked_service(seed) if seed % 3 else asked_endpoint(seed)

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from tests.routing.build import applied, config, endpoint, settled
-from tests.support.asked import Asked
+from tests.support.any_request import AnyRequest
 from tests.support.circuit import with_circuit
 
 Plain = dict[str, Any]
 
 
-def ask(url: str, **more: Any) -> Asked:
-    return Asked(endpoint(url=url, backend=""), **more)
+def ask(url: str, **more: Any) -> AnyRequest:
+    return AnyRequest(endpoint(url=url, backend=""), **more)
 
 
 URLS = [
@@ -127,7 +127,7 @@ def test_an_input_with_a_typo_is_named() -> None:
 
 
 def test_while_the_circuit_is_open_an_answer_holds_as_short_as_it_may() -> None:
-    serving = settled(Asked(endpoint()))
+    serving = settled(AnyRequest(endpoint()))
     assert serving.answer().settled
     assert not serving.but(composite=with_circuit(serving.composite, opened=True)).answer().settled
     assert serving.but(composite=with_circuit(serving.composite, opened=False)).answer().settled

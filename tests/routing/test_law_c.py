@@ -11,8 +11,8 @@ from function import dispatch, wire
 from function.boundary.parse_cache import Memory, Session
 from tests.fuzz.mutate import mutated
 from tests.routing import generate
-from tests.routing.build import applied, asked, config, endpoint, observed, service, settled
-from tests.support.asked import Asked
+from tests.routing.build import applied, config, endpoint, observed, request_about, service, settled
+from tests.support.any_request import AnyRequest
 from tests.support.scale import BATCHES, batch
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ DOUBTS: list[tuple[str, dict[str, Any], str]] = [
 def test_in_doubt_the_observed_route_stays_and_serves(
     doubt: str, changes: dict[str, Any], reason: str, level: str
 ) -> None:
-    running = settled(asked(service(), TWO))
+    running = settled(request_about(service(), TWO))
     if "composite" in changes:
         changes = {"composite": {**changes["composite"], "status": running.composite["status"]}}
     answer = running.but(**changes).answer(level=level)
@@ -76,7 +76,7 @@ def test_in_doubt_the_observed_route_stays_and_serves(
 
 @pytest.mark.parametrize(("doubt", "changes", "reason"), DOUBTS, ids=[pair[0] for pair in DOUBTS])
 def test_in_doubt_nothing_new_is_composed(doubt: str, changes: dict[str, Any], reason: str) -> None:
-    answer = asked(service(), TWO).but(**changes).answer()
+    answer = request_about(service(), TWO).but(**changes).answer()
     if reason == "NoReadyEndpoint":  # Nothing is in doubt: the route is there before its first backend.
         assert "backendRefs" not in answer.desired["httproute"]["spec"]["rules"][0]
         return
@@ -85,18 +85,18 @@ def test_in_doubt_nothing_new_is_composed(doubt: str, changes: dict[str, Any], r
 
 
 def test_an_endpoint_whose_url_became_invalid_goes_on_taking_requests() -> None:
-    running = settled(asked(service(), [endpoint("a", rewrite="/a/"), endpoint("b")]))
+    running = settled(request_about(service(), [endpoint("a", rewrite="/a/"), endpoint("b")]))
     typo = endpoint("a", "http://vllm", rewrite="/a/")
     answer = running.but(required={"endpoints-0": [typo, endpoint("b")]}).answer()
     assert answer.desired["httproute"]["spec"] == running.observed["httproute"]["spec"]
-    fresh = asked(service(), [typo, endpoint("b")]).answer()
+    fresh = request_about(service(), [typo, endpoint("b")]).answer()
     (reference,) = fresh.desired["httproute"]["spec"]["rules"][0]["backendRefs"]
     assert reference["name"] == "svc-b", "nobody knows the port of one that never took any"
 
 
 @pytest.mark.parametrize("url", ["http://vllm", "ftp://x.example.com", "http://127.0.0.1"])
 def test_an_invalid_url_keeps_the_service_and_its_slice(url: str) -> None:
-    running = settled(Asked(endpoint(backend="")))
+    running = settled(AnyRequest(endpoint(backend="")))
     before = running.answer()
     answer = running.but(composite={**running.composite, "spec": {"url": url}}).answer()
     assert answer.desired.keys() == {"service", "endpointslice"}
@@ -111,7 +111,10 @@ def test_an_invalid_url_keeps_the_service_and_its_slice(url: str) -> None:
 @pytest.mark.parametrize("kind", ["ConfigMap", ""])
 def test_a_foreign_resource_under_a_key_of_ours_stays_and_is_named(kind: str) -> None:
     foreign = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "x"}, "data": {"a": "b"}}
-    for request, key in ((asked(service(), TWO), "httproute"), (Asked(endpoint(backend="")), "service")):
+    for request, key in (
+        (request_about(service(), TWO), "httproute"),
+        (AnyRequest(endpoint(backend="")), "service"),
+    ):
         answer = request.but(observed={key: foreign}).answer()
         assert answer.desired[key]["data"] == {"a": "b"}
         condition = next(iter(answer.conditions.values()))
@@ -135,7 +138,7 @@ STATUSES: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("reason", "status"), STATUSES, ids=[pair[0] for pair in STATUSES])
 def test_a_hostile_status_of_a_route_decides_nothing(reason: str, status: Any) -> None:
-    running = settled(asked(service(), TWO))
+    running = settled(request_about(service(), TWO))
     route = {**running.observed["httproute"], "status": status}
     answer = running.but(observed={"httproute": route}).answer()
     assert answer.desired["httproute"]["spec"] == running.answer().desired["httproute"]["spec"], reason
@@ -153,16 +156,16 @@ BACKENDS: list[tuple[str, Any]] = [
 @pytest.mark.parametrize(("reason", "name"), BACKENDS, ids=[backend[0] for backend in BACKENDS])
 def test_a_hostile_backend_name_is_not_ready(reason: str, name: str) -> None:
     """One reference that Kubernetes refuses would take the whole route with it."""
-    answer = asked(service(), [endpoint("a", backend=name), endpoint("b")]).answer()
+    answer = request_about(service(), [endpoint("a", backend=name), endpoint("b")]).answer()
     (reference,) = answer.desired["httproute"]["spec"]["rules"][0]["backendRefs"]
     assert reference["name"] == "svc-b", reason
     assert "1 waiting for Backend" in answer.conditions["EndpointsResolved"][2]
 
 
-def running(seed: int) -> tuple[random.Random, Asked]:
+def running(seed: int) -> tuple[random.Random, AnyRequest]:
     """Return a random composite at some stage of its life."""
     draw = random.Random(-seed)
-    request = generate.asked(seed)
+    request = generate.random_request(seed)
     for _ in range(draw.randint(1, 3)):
         request = applied(request)
     return draw, request
@@ -175,7 +178,7 @@ def identity(resource: Plain) -> tuple[Any, ...]:
     return named, resource.get("metadata", {}).get("namespace"), resource.get("addressType")
 
 
-def holds(request: Asked, answer: Answer, *, composite: str) -> None:
+def holds(request: AnyRequest, answer: Answer, *, composite: str) -> None:
     """Nothing that was observed leaves or becomes another; every condition is there."""
     assert answer.desired.keys() >= request.observed.keys() - successors(request)
     for key in request.observed.keys() & answer.desired.keys():
@@ -187,7 +190,7 @@ def holds(request: Asked, answer: Answer, *, composite: str) -> None:
         assert answer.unready
 
 
-def successors(request: Asked) -> set[str]:
+def successors(request: AnyRequest) -> set[str]:
     """Slices, of which the one that the URL does not want may leave once the other is observed."""
     slices = {key for key in request.observed if key.startswith("endpointslice")}
     return slices if len(slices) > 1 else set()
@@ -202,7 +205,7 @@ def test_a_mutation_of_anything_deletes_nothing(number: int) -> None:
         holds(made, made.answer(), composite=request.composite["kind"])
 
 
-def struck(draw: random.Random, request: Asked) -> Asked:
+def struck(draw: random.Random, request: AnyRequest) -> AnyRequest:
     """Return a request with one mutation of anything it holds."""
     kind, key = draw.random(), next(iter(request.observed), None)
     if kind < 0.3:
@@ -225,7 +228,7 @@ def struck(draw: random.Random, request: Asked) -> Asked:
 @pytest.mark.parametrize("number", range(BATCHES))
 def test_an_answer_applied_and_asked_again_is_the_same(number: int) -> None:
     for seed in batch(number, quick=120, gate=5_000):
-        request = settled(generate.asked(seed))
+        request = settled(generate.random_request(seed))
         first = request.answer()
         again = applied(request, first)
         assert again.answer().same(first) or request.composite["status"] != again.composite["status"], seed
@@ -244,7 +247,7 @@ def test_the_answer_is_the_same_bytes_with_a_memory_and_without() -> None:
             request = stored(struck(draw, request), seed, turn + 2)
 
 
-def stored(request: Asked, owner: int, version: int = 1) -> Asked:
+def stored(request: AnyRequest, owner: int, version: int = 1) -> AnyRequest:
     """Return a request whose objects have what an API server gives them."""
 
     def given(plain: Plain, uid: str) -> Plain:

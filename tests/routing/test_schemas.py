@@ -11,8 +11,8 @@ from function.routing.observed import ROUTE, SERVICE, SLICE
 from tests.chain.recorded import RECORDED
 from tests.replica import schemas
 from tests.routing import generate
-from tests.routing.build import applied, asked, endpoint, service, settled
-from tests.support.asked import Asked
+from tests.routing.build import applied, endpoint, request_about, service, settled
+from tests.support.any_request import AnyRequest
 from tests.support.scale import BATCHES, batch
 
 PAIRS = [*RECORDED["ModelEndpoint"].pairs, *RECORDED["ModelService"].pairs]
@@ -28,7 +28,7 @@ def nameless(resource: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("number", range(BATCHES))
 def test_every_resource_of_a_random_composite_is_valid(number: int) -> None:
     for seed in batch(number, quick=240, gate=5_000):
-        request = generate.asked(seed)
+        request = generate.random_request(seed)
         for _ in range(3):
             answer = request.answer()
             for key, resource in answer.desired.items():
@@ -56,7 +56,9 @@ MUTANTS: list[tuple[str, str, tuple[Any, ...], Any]] = [
 @pytest.mark.parametrize(("reason", "key", "path", "value"), MUTANTS, ids=[mutant[0] for mutant in MUTANTS])
 def test_what_is_not_valid_is_found(reason: str, key: str, path: tuple[Any, ...], value: Any) -> None:
     of_service = key == "httproute"
-    request = asked(service(), [endpoint()]) if of_service else settled(Asked(endpoint(backend="")))
+    request = (
+        request_about(service(), [endpoint()]) if of_service else settled(AnyRequest(endpoint(backend="")))
+    )
     resource = nameless(request.answer().desired[key])
     holder: Any = resource
     for step in path[:-1]:

@@ -9,7 +9,6 @@ import pytest
 from tests.routing.build import (
     NAMESPACE,
     applied,
-    asked,
     config,
     endpoint,
     gateway,
@@ -17,12 +16,13 @@ from tests.routing.build import (
     inference_gateway,
     observed,
     references,
+    request_about,
     service,
     settled,
 )
 
 if TYPE_CHECKING:
-    from tests.support.asked import Asked
+    from tests.support.any_request import AnyRequest
 
 Plain = dict[str, Any]
 
@@ -36,7 +36,7 @@ def rule(answer: Any) -> Plain:
 
 @pytest.mark.parametrize("level", ["plain", "wire"])
 def test_a_service_becomes_a_route_that_spreads_requests(level: str) -> None:
-    answer = asked(service(), TWO).answer(level=level)
+    answer = request_about(service(), TWO).answer(level=level)
     route = answer.desired["httproute"]
     assert route["spec"]["parentRefs"] == [{"name": "modelplane", "namespace": "modelplane-system"}]
     assert rule(answer)["matches"] == [{"path": {"type": "PathPrefix", "value": "/ml-team/chat/"}}]
@@ -47,7 +47,9 @@ def test_a_service_becomes_a_route_that_spreads_requests(level: str) -> None:
 
 
 def test_what_is_required() -> None:
-    requirements = asked(service(group(), group(tier="external")), [], []).answer(level="wire").requirements
+    requirements = (
+        request_about(service(group(), group(tier="external")), [], []).answer(level="wire").requirements
+    )
     assert {
         requirement["name"]: (requirement["kind"], requirement["matchLabels"] or requirement["matchName"])
         for requirement in requirements
@@ -68,7 +70,7 @@ PATHS = [
 
 @pytest.mark.parametrize(("fields", "path", "reason"), PATHS)
 def test_the_prefix_is_rewritten(fields: Plain, path: str, reason: str) -> None:
-    (reference,) = rule(asked(service(), [endpoint(**fields)]).answer())["backendRefs"]
+    (reference,) = rule(request_about(service(), [endpoint(**fields)]).answer())["backendRefs"]
     (rewrite,) = reference["filters"]
     assert rewrite == {
         "type": "URLRewrite",
@@ -79,7 +81,7 @@ def test_the_prefix_is_rewritten(fields: Plain, path: str, reason: str) -> None:
 def test_the_host_is_rewritten_for_names_on_request() -> None:
     ends = [endpoint("a", "https://api.example.com/v1"), endpoint("b")]
     settings = config(rewriteHost=True, requestTimeout="0s")
-    made = rule(asked(service(), ends, settings=settings).answer())
+    made = rule(request_about(service(), ends, settings=settings).answer())
     hosts = {
         backendref["name"]: backendref["filters"][0]["urlRewrite"].get("hostname")
         for backendref in made["backendRefs"]
@@ -104,7 +106,7 @@ ADDRESSES: list[tuple[str, Plain, Plain, str | None]] = [
 
 @pytest.mark.parametrize(("reason", "settings", "required", "address"), ADDRESSES)
 def test_the_address(reason: str, settings: Plain, required: Plain, address: str | None) -> None:
-    request = asked(service(), TWO, settings=config(**settings), required=required)
+    request = request_about(service(), TWO, settings=config(**settings), required=required)
     if "gatewayAddress" in settings:
         request = request.but(required={"endpoints-0": TWO})
     answer = request.answer()
@@ -120,7 +122,7 @@ def test_who_says_the_address_is_required_and_nobody_else() -> None:
         ({"gatewayAddress": "x.example.com"}, set()),
         ({"addressFrom": "Gateway"}, {"gateway"}),
     ):
-        answer = asked(service(), TWO, settings=config(**settings)).answer(level="wire")
+        answer = request_about(service(), TWO, settings=config(**settings)).answer(level="wire")
         requirements = {requirement["name"]: requirement for requirement in answer.requirements}
         assert requirements.keys() - {"endpoints-0"} == expected
         if "gateway" in requirements:
@@ -134,7 +136,7 @@ ELSEWHERE = endpoint("elsewhere", namespace="team-b")
 @pytest.mark.parametrize("allowed", [[], ["team-c"], ["team-b"], ["*"]])
 def test_endpoints_of_other_namespaces_are_used_where_that_is_allowed(allowed: list[str]) -> None:
     settings = config(allowNamespaces=allowed)
-    answer = asked(service(), [*TWO, ELSEWHERE], settings=settings).answer()
+    answer = request_about(service(), [*TWO, ELSEWHERE], settings=settings).answer()
     refused = allowed in ([], ["team-c"])
     assert ("svc-elsewhere" in references(answer)) is not refused
     message = answer.conditions["EndpointsResolved"][2]
@@ -144,7 +146,7 @@ def test_endpoints_of_other_namespaces_are_used_where_that_is_allowed(allowed: l
 
 
 def test_a_gateway_decides_whether_the_route_serves() -> None:
-    first = asked(service(), TWO)
+    first = request_about(service(), TWO)
     answer = first.answer()
 
     def after(*parents: Plain) -> Any:
@@ -163,11 +165,11 @@ def test_a_gateway_decides_whether_the_route_serves() -> None:
     assert accepted.settled
 
 
-def failover(*ready: str, weights: tuple[int, int] = (1, 1)) -> Asked:
+def failover(*ready: str, weights: tuple[int, int] = (1, 1)) -> AnyRequest:
     groups = group(weights[0], 0, tier="fleet"), group(weights[1], 1, tier="external")
     backends = {name: (None if name in ready else "") for name in ("a", "b", "x")}
     ends = {name: endpoint(name, backend=backends[name]) for name in backends}
-    return asked(service(*groups), [ends["a"], ends["b"]], [ends["x"]])
+    return request_about(service(*groups), [ends["a"], ends["b"]], [ends["x"]])
 
 
 def test_the_best_priority_with_a_ready_endpoint_takes_all_requests() -> None:
@@ -212,7 +214,7 @@ BAD = [
 def test_a_service_that_cannot_be_read_names_the_field_and_keeps_the_route(
     spec: Plain, said: str, reason: str
 ) -> None:
-    request = settled(asked(service(), TWO))
+    request = settled(request_about(service(), TWO))
     answer = request.but(composite={**request.composite, "spec": spec}).answer()
     status, name, message = answer.conditions["EndpointsResolved"]
     assert (status, name) == (False, "Malformed"), reason
@@ -220,7 +222,7 @@ def test_a_service_that_cannot_be_read_names_the_field_and_keeps_the_route(
     assert answer.desired["httproute"]["spec"] == request.observed["httproute"]["spec"]
     assert answer.conditions["RoutingReady"][:2] == (True, "RouteAccepted")
     assert not answer.unready
-    fresh = asked({**service(), "spec": spec}).answer()
+    fresh = request_about({**service(), "spec": spec}).answer()
     assert not fresh.desired
     assert fresh.unready
 
@@ -236,11 +238,11 @@ INPUTS = [
 
 @pytest.mark.parametrize(("fields", "said"), INPUTS)
 def test_an_input_that_cannot_be_read_is_named(fields: Plain, said: str) -> None:
-    answer = asked(service(), TWO, settings=config(**fields)).answer()
+    answer = request_about(service(), TWO, settings=config(**fields)).answer()
     assert answer.reason("EndpointsResolved") == "Malformed"
     assert said in answer.conditions["EndpointsResolved"][2]
     assert not answer.desired
 
 
 def test_the_namespace_of_the_route_is_the_service_s() -> None:
-    assert asked(service(), TWO).answer().desired["httproute"]["metadata"] == {"namespace": NAMESPACE}
+    assert request_about(service(), TWO).answer().desired["httproute"]["metadata"] == {"namespace": NAMESPACE}

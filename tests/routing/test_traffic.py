@@ -11,7 +11,7 @@ import pytest
 
 from function.api.model_service import MAX_WEIGHT
 from function.gateway_api import MAX_BACKENDS
-from tests.routing.build import asked, endpoint, group, references, service
+from tests.routing.build import endpoint, group, references, request_about, service
 from tests.support.scale import BATCHES, batch
 
 Plain = dict[str, Any]
@@ -34,7 +34,7 @@ def weighed(groups: list[tuple[int, list[str]]]) -> dict[str, int]:
     """Return the weights of a service of groups, each of a weight and the names of its endpoints."""
     made = service(*(group(weight, None, g=str(number)) for number, (weight, _) in enumerate(groups)))
     ends = ([endpoint(name) for name in names] for _, names in groups)
-    weights = references(asked(made, *ends).answer())
+    weights = references(request_about(made, *ends).answer())
     return {name.removeprefix("svc-"): weights[name] for name in weights}
 
 
@@ -72,10 +72,12 @@ def test_a_route_has_room_for_sixteen_and_groups_take_turns() -> None:
     assert {"b0", "b1"} < weights.keys()
     assert Fraction(weights["b0"] + weights["b1"], sum(weights.values())) == Fraction(1, 10)
     made = service(group(9, None, g="a"), group(1, None, g="b"))
-    answer = asked(made, [endpoint(name) for name in groups[0][1]], [endpoint("b0"), endpoint("b1")]).answer()
+    answer = request_about(
+        made, [endpoint(name) for name in groups[0][1]], [endpoint("b0"), endpoint("b1")]
+    ).answer()
     assert "no requests go to ml-team/a14, ml-team/a15, ml-team/a16 and 3 more" in str(answer.conditions)
 
 
 def test_the_order_of_delivery_decides_nothing() -> None:
     ends = [endpoint(name) for name in "abc"]
-    assert asked(service(), ends).answer().same(asked(service(), ends[::-1]).answer())
+    assert request_about(service(), ends).answer().same(request_about(service(), ends[::-1]).answer())

@@ -83,7 +83,7 @@ REQUESTS = st.builds(
 CONSTRAINTS = st.sampled_from(([], [{"matchAttribute": "rack"}], [{"matchAttribute": f"{OTHER}/rack"}]))
 
 
-def told(verdict: Match | Rejection) -> object:
+def essence(verdict: Match | Rejection) -> object:
     """What anybody learns of a match or a rejection."""
     if isinstance(verdict, Rejection):
         return verdict
@@ -110,7 +110,7 @@ def test_lists_that_are_alike_match_alike(requests: list[Plain], constraints: li
     def every(devices: tuple[Device, ...]) -> list[object]:
         ways, _ = resolve_every(inputs.evaluations, member, devices, budget=Budget(1_000))
         first = resolve(inputs.evaluations, member, devices, budget=Budget(1_000))
-        return [told(way) for way in (first, *ways)]
+        return [essence(way) for way in (first, *ways)]
 
     shared = 0
     for _ in range(100):

@@ -36,7 +36,7 @@ def publishing(name: str, attribute: str, value: str) -> Plain:
     return made
 
 
-def asked(requests: list[Plain], devices: list[Plain], **selector: Any) -> tuple[Any, Any, Any]:
+def arguments(requests: list[Plain], devices: list[Plain], **selector: Any) -> tuple[Any, Any, Any]:
     """What evaluates selectors, the member and the devices of the pool."""
     fleet = [one("a", pools=[build.pool("p0", 1, devices)])]
     inputs = decide(World(ask(engines=[single(*requests, **selector)]), fleet)).inputs
@@ -107,13 +107,13 @@ EVERY = [
 def test_every_way_to_claim(
     requests: list[Plain], devices: list[Plain], selector: Plain, found: list[str], reason: str
 ) -> None:
-    matches, cut_short = resolve_every(*asked(requests, devices, **selector), budget=Budget(STEPS))
+    matches, cut_short = resolve_every(*arguments(requests, devices, **selector), budget=Budget(STEPS))
     assert ([names(match) for match in matches], cut_short) == (found, False), reason
 
 
 def test_the_preferred_way_is_the_first_of_every() -> None:
     for requests, devices, selector, ways, reason in EVERY:
-        first = resolve(*asked(requests, devices, **selector), budget=Budget(STEPS))
+        first = resolve(*arguments(requests, devices, **selector), budget=Budget(STEPS))
         assert isinstance(first, Match)
         assert not ways or names(first) == ways[0], reason
 
@@ -122,7 +122,7 @@ def test_what_only_repeats_is_not_tried_again() -> None:
     """Eight requests on eight equal entries: orders of the same are as good as one."""
     requests = [one_of(f"r{at}") for at in range(6)]
     devices = [build.gpu(1, name=f"g{at}") for at in range(6)]
-    matches, cut_short = resolve_every(*asked(requests, devices), budget=Budget(2_000))
+    matches, cut_short = resolve_every(*arguments(requests, devices), budget=Budget(2_000))
     assert (len(matches), cut_short) == (1, False)
 
 
@@ -130,16 +130,16 @@ def test_a_dead_end_is_not_tried_from_every_side() -> None:
     """Eight requests on seven equal entries: which of them have one makes no difference to the eighth."""
     requests = [one_of(f"r{at}") for at in range(8)]
     devices = [build.gpu(1, name=f"g{at}") for at in range(7)]
-    outcome = resolve(*asked(requests, devices), budget=Budget(3_000))
+    outcome = resolve(*arguments(requests, devices), budget=Budget(3_000))
     assert isinstance(outcome, Rejection)
     assert outcome.reason is Reason.DeviceContention
 
 
 def test_a_budget_that_runs_out_says_that_some_may_be_missing() -> None:
     devices = [entry(name, 1) for name in "abc"]
-    matches, cut_short = resolve_every(*asked([one_of("x")], devices), budget=Budget(2))
+    matches, cut_short = resolve_every(*arguments([one_of("x")], devices), budget=Budget(2))
     assert ([names(match) for match in matches], cut_short) == (["A", "B"], True)
-    outcome = resolve(*asked([one_of("x", 1), one_of("y", 1)], [entry("a", 1)]), budget=Budget(1))
+    outcome = resolve(*arguments([one_of("x", 1), one_of("y", 1)], [entry("a", 1)]), budget=Budget(1))
     assert outcome == Rejection(Reason.SearchBudgetExceeded, detail="1 steps")
 
 
@@ -244,11 +244,11 @@ WHY = [
 def test_why_there_is_none(
     requests: list[Plain], devices: list[Plain], selector: Plain, why: Rejection, reason: str
 ) -> None:
-    assert resolve(*asked(requests, devices, **selector), budget=Budget(STEPS)) == why, reason
+    assert resolve(*arguments(requests, devices, **selector), budget=Budget(STEPS)) == why, reason
 
 
 def test_several_requests_without_a_device_are_all_on_record() -> None:
-    outcome = resolve(*asked([one_of("x", 3), one_of("y", 4)], [entry("a", 2)]), budget=Budget(STEPS))
+    outcome = resolve(*arguments([one_of("x", 3), one_of("y", 4)], [entry("a", 2)]), budget=Budget(STEPS))
     assert isinstance(outcome, Rejection)
     assert [(leaf.request, leaf.needs) for leaf in outcome.leaves] == [("x", 3), ("y", 4)]
     assert (outcome.request, len(outcome.parts)) == ("x", 2)

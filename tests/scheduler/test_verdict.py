@@ -30,7 +30,7 @@ def gang(policy: str = "SinglePool") -> Plain:
     return build.engine("main", members) | {"poolPolicy": policy}
 
 
-def told(rejection: Rejection) -> Any:
+def essence(rejection: Rejection) -> Any:
     """A rejection as nested tuples: what it says, and what is below it."""
     numbers = (rejection.needs, rejection.free, rejection.total)
     return (
@@ -40,7 +40,7 @@ def told(rejection: Rejection) -> Any:
         rejection.member,
         rejection.detail,
         numbers,
-        [told(part) for part in rejection.parts],
+        [essence(part) for part in rejection.parts],
     )
 
 
@@ -184,7 +184,7 @@ CASES = [
 @pytest.mark.parametrize(("engines", "pools", "expected", "reason"), CASES, ids=[case[-1] for case in CASES])
 def test_a_verdict_in_whole(engines: list[Plain], pools: list[Plain], expected: Any, reason: str) -> None:
     [rejection] = decide(World(ask(engines=engines), [one("a", pools=pools)])).rejections.values()
-    assert told(rejection) == expected, reason
+    assert essence(rejection) == expected, reason
 
 
 def test_a_budget_that_runs_out_is_no_verdict_on_any_engine() -> None:

@@ -48,7 +48,7 @@ class Store:
     observed: dict[str, Plain] = field(default_factory=dict)
 
 
-def own(draw: Source, parent: Plain, clusters: list[Plain], store: Store, taste: Taste) -> None:
+def add_own(draw: Source, parent: Plain, clusters: list[Plain], store: Store, taste: Taste) -> None:
     """Add replicas of the deployment, some observed, some only listed, some stamped from an older version."""
     older = edited(draw, parent) if draw.odds(taste.edits) else parent
     for _ in range(draw.choice((1, 2, 2, 3, 4, 5))):

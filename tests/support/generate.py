@@ -35,7 +35,7 @@ def world(seed: int, taste: Taste = TASTE) -> World:
     parent = deployment(draw, clusters, taste)
     store = existing.Store()
     if draw.odds(taste.own):
-        existing.own(draw, parent, clusters, store, taste)
+        existing.add_own(draw, parent, clusters, store, taste)
     existing.strangers(draw, clusters, store)
     draw.shuffle(clusters)
     draw.shuffle(store.listed)

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tests.support.asked import Asked
+from tests.support.any_request import AnyRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,9 +49,9 @@ class World:
         return lists | {name: list(items) for name, items in self.more.items()}
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> AnyRequest:
         """This world as a request."""
-        return Asked(self.deployment, self.observed, self.required, self.input)
+        return AnyRequest(self.deployment, self.observed, self.required, self.input)
 
     def request(self) -> Request:
         """Return the request as the core sees it."""

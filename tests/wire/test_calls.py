@@ -54,7 +54,7 @@ def fetch(selector: pb.ResourceSelector) -> pb.Resources:
     return resources
 
 
-def asked(given: dict[str, Any] | None = None, cache: str = "") -> pb.RunFunctionRequest:
+def first_call(given: dict[str, Any] | None = None, cache: str = "") -> pb.RunFunctionRequest:
     """Return the request of a first call, nothing fetched yet."""
     return World(build.deployment(cache=cache or None), None, None, input=given).message()
 
@@ -106,7 +106,7 @@ CASES = (
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
 def test_calls_of_a_reconcile(case: Case) -> None:
-    request = asked(dict(case.input) if case.input else None, case.cache)
+    request = first_call(dict(case.input) if case.input else None, case.cache)
     ran = run_step(step(*case.bootstrap), request, fetch)
     assert ran.calls == case.calls, case.reason
     scheduled = next(
@@ -120,7 +120,7 @@ def test_calls_of_a_reconcile(case: Case) -> None:
 def test_the_answer_does_not_depend_on_how_many_calls_it_took(
     given: dict[str, str] | None, cache: str
 ) -> None:
-    one, two = (run_step(step(*names), asked(given, cache), fetch) for names in (tuple(KINDS), ()))
+    one, two = (run_step(step(*names), first_call(given, cache), fetch) for names in (tuple(KINDS), ()))
     assert (one.calls, two.calls) == (1, 2)
     assert not one.response.HasField("requirements")
     for field in ("context", "requirements"):
@@ -131,7 +131,7 @@ def test_the_answer_does_not_depend_on_how_many_calls_it_took(
 
 def test_one_call_sends_half_the_bytes() -> None:
     """An answer to the first call that states what it was given would be asked for again."""
-    one, two = (run_step(step(*names), asked(), fetch) for names in (FLEET, ()))
+    one, two = (run_step(step(*names), first_call(), fetch) for names in (FLEET, ()))
     assert one.sent < two.sent
 
 
@@ -144,24 +144,24 @@ def test_a_block_whose_empty_labels_are_lost_is_asked_for_again() -> None:
     def as_old_cli(selector: pb.ResourceSelector) -> pb.Resources:
         return fetch(selector) if selector.WhichOneof("match") else pb.Resources()
 
-    ran = run_step(Step(function().answer, lost), asked(ORDER), as_old_cli)
+    ran = run_step(Step(function().answer, lost), first_call(ORDER), as_old_cli)
     assert ran.calls == 2
     assert ran.response.desired.resources
 
 
 def test_in_a_longer_pipeline() -> None:
     """The context of earlier steps is passed on, and does not count as ours."""
-    before, ours, after = run_pipeline([Step(other), step(*FLEET), Step(other)], asked(), fetch)
+    before, ours, after = run_pipeline([Step(other), step(*FLEET), Step(other)], first_call(), fetch)
     assert (before.calls, ours.calls, after.calls) == (1, 1, 1)
     assert set(after.response.context.fields) == {"theirs"}
-    before, ours, after = run_pipeline([Step(other), step(), Step(other)], asked(), fetch)
+    before, ours, after = run_pipeline([Step(other), step(), Step(other)], first_call(), fetch)
     assert (before.calls, ours.calls, after.calls) == (1, 2, 1)
     assert set(after.response.context.fields) == {"theirs", REQUIREMENTS_STATED}
 
 
 def test_after_a_step_of_the_same_function_it_is_called_twice() -> None:
     """The key is there already, and nobody can tell whose it is: one call too many, and the same answer."""
-    first, second = run_pipeline([step(), step(*FLEET)], asked(), fetch)
+    first, second = run_pipeline([step(), step(*FLEET)], first_call(), fetch)
     assert (first.calls, second.calls) == (2, 2)
 
 
@@ -183,16 +183,18 @@ def test_an_error_of_our_own_is_fatal_only_when_everything_was_delivered(
     given: dict[str, str] | None,
 ) -> None:
     failing = function(run=boom).answer
-    early = pb.RunFunctionResponse.FromString(failing(asked(given).SerializeToString()))
+    early = pb.RunFunctionResponse.FromString(failing(first_call(given).SerializeToString()))
     assert [result.severity for result in early.results] == [pb.SEVERITY_WARNING]
-    assert [run_step(Step(failing, names), asked(given), fetch).calls for names in (block(*KINDS), {})] == [
+    assert [
+        run_step(Step(failing, names), first_call(given), fetch).calls for names in (block(*KINDS), {})
+    ] == [
         1,
         2,
     ]
 
 
 def test_a_composite_that_cannot_be_read_is_fatal_only_when_everything_was_delivered() -> None:
-    request = asked(ORDER)
+    request = first_call(ORDER)
     request.observed.composite.resource["spec"]["replicas"] = 1.5
     for names, calls in ((tuple(KINDS), 1), (FLEET, 2), ((), 2)):
         ran = run_step(step(*names), request, fetch)
@@ -206,6 +208,6 @@ def test_the_shipped_composition_takes_one_call() -> None:
         manifest["requirementName"]: everything_of(manifest["kind"])
         for manifest in shipped["requirements"]["requiredResources"]
     }
-    ran = run_step(Step(function().answer, selected), asked(shipped["input"], "weights"), fetch)
+    ran = run_step(Step(function().answer, selected), first_call(shipped["input"], "weights"), fetch)
     assert ran.calls == 1
     assert not ran.response.HasField("requirements")

@@ -59,7 +59,7 @@ def one(content: bytes) -> None:
         _projected(draw.left)
         return
     orders = _bytes(draw)
-    _alike(reader, orders)
+    _same_outcome(reader, orders)
     _projected(orders[1])
 
 
@@ -83,7 +83,7 @@ def _read(reader: Callable[[Document], Any], document: Document) -> Any:
         return f"unreadable: {error}"
 
 
-def _alike(reader: Callable[[Document], Any], orders: tuple[bytes, bytes]) -> None:
+def _same_outcome(reader: Callable[[Document], Any], orders: tuple[bytes, bytes]) -> None:
     outcomes = [_read(reader, WireDocument(item)) for item in orders]
     if all(isinstance(item, (str, UnreadableCluster)) for item in outcomes):
         return  # The fault that is named may be another one.

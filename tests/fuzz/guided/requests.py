@@ -70,7 +70,7 @@ def one(content: bytes) -> None:
         return
     assert watched.request is not None
     assert watched.response is not None
-    world = seen(watched.request)
+    world = world_of(watched.request)
     complaints = law.unexplained(world, of_core(watched.response))
     assert not complaints, complaints
     # A memory of its own: a mutated object keeps its uid and resourceVersion, which no API server allows.
@@ -108,7 +108,7 @@ def _maps(node: Plain) -> dict[str, Plain]:
     return {key: value if isinstance(value, dict) else {} for key, value in node.items()}
 
 
-def seen(request: Request) -> World:
+def world_of(request: Request) -> World:
     """Return what a request says, as far as it can be read: what cannot is an object without content.
 
     A key that an earlier step desires is that step's.

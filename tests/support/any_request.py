@@ -19,7 +19,7 @@ Plain = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Asked:
+class AnyRequest:
     """A composite, what is observed of it, what was delivered, and the input of the step."""
 
     composite: Plain
