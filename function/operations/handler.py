@@ -16,7 +16,7 @@ A change of a ModelEndpoint asks the ModelServices that route to it, likewise (`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from function.api.names import RECONCILE_ANNOTATION
 from function.api.text import one_line
@@ -26,7 +26,7 @@ from function.operations.services import ROUTED, Service, service_tokens
 from function.operations.state import FLEET, WATCHED, Deployment, FleetState, read_state
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from function.boundary import Request, Reuse
 
@@ -34,6 +34,8 @@ API_VERSION = "modelplane.ai/v1alpha1"
 LENGTH = 16
 """Hex digits of a token."""
 NO_REUSE = NoReuse()
+
+Concerned = TypeVar("Concerned", Deployment, Service)
 
 
 def is_operation(request: Request) -> bool:
@@ -54,15 +56,7 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
         return Response(requirements=requirements)
     state = read_state(request, reuse)
     tokens = {deployment: _token(deployment, state) for deployment in state.concerned()}
-    # Every Operation is a field manager of its own: an equal value would be one more owner, and a write.
-    news = {deployment: token for deployment, token in tokens.items() if token != deployment.requested}
-    return Response(
-        requirements=requirements,
-        desired=_requests("ModelDeployment", news),
-        results=_results("ModelDeployment", news),
-        settled=True,
-        counts={"deployments": len(state.deployments), "deployments_asked": len(news)},
-    )
+    return _requesting(requirements, "ModelDeployment", "deployments", tokens, len(state.deployments))
 
 
 def _ask_services(request: Request, reuse: Reuse) -> Response:
@@ -71,13 +65,21 @@ def _ask_services(request: Request, reuse: Reuse) -> Response:
     if any(name not in request.required for name in ROUTED):
         return Response(requirements=requirements)
     tokens = {service: token[:LENGTH] for service, token in service_tokens(request, reuse).items()}
-    news = {service: token for service, token in tokens.items() if token != service.requested}
+    return _requesting(requirements, "ModelService", "services", tokens, len(tokens))
+
+
+def _requesting(
+    requirements: tuple[Requirement, ...], kind: str, plural: str, tokens: Mapping[Concerned, str], total: int
+) -> Response:
+    """Ask those whose token is another than when they were asked last. `total`: how many there are."""
+    # Every Operation is a field manager of its own: an equal value would be one more owner, and a write.
+    news = {concerned: token for concerned, token in tokens.items() if token != concerned.requested}
     return Response(
         requirements=requirements,
-        desired=_requests("ModelService", news),
-        results=_results("ModelService", news),
+        desired=_requests(kind, news),
+        results=_results(kind, news),
         settled=True,
-        counts={"services": len(tokens), "services_asked": len(news)},
+        counts={plural: total, f"{plural}_asked": len(news)},
     )
 
 
@@ -90,25 +92,25 @@ def _changed_kind(request: Request) -> str:
     return next((text_at(document, "kind") for document in request.required[WATCHED]), "")
 
 
-def _requests(kind: str, tokens: Mapping[Deployment, str] | Mapping[Service, str]) -> dict[str, Desired]:
+def _requests(kind: str, tokens: Mapping[Concerned, str]) -> dict[str, Desired]:
     """Desire the annotation and nothing else: what is applied server-side is owned.
 
     The uid keeps an apply from creating an object anew when it was deleted a moment ago.
     """
     return {
-        f"{objects.namespace}/{objects.name}": Desired(
+        f"{concerned.namespace}/{concerned.name}": Desired(
             {
                 "apiVersion": API_VERSION,
                 "kind": kind,
                 "metadata": {
-                    "name": objects.name,
-                    "namespace": objects.namespace,
-                    "uid": objects.uid,
+                    "name": concerned.name,
+                    "namespace": concerned.namespace,
+                    "uid": concerned.uid,
                     "annotations": {RECONCILE_ANNOTATION: token},
                 },
             }
         )
-        for objects, token in tokens.items()
+        for concerned, token in tokens.items()
     }
 
 
@@ -124,9 +126,9 @@ def _token(deployment: Deployment, state: FleetState) -> str:
     ]
 
 
-def _results(kind: str, objects: Collection[Deployment] | Collection[Service]) -> tuple[Result, ...]:
-    if not objects:
+def _results(kind: str, tokens: Mapping[Concerned, str]) -> tuple[Result, ...]:
+    if not tokens:
         return ()
-    names = ", ".join(f"{concerned.namespace}/{concerned.name}" for concerned in objects)
-    text = one_line(f"Asked {len(objects)} {kind}s to reconcile: {names}")
+    names = ", ".join(f"{concerned.namespace}/{concerned.name}" for concerned in tokens)
+    text = one_line(f"Asked {len(tokens)} {kind}s to reconcile: {names}")
     return (Result("NORMAL", "ReconcileRequested", text),)

@@ -20,25 +20,13 @@ _EMPTY = b"\x1a\x00"  # The value "".
 _STRING = 0x1A
 
 
-class WireDocument:
-    """An object as the bytes of its Struct, decoded where somebody looks.
-
-    `plain` and `project` raise `Unreadable` when the bytes they look at are no object or nest too deep.
-    """
+class _Bytes:
+    """The bytes of an object."""
 
     __slots__ = ("content",)
 
     def __init__(self, content: bytes | memoryview) -> None:
         self.content = content
-
-    def opened(self) -> OpenDocument:
-        """Return the object with its keys and those of its metadata at hand."""
-        return OpenDocument(self.content)
-
-    @property
-    def identity(self) -> DocumentIdentity | None:
-        """What it is recognised by, see `OpenDocument`."""
-        return self.opened().identity
 
     @property
     def size(self) -> int:
@@ -48,6 +36,24 @@ class WireDocument:
     def plain(self) -> dict[str, Plain]:
         """Return the whole object."""
         return read.plain(self.content)
+
+
+class WireDocument(_Bytes):
+    """An object as the bytes of its Struct, decoded where somebody looks.
+
+    `plain` and `project` raise `Unreadable` when the bytes they look at are no object or nest too deep.
+    """
+
+    __slots__ = ()
+
+    def opened(self) -> OpenDocument:
+        """Return the object with its keys and those of its metadata at hand."""
+        return OpenDocument(self.content)
+
+    @property
+    def identity(self) -> DocumentIdentity | None:
+        """What it is recognised by, see `OpenDocument`."""
+        return self.opened().identity
 
     def project(self, shape: Shape) -> dict[str, Plain]:
         """Return the object cut down to `shape`."""
@@ -62,10 +68,10 @@ class WireDocument:
         return self.opened().pool_charges(make)
 
 
-class OpenDocument:
+class OpenDocument(_Bytes):
     """An object whose first levels are read, for whoever asks it several things at once."""
 
-    __slots__ = ("_metadata", "_top", "content")
+    __slots__ = ("_metadata", "_top")
 
     def __init__(self, content: bytes | memoryview) -> None:
         self.content = content
@@ -102,15 +108,6 @@ class OpenDocument:
             return None
         which = (uid, metadata("name"), metadata("namespace"), top("kind"), top("apiVersion"))
         return which, (version, len(self.content))
-
-    @property
-    def size(self) -> int:
-        """How many bytes it has."""
-        return len(self.content)
-
-    def plain(self) -> dict[str, Plain]:
-        """Return the whole object."""
-        return read.plain(self.content)
 
     def project(self, shape: Shape) -> dict[str, Plain]:
         """Return the object cut down to `shape`."""
