@@ -46,7 +46,7 @@ _ENOUGH_WORDS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class EnginePods:
+class StackEngine:
     """One engine as a stack sees it."""
 
     name: str
@@ -68,13 +68,13 @@ class ReplicaPods:
 
     serving: ServingSpec
     cache: str
-    engines: tuple[EnginePods, ...]
+    engines: tuple[StackEngine, ...]
 
 
 def pods_of(workload: Workload) -> ReplicaPods:
     """Return what a cluster's stack has to run of a ModelReplica."""
     engines = tuple(
-        EnginePods(
+        StackEngine(
             name=engine.name,
             phase=engine.phase,
             pods=engine.pods,
@@ -100,7 +100,7 @@ def command_of(container: Container) -> tuple[str, ...]:
     return ENTRY_POINTS.get(image, ())
 
 
-def parallelism_of(engine: EnginePods, stated: Parallelism | None) -> Parallelism:
+def parallelism_of(engine: StackEngine, stated: Parallelism | None) -> Parallelism:
     """Return the parallelism of an engine: what its arguments say, else what the deployment does.
 
     The arguments may stand in the script of a shell. What is no number there says nothing.
@@ -160,7 +160,7 @@ def _model(replica: ReplicaPods) -> Iterator[str]:
         yield f"mounts no {_scheme(model.uri)} model: serving.model.uri is one of {', '.join(SCHEMES)}"
 
 
-def _engine(engine: EnginePods, stated: Parallelism | None) -> Iterator[str]:
+def _engine(engine: StackEngine, stated: Parallelism | None) -> Iterator[str]:
     for template in engine.templates:  # K3
         command = command_of(template.container)
         if not command:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from function.replica.claims import ClaimTemplate
     from function.replica.snapshot import ReplicaSnapshot
 
-    Claims = Mapping[tuple[str, str], ClaimTemplate]
+    ClaimTemplates = Mapping[tuple[str, str], ClaimTemplate]
 
 API_VERSION = "serving.kserve.io/v1alpha1"
 KIND = "LLMInferenceService"
@@ -88,7 +88,7 @@ class KServeReplica:
     """All of it, by key."""
 
 
-def on_kserve(snapshot: ReplicaSnapshot, claims: Claims) -> KServeReplica:
+def on_kserve(snapshot: ReplicaSnapshot, claims: ClaimTemplates) -> KServeReplica:
     """Return the service of a replica that KServe can express, and what its engines are seen through."""
     head = _head(snapshot)
     name, config = head["metadata"]["name"], snapshot.config
@@ -152,7 +152,11 @@ def _workload(snapshot: ReplicaSnapshot, engine: KServeEngine) -> dict[str, Any]
 
 
 def _engine(
-    snapshot: ReplicaSnapshot, engine: WorkloadEngine, claims: Claims, name: str, running: Mapping[str, Any]
+    snapshot: ReplicaSnapshot,
+    engine: WorkloadEngine,
+    claims: ClaimTemplates,
+    name: str,
+    running: Mapping[str, Any],
 ) -> KServeEngine:
     api_version, kind, suffix = _GANG if engine.is_gang else _SINGLE
     role = "-prefill" if _section(engine) else ""
@@ -178,7 +182,7 @@ def _pod(
     snapshot: ReplicaSnapshot,
     engine: WorkloadEngine,
     member: WorkloadMember,
-    claims: Claims,
+    claims: ClaimTemplates,
     labels: Mapping[str, str],
     running: Mapping[str, Any],
 ) -> dict[str, Any]:

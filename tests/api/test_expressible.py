@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from function.api.expressible import EnginePods, command_of, obstacle, parallelism_of, pods_of
+from function.api.expressible import StackEngine, command_of, obstacle, parallelism_of, pods_of
 from function.api.stack import KSERVE, STANDARD, Parallelism
 from function.api.workload import Container, PodTemplate, Workload
 
@@ -208,7 +208,7 @@ SPREADS = [
 @pytest.mark.parametrize("case", SPREADS, ids=lambda case: case.reason)
 def test_parallelism_follows_from_arguments(case: Spread) -> None:
     template = PodTemplate.parse(pods(*case.words))
-    engine = EnginePods("main", None, 1, template, None)
+    engine = StackEngine("main", None, 1, template, None)
     stated = None if case.stated is None else Parallelism.parse(case.stated)
     told = parallelism_of(engine, stated).model_dump(by_alias=True, exclude_none=True)
     assert told == case.expected

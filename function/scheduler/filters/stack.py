@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.api.expressible import EnginePods, ReplicaPods, obstacle
+from function.api.expressible import ReplicaPods, StackEngine, obstacle
 from function.api.fault import Fault, Malformed
 from function.api.reasons import Reason, Rejection
 from function.api.stack import STANDARD
@@ -73,7 +73,7 @@ def _obstacle(deployment: ModelDeployment, shape: ReplicaShape, stack: str) -> s
     return obstacle(stack, ReplicaPods(serving, deployment.cache, engines))
 
 
-def _pods(engine: Engine) -> EnginePods:
+def _pods(engine: Engine) -> StackEngine:
     """Read the pods of an engine. Raises Malformed."""
     templates = {member.role: PodTemplate.parse(member.template or {}) for member in engine.members}
     follower = templates.pop("Worker", None)
@@ -81,4 +81,4 @@ def _pods(engine: Engine) -> EnginePods:
         raise Malformed([Fault("members", "expected one Standalone, or a Leader and a Worker")])
     [serving] = templates.values()
     followers = sum(member.pods for member in engine.members if member.role == "Worker")
-    return EnginePods(engine.name, engine.phase, 1 + followers, serving, follower)
+    return StackEngine(engine.name, engine.phase, 1 + followers, serving, follower)
