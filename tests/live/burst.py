@@ -2,9 +2,9 @@
 
 `python -m tests.live.burst --deployments 40 --replicas 3 --clusters 200 --seed 1` starts a control plane of
 its own, installs the Configuration as shipped, creates the deployments, and prints one line: how many pools
-were overcommitted on the way and in the end, how soon the conditions said so, how soon everything was placed,
-calls and bytes for each reconcile. The exit code is 1 when a pool stays overcommitted, a replica stays
-unplaced, a Ready one was removed, or a call got no answer.
+were overcommitted on the way and in the end, how soon the conditions said so, how soon everything was
+placed, calls and bytes for each reconcile. In the end it prints all bursts as a table. The exit code is 1
+when a pool stays overcommitted, a replica stays unplaced, a Ready one was removed, or a call got no answer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tests.live import fleet, install, plane
+from tests.live import day, fleet, install, plane
 from tests.live.__main__ import isolate
 from tests.live.crowds import NODES, Crowds, crowded, used
 from tests.support import build
@@ -52,6 +52,21 @@ LOST = b'"error": "cannot run Composition pipeline step'
 """What Crossplane logs, once, when a call got no answer."""
 CONTROLLER = "composite/modeldeployments.modelplane.ai"
 THREADS = 8
+COLUMNS = {
+    "deployments": "deployments",
+    "seed": "seed",
+    "placed in s": "placed",
+    "pools over": "most",
+    "nodes over": "excess",
+    "for s": "longest",
+    "unsaid for s": "silent",
+    "given way": "yielded",
+    "over in the end": "left",
+    "calls": "calls",
+    "lost": "lost",
+    "kB a call": "kilobytes",
+}
+"""The columns of the table, and what of `Seen` stands there."""
 
 
 @dataclass(frozen=True)
@@ -377,7 +392,7 @@ def main(
         if not running:
             living.up()
             prepare(living, json.loads(settings) if settings else None)
-        fine = [
+        bursts = [
             played(living, Plan(number, seed=seed, **given), patience)
             for number in deployments
             for seed in seeds
@@ -385,17 +400,24 @@ def main(
     finally:
         if not running:
             living.down()
-    sys.exit(not all(fine))
+    sys.stdout.write(table(bursts))
+    sys.exit(not all(seen.fine for seen in bursts))
 
 
-def played(living: plane.ControlPlane, plan: Plan, patience: float) -> bool:
-    """Play one burst from an empty fleet, print its line, and say whether it ended as it must."""
+def table(bursts: list[Seen]) -> str:
+    """Bursts as a table of text, a row each."""
+    rows = [tuple(f"{getattr(seen, name):.0f}" for name in COLUMNS.values()) for seen in bursts]
+    return day.columns([tuple(COLUMNS), *rows])
+
+
+def played(living: plane.ControlPlane, plan: Plan, patience: float) -> Seen:
+    """Play one burst from an empty fleet, print its line, and return what was seen."""
     publish_fleet(living, plan.clusters)
     seen = run(living, plan, patience)
     sys.stdout.write(json.dumps({key: round(value, 1) for key, value in asdict(seen).items()}) + "\n")
     sys.stdout.flush()
     clear(living)
-    return seen.fine
+    return seen
 
 
 if __name__ == "__main__":
