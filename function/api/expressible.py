@@ -88,8 +88,8 @@ def pods_of(workload: Workload) -> ReplicaPods:
 
 def obstacle(stack: str, replica: ReplicaPods) -> str:
     """Return why a stack cannot express a replica: the first thing in its way; empty for nothing."""
-    found = next(_kserve(replica) if stack == KSERVE else _standard(replica), "")
-    return f"{stack}: {found}" if found else ""
+    text = next(_kserve(replica) if stack == KSERVE else _standard(replica), "")
+    return f"{stack}: {text}" if text else ""
 
 
 def command_of(container: Container) -> tuple[str, ...]:
@@ -144,8 +144,8 @@ def _kserve(replica: ReplicaPods) -> Iterator[str]:
         yield "PrefillDecode is one Prefill and one Decode engine"
     yield from _model(replica)
     for engine in replica.engines:
-        for found in _engine(engine, replica.serving.parallelism):
-            yield f"engine {engine.name}: {found}"
+        for text in _engine(engine, replica.serving.parallelism):
+            yield f"engine {engine.name}: {text}"
     yield from _metadata([template for engine in replica.engines for template in engine.templates])
 
 

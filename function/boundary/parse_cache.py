@@ -85,17 +85,17 @@ class Memory:
         parts: Collection[Part] = (),
         *,
         of: Hashable = None,
-        alike: Callable[[Any, Any], bool] = eq,
+        equivalent: Callable[[Any, Any], bool] = eq,
     ) -> int | None:
         """Remember a value; forget what was not used lately beyond the limit. Return its stamp.
 
-        It is that of the earlier version of the same object (`of`) where both are `alike`. None where the
-        value is too large to be remembered.
+        It is that of the earlier version of the same object (`of`) where both are `equivalent`. None where
+        the value is too large to be remembered.
         """
         charge = size + OVERHEAD
         if charge > self._limit:
             return None
-        entry = Entry(charge, value, self._stamp(of, value, alike), of)
+        entry = Entry(charge, value, self._stamp(of, value, equivalent), of)
         with self._lock:
             replaced = self._entries.pop(key, None)
             self._entries[key] = entry
@@ -110,9 +110,9 @@ class Memory:
                 self._shrink()
         return entry.stamp
 
-    def _stamp(self, of: Hashable, value: Any, alike: Callable[[Any, Any], bool]) -> int:
+    def _stamp(self, of: Hashable, value: Any, equivalent: Callable[[Any, Any], bool]) -> int:
         earlier = self._latest.get(of)
-        if earlier is not None and alike(earlier.value, value):
+        if earlier is not None and equivalent(earlier.value, value):
             return earlier.stamp
         return next(self._stamps)
 
@@ -203,7 +203,7 @@ class Session:
         cost = self._costs.get(parse, USUAL)
         parts = tuple(cost.parts(value)) if cost.parts else ()
         charge = round(size * cost.factor) + cost.fixed + (cost.size(value) if cost.size else 0)
-        stamp = memory.put(key, charge, value, parts, of=(parse, which), alike=cost.alike)
+        stamp = memory.put(key, charge, value, parts, of=(parse, which), equivalent=cost.equivalent)
         if stamp is not None:
             self._stamps.append(stamp)
         if cost.grows:

@@ -36,8 +36,8 @@ class Cost:
     """What a value shares with others, as of now."""
     grows: bool = False
     """Whether its parts may be others after a call that used it."""
-    alike: Callable[[Any, Any], bool] = eq
-    """Whether what is read of two versions of one object decides the same (an equivalence)."""
+    equivalent: Callable[[Any, Any], bool] = eq
+    """Whether what is read of two versions of one object decides the same."""
 
 
 Costs: TypeAlias = "Mapping[object, Cost]"

@@ -41,11 +41,11 @@ class Given(NamedTuple):
     earlier_steps: frozenset[str]
     cache: object
     """What is known of the referenced ModelCache."""
-    asked: object
+    settings: object
     """The function's input, and what is to be returned."""
 
     @classmethod
-    def of(cls, digest: bytes | None, request: Request, fleet: Fleet, asked: object) -> Given | None:
+    def of(cls, digest: bytes | None, request: Request, fleet: Fleet, settings: object) -> Given | None:
         """Return what an answer to a request depends on; None where something cannot be told by a version."""
         versions = tuple(_versions(fleet))
         if digest is None or any(identity is None for _, identity in versions):
@@ -56,7 +56,7 @@ class Given(NamedTuple):
             versions,
             request.desired,
             (fleet.cache_resolution, fleet.cache, fleet.cache_fault),
-            asked,
+            settings,
         )
 
 
@@ -110,8 +110,8 @@ def answered_once(
     if earlier is not None:
         return earlier
     response, decision = decide()
-    fits = len(response.desired) * largest(deployment) <= cache.BOUND
-    if given is not None and fits and _told_by_versions(decision):
+    bounded = len(response.desired) * largest(deployment) <= cache.BOUND
+    if given is not None and bounded and _told_by_versions(decision):
         size = REPLICA * len(response.desired) + STATUS * len(repr(response.status))
         latest.put(given, response, size)
     else:

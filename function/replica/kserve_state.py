@@ -96,14 +96,17 @@ def _state(
 
 def observed_states_on_kserve(observed: Mapping[str, ObservedObject]) -> tuple[EngineState, ...]:
     """Return the states of all engines that are observed, where nobody can say what is wanted: in doubt."""
-    found = services(observed)
+    running = services(observed)
     engines = sorted(
         {read.of for key in observed if (read := names.read_key(base_of(key))) and read.what == names.SEEN}
     )
-    ready, created = any(one.ready is True for one in found), any(one.is_created for one in found)
+    ready, created = (
+        any(service.ready is True for service in running),
+        any(service.is_created for service in running),
+    )
     return tuple(
         EngineState(name, 1, *(created, ready, ready), 0, 0, 0, rolled_out=False)
-        for name in (engines or ("model",) if found else ())
+        for name in (engines or ("model",) if running else ())
     )
 
 

@@ -103,8 +103,10 @@ def read_snapshot(
 
 def _on_another_stack(cluster: WorkloadCluster, observed: Mapping[str, ObservedObject]) -> Doubt | None:
     """Law C: pods of two stacks would need the devices twice, so what runs stays as it is."""
-    found = {read.what for key in observed if (read := read_key(base_of(key))) is not None}
-    other = next((stack for stack, own in _OF_STACK.items() if stack != cluster.stack and own & found), None)
+    kinds = {read.what for key in observed if (read := read_key(base_of(key))) is not None}
+    other = next(
+        (stack for stack, theirs in _OF_STACK.items() if stack != cluster.stack and theirs & kinds), None
+    )
     if other is None:
         return None
     text = f"This replica runs on the stack {other}, its cluster now has {cluster.stack}"
@@ -114,8 +116,8 @@ def _on_another_stack(cluster: WorkloadCluster, observed: Mapping[str, ObservedO
 
 def _inexpressible(cluster: WorkloadCluster, replica: Workload) -> Doubt | None:
     """An edit that the stack has no words for: what runs stays as it is."""
-    found = obstacle(cluster.stack, pods_of(replica))
-    return Doubt(STACK_CANNOT_EXPRESS, one_line(f"{found}; everything running is kept")) if found else None
+    text = obstacle(cluster.stack, pods_of(replica))
+    return Doubt(STACK_CANNOT_EXPRESS, one_line(f"{text}; everything running is kept")) if text else None
 
 
 def _is_ours(key: str, observed: ObservedObject) -> bool:

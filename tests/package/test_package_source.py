@@ -1,4 +1,4 @@
-"""The source as a whole: no cycle between its modules, and no name for two types."""
+"""The source as a whole: no cycle between its modules, no name for two types, nouns for names."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 ROOT = Path(function.__file__).parent
+
+
+WORDS = frozenset({"alike", "each", "found", "known", "own", "told"})
+"""Names that say how a value came about, or which of several it is, instead of what it is."""
 
 
 def cycle(imports: Mapping[str, Iterable[str]]) -> list[str]:
@@ -61,6 +65,17 @@ def shared(modules: Mapping[str, str]) -> dict[str, list[str]]:
     return {defined: names for defined, names in owners.items() if len(names) > 1}
 
 
+def names_of(source: str) -> set[str]:
+    """Return the names that a module gives: to variables, arguments, attributes, functions and classes."""
+    nodes = list(ast.walk(ast.parse(source)))
+    return {
+        *(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)),
+        *(node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)),
+        *(node.arg for node in nodes if isinstance(node, ast.arg)),
+        *(node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)),
+    }
+
+
 def test_no_module_imports_itself_by_way_of_others() -> None:
     """Imports inside functions count, and those that only type checkers see."""
     graph = grimp.build_graph("function", cache_dir=None)
@@ -72,6 +87,31 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 def test_one_name_is_one_type() -> None:
     modules = {str(path.relative_to(ROOT)): path.read_text() for path in sorted(ROOT.rglob("*.py"))}
     assert shared(modules) == {}
+
+
+def test_a_name_is_a_noun() -> None:
+    given = {
+        (str(path.relative_to(ROOT)), name.strip("_"))
+        for path in ROOT.rglob("*.py")
+        for name in names_of(path.read_text())
+    }
+    assert [pair for pair in sorted(given) if pair[1] in WORDS] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("found = 1", "a variable"),
+        ("for found in (): ...", "of a loop"),
+        ("[found for found in ()]", "of a comprehension"),
+        ("def f(*, found): ...", "an argument"),
+        ("def found(): ...", "a function"),
+        ("class A:\n    found: int", "a field"),
+        ("self.found = 1", "an attribute"),
+    ],
+)
+def test_every_name_is_seen(source: str, reason: str) -> None:
+    assert "found" in names_of(source), reason
 
 
 @pytest.mark.parametrize(

@@ -70,9 +70,9 @@ def _in_files(manifests: Manifests) -> tuple[list[JsonObject], list[JsonObject]]
 def _live(manifests: Manifests, target: Target) -> tuple[list[JsonObject], list[JsonObject]]:
     """The ResourceSlices and the Nodes of a cluster. Raises BadInput, also where the files have some too."""
     if manifests["ResourceSlice"]:
-        found = manifests["ResourceSlice"][0].file
+        file = manifests["ResourceSlice"][0].file
         raise BadInput(
-            f"{found} has ResourceSlices, and --context or --kubeconfig read them: give one of both"
+            f"{file} has ResourceSlices, and --context or --kubeconfig read them: give one of both"
         )
     connection = ControlPlane(target)
     return read_slices(connection), connection.objects(NODES)

@@ -40,7 +40,7 @@ def _shared_by(read: ChargedCluster) -> Iterable[Part]:
     return _shared(read.cluster)
 
 
-def _alike(
+def _equivalent(
     earlier: InferenceCluster | UnreadableCluster, later: InferenceCluster | UnreadableCluster
 ) -> bool:
     if isinstance(earlier, InferenceCluster) and isinstance(later, InferenceCluster):
@@ -48,14 +48,14 @@ def _alike(
     return earlier == later
 
 
-def _charged_alike(earlier: ChargedCluster, later: ChargedCluster) -> bool:
-    return _alike(earlier.cluster, later.cluster) and earlier == replace(later, cluster=earlier.cluster)
+def _equally_charged(earlier: ChargedCluster, later: ChargedCluster) -> bool:
+    return _equivalent(earlier.cluster, later.cluster) and earlier == replace(later, cluster=earlier.cluster)
 
 
 COSTS: Costs = {
-    read_cluster: Cost(factor=1.5, fixed=4_000, parts=_shared, alike=_alike),
+    read_cluster: Cost(factor=1.5, fixed=4_000, parts=_shared, equivalent=_equivalent),
     read_charged: Cost(
-        factor=1.5, fixed=4_000, size=attrgetter("size"), parts=_shared_by, alike=_charged_alike
+        factor=1.5, fixed=4_000, size=attrgetter("size"), parts=_shared_by, equivalent=_equally_charged
     ),
     replica_api.parse: Cost(factor=0.5),
     replica_api.parse_charge: Cost(factor=0.3),

@@ -47,8 +47,8 @@ class StackExpresses:
     @property
     def facts(self) -> tuple[str, ...]:
         """What is in the way on which stack, for the digest of the input; nothing where nothing is."""
-        found = sorted(self._obstacles.items())
-        return tuple(f"{shape} {text}" for (shape, _), text in found if text)
+        obstacles = sorted(self._obstacles.items())
+        return tuple(f"{shape} {text}" for (shape, _), text in obstacles if text)
 
     def reject(self, cluster: InferenceCluster) -> Rejection | None:
         """Reject a cluster that can express no shape, with what is in the way of the first."""
