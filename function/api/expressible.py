@@ -103,7 +103,8 @@ def command_of(container: Container) -> tuple[str, ...]:
 def parallelism_of(engine: StackEngine, stated: Parallelism | None) -> Parallelism:
     """Return the parallelism of an engine: what its arguments say, else what the deployment does.
 
-    The arguments may stand in the script of a shell. What is no number there says nothing.
+    The arguments may stand in the script of a shell. What is no number there says nothing. Of an engine of
+    one pod only what leaves it at that is told: KServe would take stages inside of a pod for pods.
     """
     words = [part for word in engine.serving.container.words for part in word.split()]
     container = engine.serving.container.model_copy(update={"command": (), "args": tuple(words)})
@@ -112,7 +113,10 @@ def parallelism_of(engine: StackEngine, stated: Parallelism | None) -> Paralleli
     if any(counted[field] for field in ("pipeline", "data", "data_local")):
         base = Parallelism(tensor=base.tensor, expert=base.expert)
     expert = True if EXPERT_FLAG in words else base.expert
-    return base.model_copy(update={**{k: v for k, v in counted.items() if v}, "expert": expert})
+    found = base.model_copy(update={**{k: v for k, v in counted.items() if v}, "expert": expert})
+    if engine.follower is None and (found.fault or found.size not in (None, 1)):
+        return Parallelism(tensor=found.tensor, expert=found.expert)
+    return found
 
 
 _FLAGS: Mapping[str, tuple[str, ...]] = {

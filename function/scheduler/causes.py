@@ -14,6 +14,7 @@ class Mismatch(Enum):
     RequestsChanged = "the resolved device requests changed"
     CostGrew = "it needs more nodes than its pool has free"
     CacheMoved = "the referenced ModelCache is not staged on its cluster"
+    SizeFixed = "the stack of its cluster cannot change the size of a gang"
     ClusterLost = "its cluster has not been heard of for too long"
     ClusterDegraded = "its cluster has not been Ready for too long"
     ReplicaDegraded = "it has not been Ready for too long"

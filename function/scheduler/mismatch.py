@@ -7,7 +7,8 @@ M2. its cluster's `spec.nodePools`, present and not empty, no longer has its pin
 M3. the devices of that pool no longer satisfy the nodeSelector of its member (`DevicesChanged`);
 M4. the resolved requests of a member changed in name, count or device class (`RequestsChanged`);
 M5. its cost grew beyond what its pool has free: an edit overcommits nothing (`CostGrew`);
-M6. another ModelCache is referenced, whose footprint leaves its cluster out (`CacheMoved`).
+M6. another ModelCache is referenced, whose footprint leaves its cluster out (`CacheMoved`);
+M7. a gang has another number of pods, on a cluster with KServe, which refuses that edit (`SizeFixed`).
 
 Everything else keeps it. An edit that leaves no mismatch updates it in place. What cannot be told, because a
 selector errs, costs too much, or reads what is not published, is doubt: then the replica stays as it is
@@ -21,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from function.api.reasons import Reason, Rejection
+from function.api.stack import KSERVE
 from function.boundary import Resolution
 from function.scheduler.capacity.device_accounting import Demand, minus, stamped_gangs, total
 from function.scheduler.causes import Mismatch
@@ -229,7 +231,18 @@ def _examine(
     moved = _moved_cache(inputs, own_replica, cluster)
     if moved is not None:
         yield moved
-    yield from _pools(inputs, matcher, cluster, list(_pairs(shape.engines, own_replica.replica.engines)))
+    pairs = list(_pairs(shape.engines, own_replica.replica.engines))
+    if cluster.spec.stack == KSERVE:
+        yield from _resized(pairs)
+    yield from _pools(inputs, matcher, cluster, pairs)
+
+
+def _resized(pairs: list[Pair]) -> Iterator[Deviation]:
+    """Gangs of another size than the one that they were made with."""
+    for engine, member, stamped in pairs:
+        if member.pods != stamped.pods:
+            detail = f"engine {engine.name}: {member.pods} workers instead of {stamped.pods}"
+            yield Deviation(Mismatch.SizeFixed, detail)  # M7
 
 
 def examine(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+from function.api.stack import KSERVE
 from function.verify.finding import Violation
 from function.verify.matching import TooMany
 
@@ -138,6 +139,7 @@ def mismatched(
             except TooMany:
                 return True
             grew = member.pods > stamped_member.pods
-            if grew or claimed not in {tuple(part[:3] for part in claim) for claim in possible}:
+            resized = cluster.spec.stack == KSERVE and member.pods != stamped_member.pods
+            if grew or resized or claimed not in {tuple(part[:3] for part in claim) for claim in possible}:
                 return True
     return False

@@ -119,6 +119,7 @@ CASES = [
         "pipeline and data exclude each other",
     ),
     Case("K4: stages inside of one pod", replica(single(pods("--pipeline-parallel-size=2")))),
+    Case("K4: copies inside of one pod", replica(single(pods("--data-parallel-size=8")))),
     Case(
         "K5: a decode engine elsewhere",
         replica(PREFILL, single(pods("--port=9000"), "d", phase="Decode"), serving=DISAGGREGATED),
@@ -208,10 +209,25 @@ SPREADS = [
 @pytest.mark.parametrize("case", SPREADS, ids=lambda case: case.reason)
 def test_parallelism_follows_from_arguments(case: Spread) -> None:
     template = PodTemplate.parse(pods(*case.words))
-    engine = StackEngine("main", None, 1, template, None)
+    engine = StackEngine("main", None, 2, template, template)
     stated = None if case.stated is None else Parallelism.parse(case.stated)
     told = parallelism_of(engine, stated).model_dump(by_alias=True, exclude_none=True)
     assert told == case.expected
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("-pp=2", "-tp=4"), {"tensor": 4}),
+        (("--data-parallel-size=8",), {}),
+        (("-dp=8", "-dpl=8", "-tp=1"), {"tensor": 1, "data": 8, "dataLocal": 8}),
+        (("-dp=8", "-dpl=4"), {}),
+    ],
+)
+def test_what_is_inside_of_one_pod_makes_no_gang(words: tuple[str, ...], expected: Plain) -> None:
+    """The size of a service never changes, and what is inside of a pod may."""
+    engine = StackEngine("main", None, 1, PodTemplate.parse(pods(*words)), None)
+    assert parallelism_of(engine, None).model_dump(by_alias=True, exclude_none=True) == expected
 
 
 @pytest.mark.parametrize(

@@ -80,3 +80,39 @@ def test_a_replica_that_runs_there_stays() -> None:
     made = asked(1)
     running = build.replica(made, "a", 0, pools="p0")
     Case("kept", [on_kserve("a"), STANDARD], made, ["a"], running=[running]).check()
+
+
+def resized(workers: int) -> Plain:
+    """Return a deployment of a gang with so many workers, which says how it is spread."""
+    members = [build.member("Leader", [GPU]), build.member("Worker", [GPU], nodes=workers)]
+    made = asked(uri="hf://org/model", engines=[build.engine("main", members)])
+    made["spec"]["template"]["spec"]["serving"]["parallelism"] = {"pipeline": 1 + workers}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("reason", "cluster", "before", "after", "index"),
+    [
+        ("KServe refuses another size: replaced", on_kserve("a"), 1, 2, 1),
+        ("a smaller one, too", on_kserve("a"), 2, 1, 1),
+        ("the same size stays", on_kserve("a"), 1, 1, 0),
+        ("our own stack takes it in place", one("a", pools=[build.pool("p0", 8)]), 1, 2, 0),
+    ],
+)
+def test_a_gang_of_another_size(reason: str, cluster: Plain, before: int, after: int, index: int) -> None:
+    for holder in (cluster["spec"]["nodePools"], cluster["status"]["gpuPools"]):
+        holder[0] |= {"nodeCount": 8} if "nodes" not in holder[0] else {"nodes": 8}
+    running = build.replica(resized(before), "a", 0, pools="p0", ready=True)
+    answer = Case(reason, [cluster], resized(after), ["a"], running=[running]).check()
+    assert [
+        replica["metadata"]["labels"]["modelplane.ai/replica-index"] for replica in answer.replicas.values()
+    ] == [str(index)], reason
+
+
+def test_a_gang_of_another_size_stays_until_there_is_a_place() -> None:
+    cluster = on_kserve("a")
+    running = build.replica(resized(3), "a", 0, pools="p0", ready=True)
+    answer = Case("no place", [cluster], resized(4), ["a"], running=[running]).check()
+    [kept] = answer.replicas.values()
+    assert kept["spec"] == running["spec"]
+    assert "the stack of its cluster cannot change the size of a gang" in str(answer.conditions)
