@@ -68,7 +68,7 @@ def decode(content: bytes) -> ReceivedCall:
     except DecodeError:
         raise MalformedRequest("the bytes are not a RunFunctionRequest") from None
     request = Request(
-        composite=WireDocument(message.observed.composite.resource),
+        composite=WireDocument(message.observed.composite.resource).opened(),
         observed=_observed(message.observed.resources),
         required={name: tuple(WireDocument(item) for item in required[name]) for name in sorted(required)},
         input=_input(message),
