@@ -71,10 +71,10 @@ async def _serve(settings: Settings, build: Callable[[Metrics], Function], log: 
         metrics.watch(function.memory)
     metrics_port = _serve_metrics(settings, metrics)
     rehearse(type(function)(Silence()).answer)
-    await server.start()
-    gc.collect()
+    gc.collect()  # Before it is served: the first call would wait for it.
     gc.freeze()
     gc.set_threshold(*_COLLECT)
+    await server.start()
     if settings.max_held < 2 * settings.max_receive:
         log.warning("requests are received one by one", reason="max-held-size < 2 x max-recv-message-size")
     reuse_size = 0 if function.memory is None else settings.reuse_bytes // MEBI

@@ -24,6 +24,30 @@ Function(Silence()).answer(content)
 print(sorted(name for name in set(sys.modules) - before if name.startswith(("function", "lark", "celpy"))))
 """
 
+ORDER = """
+import gc
+import os
+import signal
+from grpc.aio import _server
+from function.main import main
+order = []
+def noted(what, call):
+    def run(*given):
+        order.append(what)
+        return call(*given)
+    return run
+gc.collect, _server.Server.start = noted("collect", gc.collect), noted("start", _server.Server.start)
+class Log:
+    def info(self, event, **_):
+        if event == "serving":
+            print(order)
+            os.kill(os.getpid(), signal.SIGTERM)
+    warning = error = info
+import function.main
+function.main._log = lambda debug: Log()
+main(["--insecure", "--address", "127.0.0.1:0", "--grace", "0"])
+"""
+
 
 def rehearsed() -> pb.RunFunctionResponse:
     answers: list[bytes] = []
@@ -44,3 +68,9 @@ def test_the_rehearsal_is_answered_as_a_real_request_would_be() -> None:
 def test_after_the_rehearsal_a_call_imports_nothing_of_ours() -> None:
     ran = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
+
+
+def test_what_takes_long_comes_before_the_first_call_can() -> None:
+    """A full collection of what was imported takes longer than a call, and holds up the loop."""
+    ran = subprocess.run([sys.executable, "-c", ORDER], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "['collect', 'start']"
