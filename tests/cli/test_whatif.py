@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import random
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from tests.cli.fleets import SEEDS, fleet, settled
 from tests.support import build
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 Plain = dict[str, Any]
@@ -159,6 +160,56 @@ def test_an_applied_object_replaces_its_spec_and_others_are_added(tmp_path: Path
     ran = run("whatif", path, "--apply", applied, "--drain", "east", "--drain", "west", "-o", "json")
     (chat,) = ran.data["deployments"]
     assert [replica["cluster"] for replica in chat["after"]["replicas"]] == ["north"]
+
+
+TAINT = [build.taint("maintenance", "NoExecute")]
+LAST_APPLIED: list[tuple[Any, int, str]] = [
+    (lambda _: None, 2, "not known whose the taint is: the manifest is taken as a whole"),
+    (json.dumps, 1, "somebody else tainted it since: kubectl leaves the taint"),
+    (
+        lambda bare: json.dumps({**bare, "spec": {**bare["spec"], "taints": TAINT}}),
+        2,
+        "it was applied with the taint, and is now without",
+    ),
+    (lambda _: "{", 2, "an annotation that is no JSON"),
+]
+
+
+@pytest.mark.parametrize(("last", "placed", "reason"), LAST_APPLIED, ids=[case[2] for case in LAST_APPLIED])
+def test_what_others_set_since_the_last_apply_stays(
+    last: Callable[[Plain], str | None], placed: int, reason: str, tmp_path: Path
+) -> None:
+    objects = _two_clusters(nodes=1)
+    bare = copy.deepcopy(objects[0])
+    objects[0]["spec"]["taints"] = TAINT
+    if (text := last(bare)) is not None:
+        objects[0]["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": text}
+    applied = write(tmp_path / "c.yaml", [bare])
+    ran = run("whatif", write(tmp_path / "f.yaml", objects), "--apply", applied, "-o", "json")
+    (chat,) = ran.data["deployments"] or [{"after": {"placed": 1}}]
+    assert chat["after"]["placed"] == placed, reason
+
+
+@pytest.mark.parametrize(
+    ("last", "placed", "reason"),
+    [({}, 1, "somebody else's label stays"), ({"region": "here"}, 0, "one that the manifest had is gone")],
+)
+def test_a_label_goes_with_the_manifest_that_gave_it(
+    last: Plain, placed: int, reason: str, tmp_path: Path
+) -> None:
+    bare = build.cluster("east", [build.pool("h100", 1)])
+    cluster = copy.deepcopy(bare)
+    text = json.dumps({**bare, "metadata": {**bare["metadata"], "labels": last}})
+    cluster["metadata"] |= {
+        "labels": {"region": "here"},
+        "annotations": {"kubectl.kubernetes.io/last-applied-configuration": text},
+    }
+    deployment = build.deployment("chat", 1)
+    deployment["spec"]["template"]["spec"]["clusterSelector"] = {"matchLabels": {"region": "here"}}
+    path = write(tmp_path / "f.yaml", [cluster, deployment])
+    ran = run("whatif", path, "--apply", write(tmp_path / "c.yaml", [bare]), "-o", "json")
+    (chat,) = ran.data["deployments"] or [{"after": {"placed": 1}}]
+    assert chat["after"]["placed"] == placed, reason
 
 
 def test_a_changed_class_is_published_anew(tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from functools import partial
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from function.api.lenient import mapping
 from function.cli.worlds.edits import edited, pools_of, spec_of
 from function.cli.worlds.kubectl import RESOURCES, Commands, resource
 
@@ -16,10 +18,17 @@ if TYPE_CHECKING:
     from function.boundary import JsonObject
     from function.cli.worlds.manifests import Manifest, Manifests
 
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+"""Where `kubectl apply` keeps the manifest it was given, so that it can tell what others set."""
+
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Apply a file: an object that is there gets the new labels, annotations and spec, others are added."""
+    """Apply a file: an object that is there gets the new labels, annotations and spec, others are added.
+
+    An object that kubectl applied keeps what others set since, as it would: a taint, say. Of any other
+    it is unknown whose a field is, and the manifest is taken as a whole.
+    """
 
     manifests: Manifests
     files: tuple[str, ...]
@@ -82,11 +91,48 @@ def _applied(manifests: Manifests, kind: str, new: Manifest) -> Manifests:
 def _overlay(new: Manifest, content: JsonObject) -> None:
     """Put a manifest over an object; a cluster whose node pools change publishes anew."""
     pools = spec_of(content).get("nodePools")
-    content["metadata"] = {**content.get("metadata", {}), **new.metadata}
-    content.update({key: value for key, value in new.content.items() if key != "metadata"})
+    given, applied = new.content, _last_applied(content)
+    if applied is not None:
+        given = _with_what_others_set(content, applied, given)
+    metadata = {**mapping(content.get("metadata")), **mapping(given.get("metadata"))}
+    content.update({**given, "metadata": metadata})
     moved = new.kind == "InferenceCluster" and spec_of(content).get("nodePools") != pools
     if moved and "status" not in new.content:
         _republish(content)
+
+
+def _last_applied(content: JsonObject) -> JsonObject | None:
+    """Return the manifest that kubectl applied last; None where it did not, or that cannot be read."""
+    text = mapping(mapping(content.get("metadata")).get("annotations")).get(LAST_APPLIED)
+    try:
+        applied = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return None
+    return applied if isinstance(applied, dict) else None
+
+
+def _with_what_others_set(existing: JsonObject, applied: JsonObject, given: JsonObject) -> JsonObject:
+    """Return a given manifest with the spec, labels and annotations that it does not own."""
+    metadata, before, last = (mapping(plain.get("metadata")) for plain in (given, existing, applied))
+    merged: JsonObject = {
+        key: _merged(before.get(key), last.get(key), metadata.get(key, {}))
+        for key in ("labels", "annotations")
+        if key in before or key in metadata
+    }
+    result: JsonObject = {**given, "metadata": {**metadata, **merged}}
+    if "spec" in given:
+        result["spec"] = _merged(existing.get("spec"), applied.get("spec"), given["spec"])
+    return result
+
+
+def _merged(existing: Any, applied: Any, given: Any) -> Any:
+    """Merge as kubectl does with custom resources: maps by key, lists and all else as a whole."""
+    if not (isinstance(existing, dict) and isinstance(given, dict)):
+        return given
+    last = mapping(applied)
+    kept = {key: value for key, value in existing.items() if key in given or key not in last}
+    merged = {key: _merged(existing.get(key), last.get(key), value) for key, value in given.items()}
+    return {**kept, **merged}
 
 
 def _changed_classes(before: Manifests, applied: Iterable[Manifest]) -> set[str]:
