@@ -5,7 +5,6 @@ Everything here works on copies, or is taken back: the decision stays as it is.
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -119,7 +118,7 @@ def _going_on(
     With `earlier`, its ledger and indices are used on; what was placed there must have been given back.
     """
     inputs = replace(decision.inputs, fleet=replace(decision.inputs.fleet, clusters=clusters))
-    ledger = earlier.ledger if earlier else deepcopy(decision.ledger)
+    ledger = earlier.ledger if earlier else decision.ledger.copy()
     indices = earlier.indices if earlier else Indices(inputs.deployment, inputs.fleet)
     kept = [replica.own_replica.cluster for replica in decision.kept]
     ledger.count_for(ReplicaCounts([*kept, *(replica.identity.cluster for replica in decision.placed)]))

@@ -14,6 +14,7 @@ from function.cli.render.tree import View, show_why
 from function.cli.render.workloads import below, show_below
 from function.cli.text import answered, complain, emit
 from function.cli.worlds.inputs import Inputs, read
+from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.source import add_workloads
 from function.cli.worlds.verdict import conditions_of, worst_code
 from function.cli.worlds.world import plan_all
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 def _planned(inputs: Inputs, deployment: str) -> Planned:
     """The plan of one deployment, after those that are older took theirs. Raises BadInput."""
     [title] = inputs.titles([deployment])
-    return next(planned for planned in plan_all(inputs.world) if planned.title == title)
+    planning = plan_all(inputs.world, reuse=ParseMemo())
+    return next(planned for planned in planning if planned.title == title)
 
 
 def _check(forecast: Forecast, view: View, where: str) -> None:

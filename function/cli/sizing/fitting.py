@@ -94,7 +94,7 @@ def pools_for(manifests: Manifests, need: Need, drivers: Drivers, reuse: Reuse) 
             _memory(fit.devices),
             fit.barred.reason.name if fit.barred else "",
         )
-        for fit in forecast(request_for(world, made), reuse=reuse).fitting_pools()
+        for fit in forecast(request_for(world, made, reuse), reuse=reuse).fitting_pools()
     ]
     return sorted(fits, key=lambda fit: (fit.replicas == 0, fit.memory, fit.cluster, fit.pool))
 

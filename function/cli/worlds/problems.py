@@ -12,6 +12,7 @@ from function.cli.bad_input import BadInput
 from function.cli.worlds.advisories import advisories
 from function.cli.worlds.faults import faults_of
 from function.cli.worlds.manifests import Manifests, load_texts, texts
+from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.review import level
 from function.cli.worlds.world import plan_all, world_of
 
@@ -164,7 +165,7 @@ def _against_fleet(world: World) -> Iterator[Problem]:
     """What deployments ask and nobody in the files could ever give."""
     if not world.clusters:
         return
-    for planned in plan_all(world):
+    for planned in plan_all(world, reuse=ParseMemo()):
         for finding in _findings(planned.forecast):
             prefix = "spec." if finding.path.startswith("placement") else TEMPLATE
             compiles = finding.code != "DoesNotCompile"

@@ -18,7 +18,7 @@ from function.cli.worlds.derive import complete_all, with_charges
 from function.deployment.forecast import NO_REUSE, Forecast, declared, forecast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from function.boundary import Requirement, Reuse
     from function.cli.worlds.derive import Assumption
@@ -92,9 +92,11 @@ def _map(content: object, key: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _is_own(content: dict[str, Any], deployment: Manifest) -> bool:
+def _own(objects: Iterable[dict[str, Any]], deployment: Manifest, reuse: Reuse) -> Iterator[dict[str, Any]]:
     owner = Owner(deployment.namespace, deployment.name, str(deployment.metadata.get("uid") or ""))
-    return owner.owns(replica_api.parse(PlainDocument(content)))
+    for content in objects:
+        if owner.owns(reuse.parsed(PlainDocument(content), replica_api.parse)):
+            yield content
 
 
 def _key(content: dict[str, Any]) -> str | None:
@@ -112,11 +114,11 @@ def _key(content: dict[str, Any]) -> str | None:
     return of(Identity(cluster, int(index)))
 
 
-def _observed(world: World, deployment: Manifest) -> dict[str, PlainDocument]:
+def _observed(world: World, deployment: Manifest, reuse: Reuse) -> dict[str, PlainDocument]:
     """The deployment's own replicas and endpoints; one being deleted has left Crossplane's sight."""
     observed = {}
-    for content in (*world.replicas, *world.endpoints):
-        key = _key(content) if _is_own(content, deployment) else None
+    for content in _own((*world.replicas, *world.endpoints), deployment, reuse):
+        key = _key(content)
         if key is not None and not _map(content, "metadata").get("deletionTimestamp"):
             observed[key] = PlainDocument(content)
     return observed
@@ -151,9 +153,10 @@ def _identity(content: dict[str, Any]) -> tuple[object, object]:
     return metadata.get("name"), metadata.get("namespace")
 
 
-def request_for(world: World, deployment: Manifest) -> Request:
+def request_for(world: World, deployment: Manifest, reuse: Reuse = NO_REUSE) -> Request:
     """The last request that Crossplane would send for one deployment: all it requires is delivered."""
-    first = Request(PlainDocument(deployment.content), _observed(world, deployment), input=world.config)
+    observed = _observed(world, deployment, reuse)
+    first = Request(PlainDocument(deployment.content), observed, input=world.config)
     required = {requirement.name: _delivered(world, requirement) for requirement in declared(first)}
     return replace(first, required=required)
 
@@ -169,7 +172,7 @@ def _take(world: World, deployment: Manifest, made: Forecast) -> None:
 def plan_all(world: World, *, reuse: Reuse = NO_REUSE) -> Iterator[Planned]:
     """Plan every deployment, the oldest first."""
     for deployment in world.deployments:
-        request = request_for(world, deployment)
+        request = request_for(world, deployment, reuse)
         made = forecast(request, reuse=reuse)
         _take(world, deployment, made)
         yield Planned(deployment, request, made)

@@ -53,6 +53,12 @@ class ReplicaCounts:
         """The clusters that have replicas."""
         return frozenset(cluster for cluster, count in self._counts.items() if count)
 
+    def copy(self) -> ReplicaCounts:
+        """Return counts that are the same and go their own way from now on."""
+        other = ReplicaCounts()
+        other._counts.update(self._counts)
+        return other
+
     def over(self, clusters: Iterable[str]) -> int:
         """Count the replicas on several clusters."""
         return sum(self._counts[cluster] for cluster in clusters)
@@ -76,6 +82,16 @@ class Ledger:
         self._held: dict[str, list[ModelReplica]] = defaultdict(list)
         self._journal: list[str] = []
         self.counts = ReplicaCounts()
+
+    def copy(self) -> Ledger:
+        """Return a ledger that says the same and goes its own way from now on."""
+        other = Ledger(())
+        other._sizes, other._empty = self._sizes, self._empty  # Neither changes after the opening.
+        other._free, other._devices = dict(self._free), dict(self._devices)
+        other._held.update((cluster, list(replicas)) for cluster, replicas in self._held.items())
+        other._journal = list(self._journal)
+        other.counts = self.counts.copy()
+        return other
 
     # What is left
 

@@ -1,0 +1,60 @@
+"""What commands cost, counted: a fleet of a thousand clusters is answered about in seconds, not minutes."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+from function.api import replica as replica_api
+from function.cli.worlds import world
+from tests.cli.command import run, write
+from tests.support import build
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from function.api import ModelReplica
+    from function.boundary import Document
+
+DEPLOYMENTS = 6
+
+
+def _fleet() -> list[dict[str, object]]:
+    clusters = [build.cluster(name, [build.pool("h100", 4)]) for name in ("east", "north", "west")]
+    deployments = [build.deployment(f"model-{at}", 2) for at in range(DEPLOYMENTS)]
+    return [*clusters, *deployments, *(build.replica(parent, "east", 0) for parent in deployments)]
+
+
+def test_a_replica_is_parsed_once_and_not_for_every_deployment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    parsed: Counter[int] = Counter()
+    held: list[object] = []
+
+    def parse(document: Document) -> ModelReplica:
+        held.append(document.plain())  # Kept, so that no id is used twice.
+        parsed[id(held[-1])] += 1
+        return replica_api.parse(document)
+
+    monkeypatch.setattr(world, "replica_api", SimpleNamespace(parse=parse))
+    fleet = write(tmp_path / "fleet.yaml", _fleet())
+    for words in (["plan"], ["why", "model-5"], ["map", "-o", "svg"], ["headroom"]):
+        parsed.clear()
+        run(*words, fleet)
+        assert len(parsed) >= DEPLOYMENTS, words
+        assert set(parsed.values()) == {1}, words
+
+
+def test_a_ledger_is_copied_without_the_replicas_in_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fleet = write(tmp_path / "fleet.yaml", _fleet())
+    whole = run("map", "-o", "svg", fleet).out
+    copied: list[object] = []
+    monkeypatch.setattr(copy, "deepcopy", lambda value, *_: copied.append(value) or value)
+    assert run("map", "-o", "svg", fleet).out == whole
+    assert not [value for value in copied if not isinstance(value, dict)]
