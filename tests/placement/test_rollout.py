@@ -329,6 +329,46 @@ def test_what_the_condition_says(seen: Sequence[Seen], said: str, reason: str) -
     assert answer.conditions["ReplicasUpdated"][2] == said.format(a1=digest), reason
 
 
+PULLING = {"type": "Ready", "status": "False", "reason": "ModelStarting", "message": "pulling the image"}
+
+
+def test_what_a_replica_says_of_itself_is_quoted() -> None:
+    starting = Seen("a", 1, NEW, ready=False, more={"status": {"conditions": [PULLING]}})
+    answer = answered(deployment(3, NEW, ONE), [Seen("a", 0), starting, Seen("b", 0)])
+    assert "is in service (ModelStarting: pulling the image)" in answer.conditions["ReplicasUpdated"][2]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [(3, "until 1 more is placed and in service"), (4, "until 2 more are placed and in service")],
+)
+def test_those_that_have_no_place_are_waited_for(wanted: int, said: str) -> None:
+    answer = answered(deployment(wanted, NEW, ONE), [Seen("a", 0), Seen("a", 1, NEW)], clusters(a=2))
+    status, reason, message = answer.conditions["ReplicasUpdated"]
+    assert (status, reason) == (False, "RolloutPaused")
+    assert message.endswith(said)
+
+
+@pytest.mark.parametrize(("number", "verb"), [(1, "is"), (2, "are")])
+def test_what_is_kept_in_doubt_is_not_updated(number: int, verb: str) -> None:
+    observed = running(*(Seen("a", index) for index in range(number)))
+    for manifest in observed:
+        del manifest["spec"]["engines"][0]["members"][0]["nodePoolName"]
+    answer = run(World(deployment(number, NEW, ONE), clusters(a=4), observed, build.observed(*observed)))
+    status, reason, message = answer.conditions["ReplicasUpdated"]
+    assert (status, reason) == (False, "UpdateHeld")
+    assert f" {verb} held as observed, see ReplicasScheduled" in message
+
+
+def test_it_is_said_on_the_wire_too() -> None:
+    """There a document gives what it is asked for, and nothing else."""
+    observed = running(*THREE)
+    answer = run(
+        World(deployment(3, NEW, ONE), clusters(a=9, b=9), observed, build.observed(*observed)), level="wire"
+    )
+    assert answer.conditions["ReplicasUpdated"][1] == "RollingOut"
+
+
 def test_an_update_is_an_event_and_a_pause_is_none() -> None:
     step = answered(deployment(3, NEW, ONE), THREE)
     assert [event for event in step.events if event[1] == "ReplicasUpdating"]
