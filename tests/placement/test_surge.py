@@ -201,6 +201,15 @@ ROLLOUTS = [
         image=NEW,
     ),
     Case(
+        "what may be out of service for a drain may not be for an edit",
+        [Seen("a", 0)],
+        ["a-0", "a-1"],
+        {"a": 9},
+        wanted=1,
+        placement=BOTH | {"rollout": {"maxUnavailable": 0}},
+        image=NEW,
+    ),
+    Case(
         "one that does not start stops it",
         [Seen("a", 0), Seen("b", 0), Seen("b", 1, NEW, ready=False)],
         ["a-0", "b-0", "b-1"],
