@@ -1,4 +1,4 @@
-"""`status.gpuPools[].charged`: what existing replicas hold of a pool, in shares whose holders can be told.
+"""`status.gpuPools[].charged`: what existing replicas hold of a pool, in shares with their holders.
 
 A reader that does not list every replica takes the shares of those it does list out of the sum and charges
 their replicas instead, which it knows better: each counts exactly once, however old the sum is.
@@ -219,5 +219,5 @@ def shown(key: str) -> tuple[str, str]:
 
 
 def is_anonymous(shown: str) -> bool:
-    """Whether a holder, as `ModelReplica.holder` shows it, is only told by a digest."""
+    """Whether a holder, as `ModelReplica.holder` shows it, is only known by a digest."""
     return shown.startswith("/")

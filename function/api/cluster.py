@@ -88,7 +88,7 @@ class InferenceCluster(Model):
 
     @property
     def ready(self) -> bool | None:
-        """The condition Ready; None when not told."""
+        """The condition Ready; None when unknown."""
         return condition(self.status.conditions, "Ready") if self.status else None
 
     @property
@@ -143,7 +143,7 @@ class InferenceCluster(Model):
 
     @cached_property
     def canonical(self) -> str:
-        """What scheduling reads of it, as a text: equal texts decide alike.
+        """What scheduling reads of it, as a text: equal texts decide the same.
 
         Resource versions, times and conditions other than Ready are not in it.
         """

@@ -134,7 +134,7 @@ class DeviceList(tuple[Device, ...]):  # noqa: SLOT001 - a tuple with a field ha
         return made
 
 
-# A content is told from another by its bytes, once for all clusters that publish it; who has its devices
+# A content is compared with another by its bytes, once for all clusters that publish it; who has its devices
 # keeps them here, so that nothing is remembered that the parse cache does not charge somebody for.
 _DEVICES: WeakValueDictionary[Packed, Device] = WeakValueDictionary()
 _LISTS: WeakValueDictionary[Packed, SharedDevices] = WeakValueDictionary()

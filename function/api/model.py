@@ -161,7 +161,7 @@ class CacheHolder(Named):
 
 
 def condition(conditions: tuple[ConditionStatus, ...], kind: str) -> bool | None:
-    """Whether a condition is True, False, or (None) not told: missing or Unknown.
+    """Whether a condition is True, False, or (None) unknown: missing or Unknown.
 
     Listed twice, the worst of its statuses counts, so that the order of the list decides nothing.
     """

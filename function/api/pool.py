@@ -55,7 +55,7 @@ class PublishedPool(Model):
 
 
 DeviceKey: TypeAlias = tuple[SharedDevices | None, str]
-"""A device list and the release that reads it; no list where it is not told which devices."""
+"""A device list and the release that reads it; no list where none is published."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class Pool:
     name: str
     nodes: int
     devices: tuple[Device, ...] | None
-    """None: not told which devices; empty: told that there are none."""
+    """None: no list is published; empty: a list of none is."""
     class_name: str
     attributes: dict[str, Any]
     accounting: Literal["Node", "Device"]
@@ -74,7 +74,7 @@ class Pool:
     cel_version: str = ""
     """The release that reads selectors on its cluster, where the cluster says it."""
     shared: SharedDevices | None = None
-    """What its device list shares with the lists of equal content, which are told by it."""
+    """What its device list shares with the lists of equal content, which are recognised by it."""
 
     @property
     def device_key(self) -> DeviceKey:
@@ -93,7 +93,7 @@ class Pool:
 
     @cached_property
     def canonical(self) -> str:
-        """What decides which engines it fits, as a text: equal texts fit alike."""
+        """What decides which engines it fits, as a text: equal texts fit the same engines."""
         return canonical_text([self.name, *self.parts[2:]])
 
     @property

@@ -1,4 +1,4 @@
-"""Digest what the pods of a replica run: equal digests serve alike."""
+"""Digest what the pods of a replica run: equal digests serve the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluate each selector once for all subjects that it reads alike, within one request."""
+"""Evaluate each selector once for all subjects of which it reads the same, within one request."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Sum up what the replicas on a cluster hold of its pools, for deployments that do not read all replicas.
 
-The form of it is in `function.api.charge`. Who gives way in an overcommitted pool is told here too, by the
-scheduler's own rule: it takes every replica on the pool to tell, and a deployment has only its own.
+The form of it is in `function.api.charge`. Who gives way in an overcommitted pool is published here too, by
+the scheduler's own rule: that takes every replica on the pool, and a deployment has only its own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAMED = 8
 NAMED_SHARES = 32
 """Shares that are named at most: a holder whose replicas all differ has as many as replicas."""
 YIELDING = 100
-"""Replicas of a pool that are told to give way at a time, the last created."""
+"""Replicas of a pool that are asked to give way at a time, the last created."""
 
 MemberClaims = tuple[int, tuple[tuple[str, int], ...]]
 """Pods, and device class and count of each claimed request."""

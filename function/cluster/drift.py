@@ -3,7 +3,7 @@
 Declared attributes stay the authority: drift changes no placement. It says which pods would wait for ever and
 why: a selector matches what a class claims, and the driver's device has less.
 
-Rules (the weight of a finding decides the order in which a pool's are told):
+Rules (the weight of a finding decides the order of a pool's):
 
 - slices are grouped by driver and node; a driver's pool counts as seen when all `resourceSliceCount` slices
   of its newest generation are there, else nothing is said of its node;

@@ -59,7 +59,7 @@ def heartbeat(snapshot: ClusterSnapshot) -> str:
     """Return when the cluster was last seen alive; the last that was published while nothing new is legible.
 
     Cut to whole steps: the lease is renewed every few seconds, and each new value is a write that whoever
-    watches the cluster is told of.
+    watches the cluster receives.
     """
     if snapshot.config.heartbeat is None and isinstance(snapshot.cluster, DeclaredCluster):
         return ""
@@ -87,7 +87,7 @@ def pools(snapshot: ClusterSnapshot, cluster: DeclaredCluster) -> list[dict[str,
 
 
 def overcommitted(status: dict[str, Any]) -> bool:
-    """Whether some replica is told to give way: who reads that shall soon read what came of it."""
+    """Whether some replica is asked to give way: the next reading should come soon."""
     return any("givesWay" in mapping(pool.get("charged")) for pool in status.get("gpuPools", ()))
 
 

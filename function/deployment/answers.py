@@ -46,7 +46,7 @@ class Given(NamedTuple):
 
     @classmethod
     def of(cls, digest: bytes | None, request: Request, fleet: Fleet, settings: object) -> Given | None:
-        """Return what an answer to a request depends on; None where something cannot be told by a version."""
+        """Return what an answer to a request depends on; None where something has no version."""
         versions = tuple(_versions(fleet))
         if digest is None or any(identity is None for _, identity in versions):
             return None

@@ -57,7 +57,7 @@ def conditions(
 def _accepted(snapshot: ReplicaSnapshot | Doubt, states: tuple[EngineState, ...]) -> Condition:
     if isinstance(snapshot, Doubt):
         return Condition(ACCEPTED, status=False, reason=snapshot.reason, message=snapshot.message)
-    if all_of(states, "created"):
+    if all_of(state.created for state in states):
         return Condition(ACCEPTED, status=True, reason="Accepted")
     waiting = [
         f"{state.name}{f' ({state.fault})' if state.fault else ''}" for state in states if not state.created
@@ -69,8 +69,8 @@ def _accepted(snapshot: ReplicaSnapshot | Doubt, states: tuple[EngineState, ...]
 def _ready(
     observed: Mapping[str, ObservedObject], states: tuple[EngineState, ...], pending: str
 ) -> Condition:
-    if not all_of(states, "ready"):
-        if not all_of(states, "created"):
+    if not all_of(state.ready for state in states):
+        if not all_of(state.created for state in states):
             text = "Waiting for the workloads to be created"
             return Condition(READY, status=False, reason="WaitingForModel", message=text)
         waiting = f"Not serving yet: {_listed([state.name for state in states if not state.ready])}"
@@ -97,7 +97,7 @@ def _rejections(observed: Mapping[str, ObservedObject]) -> Iterator[str]:
 
 def _updated(states: tuple[EngineState, ...]) -> Condition:
     """ModelUpdated is no part of Ready: pods of before serve on while new ones come."""
-    if all_of(states, "rolled_out"):
+    if all_of(state.rolled_out for state in states):
         return Condition(UPDATED, status=True, reason="UpToDate")
     stalled = next((state for state in states if state.stalled), None)
     if stalled is not None:
@@ -114,7 +114,7 @@ def _scheduled(states: tuple[EngineState, ...], pending: str | None) -> Conditio
     """PodsScheduled. Pods are observed while a workload is not available: an available one has all of its."""
     if pending:
         return Condition(SCHEDULED, status=False, reason="Unschedulable", message=one_line(pending))
-    if pending is None and not all_of(states, "ready"):
+    if pending is None and not all_of(state.ready for state in states):
         text = "The pods are not observed yet"
         return Condition(SCHEDULED, status=False, reason="WaitingForPods", message=text)
     return Condition(SCHEDULED, status=True, reason="Scheduled")

@@ -116,10 +116,10 @@ def copies_available(workload: ObservedObject, copies: int) -> int:
     return min(count(workload, "readyReplicas" if _is_gang(workload) else "availableReplicas"), copies)
 
 
-def all_of(states: Iterable[EngineState], what: str) -> bool:
+def all_of(values: Iterable[bool]) -> bool:
     """Whether something holds of every engine, and there is one."""
-    values = [bool(getattr(state, what)) for state in states]
-    return bool(values) and all(values)
+    listed = list(values)
+    return bool(listed) and all(listed)
 
 
 def _is_gang(workload: ObservedObject) -> bool:

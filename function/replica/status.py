@@ -40,7 +40,7 @@ def status(
         {"name": state.name, "copies": state.copies, "available": state.available, "updated": state.updated}
         for state in states
     ]
-    if all_of(states, "rolled_out"):
+    if all_of(state.rolled_out for state in states):
         return {"engines": engines, "servingDigest": _digest(request, snapshot)}
     return {**{key: before[key] for key in before if key == "servingDigest"}, "engines": engines}
 

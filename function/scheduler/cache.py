@@ -138,7 +138,7 @@ class FitCache:
         """Start with nothing."""
         self.numbers = count()
         self.classes: dict[tuple[Hashable, Subject | None], int] = {}
-        """Classes of pools that match alike, numbered."""
+        """Equivalence classes of pools, numbered."""
         self.lists: dict[tuple[DeviceKey, Subject | None], int] = {}
         """The class of each device list, with the pool itself where selectors read it."""
         self.matches: dict[tuple[NodeSelector | None, int], Verdict] = {}
@@ -187,7 +187,7 @@ class MatchCache:
     """What one pass found out about matching: the fit cache of its deployment, and what ends with the pass.
 
     Law: a hard search draws on what others left of the call's budget, so what it found, and what rests on it,
-    holds for this pass only; it is told by the content of the pools, so that how often it is run does not
+    holds for this pass only; its key is the content of the pools, so that how often it is run does not
     depend on which of them share their device lists. Fits beyond the bound of the fit cache end here too.
     Buys: a search that costs many steps is run once, not for each of the clusters that publish the same.
     """
@@ -249,7 +249,7 @@ class SearchCache:
     Buys: a thousand equal clusters are searched once.
 
     A hard one drew on what others had left of the call's budget. It is shared by clusters with equal pools,
-    told by their content: how often it is run must not depend on which of them share their device lists.
+    whose content is the key: how often it is run must not depend on which of them share their device lists.
     """
 
     def __init__(self) -> None:

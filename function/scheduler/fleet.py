@@ -83,7 +83,7 @@ class Peers:
     """The deployments whose turn comes before ours, in order; nobody where nothing is coordinated."""
 
     resolutions: Mapping[str, Resolution] = field(default_factory=dict)
-    """What was told about the requirements that coordination adds."""
+    """How the requirements that coordination adds were resolved."""
     earlier: tuple[Peer, ...] = ()
 
     @property

@@ -10,7 +10,7 @@ M5. its cost grew beyond what its pool has free: an edit overcommits nothing (`C
 M6. another ModelCache is referenced, whose footprint leaves its cluster out (`CacheMoved`);
 M7. a gang has another number of pods, on a cluster with KServe, which refuses that edit (`SizeFixed`).
 
-Everything else keeps it. An edit that leaves no mismatch updates it in place. What cannot be told, because a
+Everything else keeps it. An edit that leaves no mismatch updates it in place. What is unknown, because a
 selector errs, costs too much, or reads what is not published, is doubt: then the replica stays as it is
 observed, or is updated where the edit does not depend on what is unknown.
 """
@@ -205,7 +205,7 @@ def _moved_cache(
 
 
 def _consistent(pairs: list[Pair]) -> bool:
-    """Whether what is stamped is what is wanted, as far as that can be told without the pool."""
+    """Whether what is stamped is what is wanted, as far as that shows without the pool."""
     for _, member, stamped in pairs:
         counts = {request.name: {sub.count for sub in request.ranked} for request in member.requests}
         if any(request.count not in counts.get(request.name, ()) for request in stamped.requests):

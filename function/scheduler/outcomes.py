@@ -35,7 +35,7 @@ class Kept:
     mismatch: Mismatch | None = None
     """Set when it no longer matches; it is then held until its replacement has a place."""
     doubt: str = ""
-    """Set when something about it could not be told; doubt keeps it."""
+    """Set when something about it is unknown; doubt keeps it."""
     withheld_until: tuple[str, ...] = ()
     """Set when an edit is not applied to it because of the doubt: what must hold for it to be applied."""
     growth: Mapping[str, Demand] = field(default_factory=dict)

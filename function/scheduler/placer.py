@@ -4,7 +4,7 @@
    same for the whole pass and are asked once, the counting ones for every replica.
 2. Fit: the exact search inside a cluster for pools that have room for every engine.
 3. Score: an earlier score outweighs every later one.
-4. Select: the best, ties by name; and the runner-up, to be told of.
+4. Select: the best, ties by name; and the runner-up, to be reported.
 
 Nothing here remembers: what was found out about a cluster is kept in `cache`, until the ledger changes it.
 """

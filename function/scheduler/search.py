@@ -52,7 +52,7 @@ def free_left(options: Sequence[EngineOption], free: Capacities) -> int:
 
 
 MANY = 3
-"""Options of an engine that are told apart when looking for the scarcest: none, one, two, more."""
+"""Numbers of options of an engine that differ when looking for the scarcest: none, one, two, more."""
 LOOKS = 8
 """Options looked at in one step of that: as many as a cluster has pools."""
 

@@ -77,7 +77,7 @@ class OpenDocument(_Bytes):
         self.content = content
         self._top: Any = None
         self._metadata: Any = None
-        """None where there is none to read; whoever wants to read it is told why."""
+        """None where there is none to read; whoever wants to read it learns why."""
         try:
             self._top = top = read.level(content)
             if "metadata" in top:

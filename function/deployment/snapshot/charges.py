@@ -1,6 +1,6 @@
 """Read what clusters publish of their charges, in the place of all replicas (`capacity: Published`).
 
-A share becomes replicas that only hold nodes, so what reads the fleet need not know where it was told. The
+A share becomes replicas that only hold nodes, so what reads the fleet need not know where it was read. The
 shares of holders whose replicas are listed are left out: the list is newer, and each replica counts once.
 """
 
@@ -160,7 +160,7 @@ def others_of(
 def leaving_of(
     clusters: Iterable[ChargedCluster], own_replicas: Iterable[OwnReplica]
 ) -> tuple[Yielding, ...]:
-    """Return who gives way, by seniority. Of our own, only those that still are what was told of them."""
+    """Return who gives way, by seniority. Of our own, only those that still are as they were published."""
     ours = {
         (own_replica.replica.namespace, own_replica.replica.name): own_replica for own_replica in own_replicas
     }

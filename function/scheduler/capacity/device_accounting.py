@@ -12,7 +12,7 @@ admitted when that is below N for every one of them against all the others (pods
 below N - k + 1 for a pod of a gang of k on distinct nodes, against those outside its gang.
 
 A claim names a device class, so a kind is one entry of the pool that a claim can bind. Where several entries
-have one class, a pod is taken to sit on each of them: what cannot be told is counted against the set.
+have one class, a pod is taken to sit on each of them: what is unknown is counted against the set.
 """
 
 from __future__ import annotations

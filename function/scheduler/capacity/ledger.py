@@ -46,7 +46,7 @@ class ReplicaCounts:
 
     @property
     def key(self) -> frozenset[tuple[str, int]]:
-        """The counts as a value: equal keys count alike."""
+        """The counts as a value: equal keys are equal counts."""
         return frozenset(entry for entry in self._counts.items() if entry[1])
 
     def clusters(self) -> frozenset[str]:

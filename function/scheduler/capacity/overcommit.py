@@ -1,10 +1,10 @@
 """Overcommitted pools: two deployments picked one node, and more is held than the pool has.
 
-Composites reconcile at the same time from cached reads, so it can happen. It is told from what is observed,
-terminating replicas aside, never from what this pass decides, so every instance sees the same. Nothing new
-is charged there (the ledger is below zero). With `overcommit: Yield`, every replica beyond capacity that
-never was Ready gives way in one pass, the last by creation, namespace and name first, and is placed anew;
-every instance computes the same ones, and a replica that ever was Ready never yields.
+Composites reconcile at the same time from cached reads, so it can happen. It is inferred from what is
+observed, terminating replicas aside, never from what this pass decides, so every instance sees the same.
+Nothing new is charged there (the ledger is below zero). With `overcommit: Yield`, every replica beyond
+capacity that never was Ready gives way in one pass, the last by creation, namespace and name first, and is
+placed anew; every instance computes the same ones, and a replica that ever was Ready never yields.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class DeviceEquivalence:
         self._attributes = tuple(sorted(named))
 
     def of(self, pool: Pool) -> Hashable:
-        """Return what decides every match on a pool's devices; None where it is not told which devices.
+        """Return what decides every match on a pool's devices; None where it publishes no list of them.
 
         A long list, or many selectors, would take longer than is saved: then nothing but the list itself is
         like it.

@@ -30,8 +30,8 @@ class Probe(NamedTuple):
 class Evaluations:
     """What selectors said in one pass.
 
-    Law: equal selectors say the same of subjects that they read alike. Buys: a selector runs once for all the
-    pools of a fleet that publish the same, not once for each.
+    Law: equal selectors say the same of subjects of which they read the same. Buys: a selector runs once
+    for all the pools of a fleet that publish the same, not once for each.
     """
 
     def __init__(self, release: str) -> None:
@@ -70,7 +70,7 @@ class Evaluations:
         return Probe("match")
 
     def gap(self, selector: Selector, subject: Subject) -> Gap:
-        """What lies between a subject and a selector, found once for all subjects that it reads alike."""
+        """What lies between a subject and a selector, computed once for all of which it reads the same."""
         key = (selector, selector.projection(subject))
         cached_gap = self._gaps.get(key)
         if cached_gap is None:

@@ -74,7 +74,7 @@ class Matcher:
         return fit
 
     def _class_of(self, pool: Pool) -> int:
-        """Number the class of pools that match alike."""
+        """Number the equivalence class of a pool."""
         node = pool.node if self._inputs.selectors.reads_pools else None
         number = self._cache.fits.lists.get((pool.device_key, node))
         if number is None:
