@@ -113,10 +113,10 @@ def parallelism_of(engine: StackEngine, stated: Parallelism | None) -> Paralleli
     if any(counted[field] for field in ("pipeline", "data", "data_local")):
         base = Parallelism(tensor=base.tensor, expert=base.expert)
     expert = True if EXPERT_FLAG in words else base.expert
-    found = base.model_copy(update={**{k: v for k, v in counted.items() if v}, "expert": expert})
-    if engine.follower is None and (found.fault or found.size not in (None, 1)):
-        return Parallelism(tensor=found.tensor, expert=found.expert)
-    return found
+    parallelism = base.model_copy(update={**{k: v for k, v in counted.items() if v}, "expert": expert})
+    if engine.follower is None and (parallelism.fault or parallelism.size not in (None, 1)):
+        return Parallelism(tensor=parallelism.tensor, expert=parallelism.expert)
+    return parallelism
 
 
 _FLAGS: Mapping[str, tuple[str, ...]] = {

@@ -92,7 +92,9 @@ def _map(content: object, key: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _own(objects: Iterable[dict[str, Any]], deployment: Manifest, reuse: Reuse) -> Iterator[dict[str, Any]]:
+def _owned_by(
+    objects: Iterable[dict[str, Any]], deployment: Manifest, reuse: Reuse
+) -> Iterator[dict[str, Any]]:
     owner = Owner(deployment.namespace, deployment.name, str(deployment.metadata.get("uid") or ""))
     for content in objects:
         if owner.owns(reuse.parsed(PlainDocument(content), replica_api.parse)):
@@ -117,7 +119,7 @@ def _key(content: dict[str, Any]) -> str | None:
 def _observed(world: World, deployment: Manifest, reuse: Reuse) -> dict[str, PlainDocument]:
     """The deployment's own replicas and endpoints; one being deleted has left Crossplane's sight."""
     observed = {}
-    for content in _own((*world.replicas, *world.endpoints), deployment, reuse):
+    for content in _owned_by((*world.replicas, *world.endpoints), deployment, reuse):
         key = _key(content)
         if key is not None and not _map(content, "metadata").get("deletionTimestamp"):
             observed[key] = PlainDocument(content)
