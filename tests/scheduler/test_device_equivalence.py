@@ -1,4 +1,4 @@
-"""Device lists that are alike match alike, and are refused for the same reason in the same words."""
+"""Device lists of one equivalence class match the same, and are refused in the same words."""
 
 from __future__ import annotations
 
