@@ -41,12 +41,11 @@ NAMESPACE = "burst"
 FLEET = {"fleet": "burst"}
 """Labels of its clusters: other clusters of the control plane take no part."""
 POOL = "h100"
-QUIET = 75.0
-"""Seconds without any change to a replica until it counts as over: the settled ttl, and a queue. It is over
-sooner when every deployment was answered `ANSWERS` times meanwhile."""
 ANSWERS = 2
-"""The first answer may be to a snapshot from before the last change. The next reconcile begins after it, so
-when that changes nothing either, nothing ever will: an answer follows from the fleet alone."""
+"""A burst is over when every deployment was answered so often since anything changed. The first answer may
+be to a snapshot from before the last change. The next reconcile begins after it, so when that changes nothing
+either, nothing ever will: an answer follows from the fleet alone. On a control plane that has no processor
+time to spare that takes minutes in which nobody is answered at all."""
 METRICS = "http://127.0.0.1:28080/metrics"
 LOST = b'"error": "cannot run Composition pipeline step'
 """What Crossplane logs, once, when a call got no answer."""
@@ -274,13 +273,13 @@ def lost_calls(state: Path) -> int:
 
 
 def watch(living: plane.ControlPlane, plan: Plan, seen: Seen, patience: float) -> None:
-    """Look at the replicas until nothing has changed for a while, or patience ends."""
-    started = last = time.monotonic()
+    """Look at the replicas until everybody was answered and nothing changed, or patience ends."""
+    started = time.monotonic()
     kubelets = Kubelets(living, random.Random(plan.seed), plan.start) if plan.start else None
     crowds = Crowds(living, NAMESPACE)
     before: dict[str, bool] = {}
     asked, deployments = Asked(living.state), {plane.name_of(item) for item in plan.burst()}
-    while time.monotonic() - last < QUIET and time.monotonic() - started < patience:
+    while time.monotonic() - started < patience:
         replicas, now = living.list("ModelReplica", NAMESPACE), time.monotonic()
         if kubelets:
             kubelets.look(replicas, now)
@@ -297,7 +296,7 @@ def watch(living: plane.ControlPlane, plan: Plan, seen: Seen, patience: float) -
         elif asked.often(deployments):
             break
         if alive.keys() != before.keys():
-            last, seen.placed = now, now - started
+            seen.placed = now - started
         before = alive
         crowds.look(replicas, now)
         time.sleep(0.5)

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 METRICS = "http://127.0.0.1:28082/metrics"
 LOOK = 2.0
 """Seconds between two looks of the platform at replicas and endpoints."""
+QUIET = 75.0
+"""Seconds without any change to a replica until a fleet is at rest: the settled ttl, and a queue."""
 START, FAILED = 5.0, 20.0
 """Mean seconds until a replica is Ready, and until one that failed is again."""
 MOST = 4
@@ -202,7 +204,7 @@ class Load:
         """Wait until no replica has come or gone for a while, and return what is overcommitted then."""
         started = last = time.monotonic()
         before: set[str] = set()
-        while time.monotonic() - last < burst.QUIET and time.monotonic() - started < patience:
+        while time.monotonic() - last < QUIET and time.monotonic() - started < patience:
             self.look()
             names = {plane.name_of(replica) for replica in self._replicas()}
             if names != before:
