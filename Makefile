@@ -43,7 +43,7 @@ lint: $(STAMP) ## ruff, mypy and the layers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 .PHONY: format
 format: $(STAMP) ## let ruff mend what it can

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from function.api.reasons import Reason
 
@@ -152,14 +152,27 @@ class FitCache:
     def copy(self) -> FitCache:
         """A copy for one pass, for what must not be remembered longer."""
         copied = FitCache()
-        for name, held in vars(self).items():
-            setattr(copied, name, held.copy() if isinstance(held, dict) else held)
+        copied.numbers = self.numbers
+        for empty, held in zip(copied._maps, self._maps, strict=True):
+            empty.update(held)
         return copied
+
+    @property
+    def _maps(self) -> tuple[dict[Any, Any], ...]:
+        return (
+            self.classes,
+            self.lists,
+            self.matches,
+            self.stamped,
+            self.rows,
+            self.singles,
+            self.clusters,
+        )
 
     @property
     def entries(self) -> int:
         """How many things are remembered."""
-        return sum(len(held) for held in vars(self).values() if isinstance(held, dict))
+        return sum(map(len, self._maps))
 
     @property
     def full(self) -> bool:

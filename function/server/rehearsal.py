@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from function.deployment.requirements import CLUSTERS, REPLICAS
 from function.wire import messages, write
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def _request() -> Any:
     request.observed.composite.resource = write.struct(deployment)
     request.observed.resources["replica-first-0"].resource = write.struct(_replica())
     request.input = write.struct(INPUT)
-    for name, items in {"clusters": clusters, "all-replicas": [_replica()]}.items():
+    for name, items in {CLUSTERS: clusters, REPLICAS: [_replica()]}.items():
         for item in items:
             request.required_resources[name].items.add(resource=write.struct(item))
     return request
