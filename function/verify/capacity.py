@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from function.verify.devices import stranded
 from function.verify.finding import Violation
-from function.verify.gates import closed, compiles
+from function.verify.gates import closed, compiles, expressible
 from function.verify.matching import LIMIT, TooMany
 from function.verify.state import HeldNodes, beyond, held_by, pools, total_of
 
@@ -131,7 +131,11 @@ def _spread(decided: Decided, open_to: set[str]) -> Iterator[Violation]:
 def _has_room(decided: Decided, cluster: InferenceCluster, free: HeldNodes, matching: Matching) -> bool:
     """Whether some shape of the deployment fits: every choice of a pool per engine is tried."""
     try:
-        return any(_fits(shape.engines, cluster, free, matching) for shape in decided.deployment.shapes)
+        return any(
+            _fits(shape.engines, cluster, free, matching)
+            for shape in decided.deployment.shapes
+            if expressible(decided.deployment, shape, cluster)
+        )
     except TooMany:
         return False
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from function.api.expressible import obstacle, pods_of
 from function.api.fault import Malformed
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.api import InferenceCluster, ModelCache, ModelDeployment, Taint
+    from function.api.engine import ReplicaShape
     from function.verify.state import State
 
 
@@ -65,7 +66,7 @@ def closed(state: State, deployment: ModelDeployment, cluster: InferenceCluster)
         yield "it is not Ready"
     if not cluster.gateway:
         yield "it has no gateway address"
-    if _inexpressible(deployment, cluster):
+    if not any(expressible(deployment, shape, cluster) for shape in deployment.shapes):
         yield f"its stack {cluster.spec.stack} cannot express any shape"
     before = deadline(state, deployment)
     if before is not None and lost(cluster, before):
@@ -73,25 +74,22 @@ def closed(state: State, deployment: ModelDeployment, cluster: InferenceCluster)
     yield from _unstaged(state, deployment, cluster)
 
 
-def _inexpressible(deployment: ModelDeployment, cluster: InferenceCluster) -> bool:
-    """Whether the pods of no shape can run on the cluster's stack, as the handler of replicas would say."""
-    inner = {"clusterName": cluster.name, "serving": deployment.template.serving or {}}
+def expressible(deployment: ModelDeployment, shape: ReplicaShape, cluster: InferenceCluster) -> bool:
+    """Whether the pods of a shape can run on the cluster's stack, as the handler of replicas would say."""
+    spec: dict[str, Any] = {"clusterName": cluster.name, "serving": deployment.template.serving or {}}
     if deployment.cache:
-        inner["modelCacheRef"] = {"name": deployment.cache}
-    for shape in deployment.shapes:
-        engines = [
-            engine.model_dump(by_alias=True, include={"name", "copies", "phase", "members"})
-            for engine in shape.engines
-        ]
-        for member in (member for engine in engines for member in engine["members"]):
-            member["nodePoolName"] = "any"
-        try:
-            replica = Workload.parse({"metadata": {"name": "any"}, "spec": {**inner, "engines": engines}})
-        except Malformed:
-            return False
-        if not obstacle(cluster.spec.stack, pods_of(replica)):
-            return False
-    return True
+        spec["modelCacheRef"] = {"name": deployment.cache}
+    spec["engines"] = [
+        engine.model_dump(by_alias=True, include={"name", "copies", "phase", "members"})
+        for engine in shape.engines
+    ]
+    for member in (member for engine in spec["engines"] for member in engine["members"]):
+        member["nodePoolName"] = "any"
+    try:
+        replica = Workload.parse({"metadata": {"name": "any"}, "spec": spec})
+    except Malformed:  # The handler of replicas names it.
+        return True
+    return not obstacle(cluster.spec.stack, pods_of(replica))
 
 
 def _unstaged(state: State, deployment: ModelDeployment, cluster: InferenceCluster) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from function.verify.capacity import check_capacity, check_completeness
 from function.verify.evacuation import deadline, evacuable
 from function.verify.finding import Violation
-from function.verify.gates import closed, compiles, drained
+from function.verify.gates import closed, compiles, drained, expressible
 from function.verify.matching import Matching, TooMany
 from function.verify.placing import check_names, check_pools, mismatched
 
@@ -44,6 +44,9 @@ def _one(state: State, decided: Decided, matching: Matching) -> Iterator[Violati
             continue
         for why in closed(state, decided.deployment, cluster):
             yield Violation("Gate", where, f"placed on {replica.cluster}, but {why}")
+        shapes = [shape for shape in decided.deployment.shapes if shape.name == replica.alternative]
+        if not all(expressible(decided.deployment, shape, cluster) for shape in shapes):
+            yield Violation("Gate", where, f"the stack {cluster.spec.stack} cannot express its shape")
         try:
             yield from check_pools(where, decided.deployment, cluster, replica, matching)
         except TooMany:

@@ -197,6 +197,27 @@ def test_a_tampered_decision_is_found_out(
     assert rule in {item["rule"] for item in ran.data["decision"]}, (reason, ran.data)
 
 
+def test_a_shape_that_a_stack_cannot_express_is_placed_nowhere_on_it(tmp_path: Path) -> None:
+    """The first shape fits nowhere but on KServe, which cannot express it; the second fits on neither."""
+    on_kserve, other = (build.cluster(name, [build.pool("h100", 2)]) for name in ("east", "west"))
+    on_kserve["spec"]["stack"] = "KServe"
+    made = build.deployment("chat", 3, [build.engine("main"), build.engine("draft")])
+    inner = made["spec"]["template"]["spec"]
+    inner["serving"] = {"model": {"uri": "hf://org/model"}}
+    large = build.engine(members=[build.member(devices=[build.request("gpu", 64)])])
+    inner["alternatives"] = [{"name": "large", "engines": [large]}]
+    path = write(tmp_path / "f.yaml", [on_kserve, other, made])
+    desired = yaml.safe_load_all(run("plan", path, "-o", "yaml").out)
+    decision = [manifest for manifest in desired if manifest["kind"] == "ModelReplica"]
+    assert [manifest["spec"]["clusterName"] for manifest in decision] == ["west"]
+    fair = run("verify", path, "--decision", write(tmp_path / "fair.yaml", decision), "-o", "json")
+    assert fair.data["decision"] == []
+    decision[0]["spec"]["clusterName"] = "east"
+    decision[0]["metadata"]["labels"]["modelplane.ai/cluster"] = "east"
+    ran = run("verify", path, "--decision", write(tmp_path / "tampered.yaml", decision), "-o", "json")
+    assert "cannot express its shape" in str(ran.data["decision"])
+
+
 def test_an_overcommitted_fleet_is_named_with_who_holds_it(tmp_path: Path) -> None:
     parent = build.deployment("chat", 3)
     running = [build.replica(parent, "east", index, ready=True) for index in range(3)]
