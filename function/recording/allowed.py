@@ -8,6 +8,9 @@ replaced by a stand-in. So a decision on redacted objects is the redacted decisi
 - where a map or a list is expected and something else was found, the type of it is kept;
 - redacting twice changes nothing, and equal values stay equal.
 
+One decision reads templates and `serving`: whether the stack of a cluster can express them. A stand-in is no
+obstacle, so in a recording of a fleet with KServe a cluster may be open that was `StackCannotExpress`.
+
 `tests/wire/test_redact.py` holds the list against the models: a field that a parser reads must be here.
 """
 
