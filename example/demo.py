@@ -17,6 +17,7 @@ from rich.table import Table
 
 from example import caller, compare
 from function.cli.render.table import UNDER_WAY, said
+from function.cli.text import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +43,8 @@ def main() -> int:
 
 def show(console: Console, folder: Path, answer: caller.Answer) -> None:
     """Print where the replicas went, and what the deployment's conditions would say."""
-    title = f"{folder.name}: {answer.deployment['spec']['replicas']} replicas wanted, {answer.calls} calls"
+    wanted = counted(answer.deployment["spec"]["replicas"], "replica")
+    title = f"{folder.name}: {wanted} wanted, {counted(answer.calls, 'call')}"
     table = Table(title=title, title_justify="left")
     for column in ("replica", "cluster", "pools", ""):
         table.add_column(column)

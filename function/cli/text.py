@@ -155,6 +155,11 @@ def short(name: str) -> str:
     return clean if len(clean) <= WIDEST else f"{clean[: WIDEST - TAIL - 1]}…{clean[-TAIL:]}"
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 deployment`, `1,200 deployments`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def listed(names: list[str]) -> str:
     """Name a few, and count the rest."""
     rest = len(names) - NAMED

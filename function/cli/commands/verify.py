@@ -22,7 +22,7 @@ from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
 from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, end, reads_fleet
-from function.cli.text import answered, console, emit, escape, reassure
+from function.cli.text import answered, console, counted, emit, escape, reassure
 from function.cli.worlds.inputs import Inputs, read, read_manifests
 from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.simulate import one_round
@@ -180,11 +180,12 @@ def verify(source: Source, decision: str | None, output: str, *, live: bool) -> 
     decided = [] if live else decisions(inputs, state, desired)
     broken = _about(check(state, decided), inputs)
     if output == "table":
-        fine = f"{len(state.replicas)} replicas on {len(state.clusters)} clusters: nothing is overcommitted"
+        charged, clusters = counted(len(state.replicas), "replica"), counted(len(state.clusters), "cluster")
+        fine = f"{charged} on {clusters}: nothing is overcommitted"
         _section("The fleet as it stands", standing, fine, inputs.faults)
         if not live:
-            replicas = sum(len(deployment.desired) for deployment in decided)
-            fine = f"{replicas} replicas of {len(decided)} deployments: every placement follows the rules"
+            replicas = counted(sum(len(deployment.desired) for deployment in decided), "replica")
+            fine = f"{replicas} of {counted(len(decided), 'deployment')}: every placement follows the rules"
             _section("The decision", broken, fine, inputs.faults)
     else:
         emit(output, answered("Verification", {"state": _as_data(standing), "decision": _as_data(broken)}))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from function.cli.text import as_json, console, escape, printable
+from function.cli.text import as_json, console, counted, escape, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,16 +28,12 @@ def show_text(linted: Linted) -> None:
         for excerpt in problem.excerpt.splitlines():
             out.print(f"    {escape(excerpt)}", soft_wrap=True)
     errors, warnings = linted.count("error"), linted.count("warning")
-    looked = f"{linted.objects} objects in {linted.files} {'file' if linted.files == 1 else 'files'}"
-    click.echo(f"{looked}: {_counted(errors, 'error')}, {_counted(warnings, 'warning')}", err=True)
+    looked = f"{counted(linted.objects, 'object')} in {counted(linted.files, 'file')}"
+    click.echo(f"{looked}: {counted(errors, 'error')}, {counted(warnings, 'warning')}", err=True)
 
 
 def _place(problem: Problem) -> str:
     return f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def show_github(problems: Iterable[Problem]) -> None:

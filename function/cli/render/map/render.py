@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from function.cli.text import printable
+from function.cli.text import counted, printable
 
 if TYPE_CHECKING:
     from function.cli.render.map.data import ClusterCard, FleetMap, Prospect
@@ -30,13 +30,8 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         finalize=_shown,
     )
-    environment.filters |= {"counted": _counted, "grouped": "{:,}".format}
+    environment.filters |= {"counted": counted, "grouped": "{:,}".format}
     return environment
-
-
-def _counted(count: int, noun: str) -> str:
-    """`1 deployment`, `2 deployments`."""
-    return f"{count:,} {noun if count == 1 else noun + 's'}"
 
 
 def _shown(value: object) -> object:
