@@ -33,7 +33,7 @@ _PING, _PONG = 30, 10
 
 # Thousands of parsed objects live on from call to call. The collector would walk all of them over and
 # over to find cycles that our values do not have, so it runs seldom.
-_COLLECT = (100_000, 20, 50)
+COLLECT = (100_000, 20, 50)
 
 # Seconds a thread may keep the interpreter while others wait for it: the loop must get its turn.
 _TURN = 0.001
@@ -73,7 +73,7 @@ async def _serve(settings: Settings, build: Callable[[Metrics], Function], log: 
     rehearse(type(function)(Silence()).answer)
     gc.collect()  # Before it is served: the first call would wait for it.
     gc.freeze()
-    gc.set_threshold(*_COLLECT)
+    gc.set_threshold(*COLLECT)
     await server.start()
     if settings.max_held < 2 * settings.max_receive:
         log.warning("requests are received one by one", reason="max-held-size < 2 x max-recv-message-size")

@@ -17,17 +17,17 @@ from function.wire import messages
 from function.wire.fast import Unusual
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 T = TypeVar("T")
 
 _SHORT = 0x80  # A length below this is one byte on the wire.
-_ITEM, _NUMBER, _STRING, _STRUCT, _LIST = 0x0A, 0x11, 0x1A, 0x2A, 0x32
+_NUMBER, _STRING = 0x11, 0x1A
 _NUMBER_SIZE = 9
 _MAX_EXACT = 1 << 53
 
 _double = Layout("<d").unpack_from
-_parse = messages.Struct.FromString
+_parse = messages.Holder.FromString
 
 
 def charge(top: Any, metadata: Any, make: Callable[..., T], deployment_label: str) -> T | None:
@@ -42,7 +42,7 @@ def charge(top: Any, metadata: Any, make: Callable[..., T], deployment_label: st
             deleting=_text(metadata, "deletionTimestamp") != "",
             nodes=_nodes(spec),
         )
-    except (Unusual, IndexError, DecodeError, UnicodeDecodeError):
+    except (Unusual, DecodeError, UnicodeDecodeError):
         return None
 
 
@@ -54,7 +54,7 @@ def _nodes(spec: Any) -> dict[str, int]:
         for member in _objects(engine, "members"):
             pool, role = _text(member, "nodePoolName"), _text(member, "role")
             nodes = _count(_object(member, "worker"), "nodes")
-            if "deviceRequests" in member and _structs(member["deviceRequests"]):
+            if _objects(member, "deviceRequests"):
                 held[pool] = held.get(pool, 0) + (nodes if role == "Worker" else 1) * copies
     return held
 
@@ -82,53 +82,21 @@ def _count(fields: Any, key: str) -> int:
 
 
 def _object(fields: Any, key: str) -> Any:
-    """Return the level of an object, or an empty one where there is none."""
+    """Return the level of an object that is not empty, or an empty one where there is none."""
     if key not in fields:
         return ()
-    held: bytes = fields[key]
-    return _parse(held[_payload(held, 0, len(held), _STRUCT) :]).fields
+    level = _parse(fields[key]).struct.fields
+    if not level:
+        raise Unusual
+    return level
 
 
-def _objects(fields: Any, key: str) -> list[Any]:
-    """Return the levels of a list of objects, or none where there is no list."""
+def _objects(fields: Any, key: str) -> Sequence[Any]:
+    """Return the levels of a list of objects that are not empty, or none where there is no list."""
     if key not in fields:
-        return []
-    held: bytes = fields[key]
-    return [_parse(held[start:end]).fields for start, end in _structs(held)]
-
-
-def _structs(held: bytes) -> list[tuple[int, int]]:
-    """Return where the objects of a list stand, from the bytes of its value."""
-    entries, end = [], len(held)
-    at = _payload(held, 0, end, _LIST)
-    while at < end:
-        start, close = _delimited(held, at, _ITEM)
-        if close > end:
-            raise Unusual
-        entries.append((_payload(held, start, close, _STRUCT), close))
-        at = close
-    return entries
-
-
-def _payload(held: bytes, at: int, end: int, tag: int) -> int:
-    """Return where the payload of the one field that stands in these bytes starts."""
-    start, close = _delimited(held, at, tag)
-    if close != end:
+        return ()
+    held = _parse(fields[key])
+    levels = [item.struct.fields for item in held.list.values]
+    if not (all(levels) if levels else held.WhichOneof("choice") == "list"):
         raise Unusual
-    return start
-
-
-def _delimited(held: bytes, at: int, tag: int) -> tuple[int, int]:
-    """Return where the payload of a field starts and ends; its length takes at most three bytes."""
-    if held[at] != tag:
-        raise Unusual
-    size, start = held[at + 1], at + 2
-    if size >= _SHORT:
-        more, start = held[at + 2], at + 3
-        size = size & 0x7F | (more & 0x7F) << 7
-        if more >= _SHORT:
-            most, start = held[at + 3], at + 4
-            size |= most << 14
-            if most >= _SHORT:
-                raise Unusual
-    return start, start + size
+    return levels
