@@ -6,7 +6,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 class Level(Enum):
@@ -104,6 +104,44 @@ class Reason(Enum):
         return self.capacity and self.level is Level.POOL
 
 
+class Gap(NamedTuple):
+    """What lies between a subject and a selector that does not match it."""
+
+    has: str = ""
+    """`memory 40Gi`, `no memory`; empty where the failing term reads no name of its own."""
+    wants: str = ""
+    """`at least 80Gi`, or the failing term as it stands."""
+
+
+class DeferredGap:
+    """A gap that is found when somebody reads it: most rejections are never shown to anybody."""
+
+    __slots__ = ("_find", "_gap")
+
+    def __init__(self, find: Callable[[], Gap]) -> None:
+        self._find = find
+        self._gap: Gap | None = None
+
+    @property
+    def gap(self) -> Gap:
+        """What `find` returns."""
+        if self._gap is None:
+            self._gap = self._find()
+        return self._gap
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are the same gap, once it is found."""
+        return isinstance(other, DeferredGap) and self.gap == other.gap
+
+    def __hash__(self) -> int:
+        """Equal gaps have equal hashes."""
+        return hash(self.gap)
+
+    def __repr__(self) -> str:
+        """Return the gap."""
+        return repr(self.gap)
+
+
 class Rejection(NamedTuple):
     """One thing that does not fit, and the numbers behind it. Fields that do not apply stay empty.
 
@@ -112,9 +150,9 @@ class Rejection(NamedTuple):
 
     reason: Reason
     detail: str = ""
-    """The particular: the taint, the label, the error's text, the device's actual value."""
-    wants: str = ""
-    """What a selector asks for where the subject has `detail`: `at least 80Gi`."""
+    """The particular: the taint, the label, the error's text."""
+    gap: DeferredGap | None = None
+    """Instead, what the selector that failed read and what it asks for."""
     alternative: str = ""
     """The alternative shape it is about; empty for the primary engines."""
     pool: str = ""
@@ -142,7 +180,7 @@ class Rejection(NamedTuple):
         return Rejection(  # What `_replace` does, in half the time.
             self.reason,
             self.detail,
-            self.wants,
+            self.gap,
             self.alternative or alternative,
             self.pool or pool,
             self.engine or engine,
@@ -158,11 +196,21 @@ class Rejection(NamedTuple):
         )
 
     @property
+    def has(self) -> str:
+        """What the selector that failed read, `memory 40Gi`; otherwise the detail."""
+        return self.gap.gap.has if self.gap else self.detail
+
+    @property
+    def wants(self) -> str:
+        """What that selector asks for: `at least 80Gi`."""
+        return self.gap.gap.wants if self.gap else ""
+
+    @property
     def particular(self) -> str:
         """The particular as a phrase: `has memory 40Gi, wants at least 80Gi`, or the detail as it is."""
         if not self.wants:
-            return self.detail
-        return f"has {self.detail}, wants {self.wants}" if self.detail else f"wants {self.wants}"
+            return self.has
+        return f"has {self.has}, wants {self.wants}" if self.has else f"wants {self.wants}"
 
     @property
     def missing(self) -> int:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import copy
 import json
+import pkgutil
 import random
+from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from bench.encode import Requests
-from bench.fleets import Fleet, Size, churn, fleet
+from bench.fleets import Fleet, Size, churn, fleet, misspelt
 from function.boundary.parse_cache import Memory
 from function.runner import Function
 from tests.support import drive
@@ -131,6 +134,62 @@ def test_twice_the_fleet_is_at_most_twice_the_work() -> None:
     for counter in ("parsed", "pool_matches", "cel_reused"):
         assert twice[counter] <= 2.2 * once[counter], counter
     assert twice["cel_evaluations"] <= 2.2 * once["cel_evaluations"]
+
+
+EXPLAINING = {
+    "gaps": "function.api.reasons.DeferredGap.gap",
+    "hints": "function.deployment.explain.report.hints",
+    "tries": "function.deployment.explain.hints._Trial.gain",
+    "phrases": "function.deployment.explain.clusters.rejection_phrase",
+    "diagnoses": "function.scheduler.placer.below_gates",
+    "reports": "function.deployment.compose.response.report",
+}
+"""What explanations are made of, where it is called."""
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count what is made to explain."""
+    times: Counter[str] = Counter()
+    for what, path in EXPLAINING.items():
+        where, _, name = path.rpartition(".")
+        holder = pkgutil.resolve_name(where)
+        of = getattr(holder, name)
+        function = of.fget if isinstance(of, property) else of
+
+        def counted(*args: Any, what: str = what, function: Any = function, **more: Any) -> Any:
+            times[what] += 1
+            return function(*args, **more)
+
+        monkeypatch.setattr(holder, name, property(counted) if isinstance(of, property) else counted)
+    return times
+
+
+def test_nothing_is_explained_where_nothing_is_missing_and_nobody_asks(
+    small: Requests, made: Counter[str]
+) -> None:
+    """Cold or warm: most pools do not fit, and a phrase for each of them would be read by nobody."""
+    function = Function(log=Counting(), memory=Memory(2**28))
+    for _ in range(2):
+        work = counters(function, small.next())
+        assert work["placed"] + work["kept"] == work["wanted"]
+    assert made == {}
+
+
+def test_what_is_missing_is_explained_without_trying_anything_out(made: Counter[str]) -> None:
+    """The message of a condition says why; what would help is tried out for who asks (`explain: Status`)."""
+    work = counters(Function(log=Counting()), Requests(misspelt(fleet(SMALL))).next())
+    assert work["placed"] + work["kept"] < work["wanted"]
+    assert made["diagnoses"] > 0
+    assert made["gaps"] > 0
+    assert made.keys() <= {"diagnoses", "gaps", "phrases"}
+
+
+def test_who_asks_gets_every_explanation(made: Counter[str]) -> None:
+    """Without it, the two tests above would pass with counters that count nothing."""
+    found = replace(misspelt(fleet(SMALL)), input={"explain": "Status"})
+    counters(Function(log=Counting()), Requests(found).next())
+    assert made.keys() == EXPLAINING.keys()
 
 
 def test_reuse_never_changes_an_answer_over_a_churning_fleet() -> None:

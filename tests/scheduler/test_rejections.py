@@ -9,7 +9,7 @@ import pytest
 
 from function.api.reasons import Reason, Rejection
 from tests.support import build
-from tests.support.cases import ask, clusters
+from tests.support.cases import ask, clusters, gap_of
 from tests.support.scarce import decide
 from tests.support.world import World
 
@@ -71,13 +71,13 @@ CASES = [
         "of several CEL selectors the one that does not match is named",
         ask(selector={"cel": ["true", 'cluster.name == "b"']}),
         clusters(a=1),
-        {"a": Rejection(Reason.ClusterSelectorMismatch, detail="name a", wants="b", selector=1)},
+        {"a": Rejection(Reason.ClusterSelectorMismatch, gap=gap_of("name a", "b"), selector=1)},
     ),
     Case(
         "a CEL selector that reads nothing is told as it stands",
         ask(selector={"cel": ["1 == 2"]}),
         clusters(a=1),
-        {"a": Rejection(Reason.ClusterSelectorMismatch, wants="1 == 2", selector=0)},
+        {"a": Rejection(Reason.ClusterSelectorMismatch, gap=gap_of("", "1 == 2"), selector=0)},
     ),
     Case(
         "a CEL selector that errs is no mismatch",

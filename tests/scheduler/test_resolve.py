@@ -10,7 +10,7 @@ from function.api.reasons import Reason, Rejection, combined
 from function.scheduler.budget import Budget
 from function.scheduler.matching.devices import Match, resolve, resolve_every
 from tests.support import build
-from tests.support.cases import ask, one, single
+from tests.support.cases import ask, gap_of, one, single
 from tests.support.scarce import decide
 from tests.support.world import World
 
@@ -166,35 +166,35 @@ WHY = [
         [build.request("x", 1, build.GPUS, build.HOPPER)],
         [entry("a", 1, architecture="Ada")],
         {},
-        rejected(Reason.NoMatchingDevice, "architecture Ada", wants="Hopper", device="a", selector=1),
+        rejected(Reason.NoMatchingDevice, gap=gap_of("architecture Ada", "Hopper"), device="a", selector=1),
         "the first selector that does not match, and what it found",
     ),
     (
         [build.request("x", 1, build.GPUS, build.HOPPER)],
         [build.nic(1), entry("a", 1, architecture="Ada")],
         {},
-        rejected(Reason.NoMatchingDevice, "architecture Ada", wants="Hopper", device="a", selector=1),
+        rejected(Reason.NoMatchingDevice, gap=gap_of("architecture Ada", "Hopper"), device="a", selector=1),
         "the entry that came furthest is told of",
     ),
     (
         [build.request("x", 1, 'device.attributes["dra.net"].rdma')],
         [build.nic(1, name="a", claim="DRA", rdma=False)],
         {},
-        rejected(Reason.NoMatchingDevice, "rdma false", wants="rdma", device="a", selector=0),
+        rejected(Reason.NoMatchingDevice, gap=gap_of("rdma false", "rdma"), device="a", selector=0),
         "a truth is written as it is published",
     ),
     (
         [build.request("x", 1, 'has(device.attributes["gpu.nvidia.com"].nosuch)')],
         [entry("a", 1)],
         {},
-        rejected(Reason.NoMatchingDevice, "no nosuch", wants="has(nosuch)", device="a", selector=0),
+        rejected(Reason.NoMatchingDevice, gap=gap_of("no nosuch", "has(nosuch)"), device="a", selector=0),
         "an attribute that is asked for and not there",
     ),
     (
         [build.request("x", 1, 'device.attributes["example.com"].kind == "y"')],
         [entry("a", 1), publishing("b", "example.com/kind", "x")],
         {},
-        rejected(Reason.NoMatchingDevice, "kind x", wants="y", device="b", selector=0),
+        rejected(Reason.NoMatchingDevice, gap=gap_of("kind x", "y"), device="b", selector=0),
         "an entry that publishes nothing in the domain is not what is meant",
     ),
     (

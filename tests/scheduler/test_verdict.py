@@ -8,7 +8,7 @@ import pytest
 
 from function.api.reasons import Reason, Rejection
 from tests.support import build
-from tests.support.cases import ask, one, single
+from tests.support.cases import ask, gap_of, one, single
 from tests.support.scarce import decide
 from tests.support.world import World
 
@@ -38,7 +38,7 @@ def essence(rejection: Rejection) -> Any:
         rejection.engine,
         rejection.pool,
         rejection.member,
-        rejection.detail,
+        rejection.has,
         numbers,
         [essence(part) for part in rejection.parts],
     )
@@ -230,8 +230,7 @@ def test_a_node_selector_that_does_not_match_is_told_with_its_member() -> None:
     assert rejection.leaves == (
         Rejection(
             Reason.NodeSelectorMismatch,
-            detail="name p0",
-            wants="fast",
+            gap=gap_of("name p0", "fast"),
             pool="p0",
             engine="main",
             member="Standalone",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from function.api.reasons import DeferredGap, Gap
 from tests.support import build
 from tests.support.drive import Answer, run
 from tests.support.world import World
@@ -144,3 +145,8 @@ def sized(*copies: int) -> list[Plain]:
         {**single(build.request("gpu", 8), name=f"e{at}"), "copies": number}
         for at, number in enumerate(copies)
     ]
+
+
+def gap_of(has: str, wants: str) -> DeferredGap:
+    """Return what lies between a subject and a selector."""
+    return DeferredGap(lambda: Gap(has, wants))

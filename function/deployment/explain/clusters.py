@@ -175,7 +175,7 @@ def leaf_of(rejection: Rejection) -> JsonObject:
         "device": rejection.device,
         "needs": rejection.needs,
         "has": rejection.free,
-        "actual": rejection.detail,
+        "actual": rejection.has,
         "wanted": rejection.wants,
     }
     return {key: value for key, value in leaf.items() if value not in ("", None)}

@@ -132,8 +132,8 @@ class Outline:
         """`request gpu: selector 1 fails on device gpu (architecture Ada Lovelace): device.attributes...`."""
         request = f"request {leaf.request}: " if leaf.request else ""
         failed = leaf.reason.value if leaf.selector is None else f"selector {leaf.selector} fails"
-        compared = f"has {leaf.detail}" if leaf.detail else ""  # What it wants is the selector that follows.
-        particular = (compared if leaf.wants else leaf.detail) or numbers(leaf)
+        compared = f"has {leaf.has}" if leaf.has else ""  # What it wants is the selector that follows.
+        particular = (compared if leaf.wants else leaf.has) or numbers(leaf)
         on = f" on device {leaf.device}" if leaf.device and leaf.selector is not None else ""
         source = source_of(self._decision.inputs, leaf)
         detail = f" ({particular})" if particular else ""

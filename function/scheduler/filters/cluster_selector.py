@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from function.api.reasons import Reason, Rejection
+from function.api.reasons import DeferredGap, Reason, Rejection
 from function.cel import bind_cluster
 
 if TYPE_CHECKING:
@@ -48,9 +49,8 @@ class ClusterSelectorFilter:
             program = self._evaluations.program(expression)
             outcome = self._evaluations.outcome(program, subject)
             if outcome.kind == "nomatch":
-                gap = self._evaluations.gap(program, subject)
-                reason = Reason.ClusterSelectorMismatch
-                return Rejection(reason, detail=gap.has, wants=gap.wants, selector=index)
+                gap = DeferredGap(partial(self._evaluations.gap, program, subject))
+                return Rejection(Reason.ClusterSelectorMismatch, gap=gap, selector=index)
             if outcome.kind != "match":
                 return Rejection(Reason.ClusterSelectorError, detail=outcome.message, selector=index)
         return None

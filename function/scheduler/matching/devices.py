@@ -11,13 +11,14 @@ of those is taken, so a Synthetic entry listed first never hides a DRA entry tha
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from function.api.reasons import Reason, Rejection, combined
+from function.api.reasons import DeferredGap, Reason, Rejection, combined
 from function.scheduler.budget import OutOfSteps
 from function.scheduler.capacity.device_accounting import Claim
 from function.scheduler.matching.constraints import Constraints
-from function.scheduler.matching.published_value import Gap
+from function.scheduler.matching.published_value import gap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -300,13 +301,14 @@ def _one_entry(
     probe: Probe,
 ) -> Rejection:
     short = probe.kind == "match"
-    gap = Gap(probe.message)
+    deferred = None
     if not short and not probe.message:
-        gap = evaluations.gap(evaluations.program(sub.selectors[probe.selector]), device.subject)
+        program = evaluations.program(sub.selectors[probe.selector])
+        deferred = DeferredGap(partial(gap, program, device.subject))
     return Rejection(
         _REASONS[probe.kind],
-        detail=gap.has,
-        wants=gap.wants,
+        detail=probe.message,
+        gap=deferred,
         request=request.name,
         rank=rank,
         selector=None if short else probe.selector,

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from function.api import Device
     from function.api.cel_selector import CelSelector
     from function.api.engine import SubRequest
+    from function.api.reasons import Gap
     from function.cel import Selector, Subject
     from function.cel.selector import Outcome
-    from function.scheduler.matching.published_value import Gap
 
 
 class Probe(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from function.api.reasons import Reason, Rejection
+from function.api.reasons import DeferredGap, Reason, Rejection
 from function.scheduler.budget import ALLOWANCE, CallBudget, OutOfSteps
 from function.scheduler.cache import MatchCache, fit_cache
 from function.scheduler.matching.devices import Match, resolve, resolve_every
@@ -25,7 +25,7 @@ from function.scheduler.matching.engine_options import (
     variants,
 )
 from function.scheduler.matching.equivalence import DeviceEquivalence
-from function.scheduler.matching.published_value import Gap
+from function.scheduler.matching.published_value import gap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -213,8 +213,8 @@ class Matcher:
                 error = outcome.kind != "nomatch"
                 reason = Reason.NodeSelectorError if error else Reason.NodeSelectorMismatch
                 message = outcome.message
-                gap = Gap(message) if message else evaluations.gap(program, pool.node)
-                return Rejection(reason, detail=gap.has, wants=gap.wants, selector=index)
+                deferred = None if message else DeferredGap(partial(gap, program, pool.node))
+                return Rejection(reason, detail=message, gap=deferred, selector=index)
         return None
 
     # The budget

@@ -7,7 +7,9 @@ nothing to show: it is what is asked for, as it stands.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from function.api.reasons import Gap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,15 +31,6 @@ _PHRASES = {
     "<=": "at most {}",
     "<": "less than {}",
 }
-
-
-class Gap(NamedTuple):
-    """What lies between a subject and a selector that does not match it."""
-
-    has: str = ""
-    """`memory 40Gi`, `no memory`; empty where the failing term reads no name of its own."""
-    wants: str = ""
-    """`at least 80Gi`, or the failing term as it stands."""
 
 
 def gap(selector: Selector, subject: Subject) -> Gap:
