@@ -1,11 +1,13 @@
 """What coordination costs: `python -m bench.coordination`.
 
 Deployments of three Ready replicas each on clusters of one pool, everything at rest: a warm call about the
-one created last, to which all others come first, with each of the settings in one process.
+one created last, to which all others come first, with each of the settings in one process. First where some
+pool has another size than in the call before, so that everything is decided anew; then where nothing changed.
 """
 
 from __future__ import annotations
 
+import statistics
 import sys
 import time
 from typing import Any
@@ -51,27 +53,39 @@ def world(deployments: int, clusters: int, settings: Plain) -> World:
     )
 
 
-def milliseconds(content: bytes) -> float:
-    """The median of warm calls."""
+def resized(before: World) -> World:
+    """Return the same with a node more on one cluster."""
+    made = before.copy()
+    cluster = (made.clusters or ())[0]
+    cluster["metadata"]["resourceVersion"] = "2"
+    cluster["status"]["gpuPools"][0]["nodes"] += 1
+    return made
+
+
+def milliseconds(*contents: bytes) -> float:
+    """The median of warm calls, one content after the other."""
     function = Function(structlog.get_logger(), memory=Memory(REMEMBERED))
     taken = []
-    for _ in range(CALLS + 1):
+    for turn in range(CALLS + len(contents)):
         started = time.perf_counter()
-        function.answer(content)
+        function.answer(contents[turn % len(contents)])
         taken.append(time.perf_counter() - started)
-    return sorted(taken[1:])[CALLS // 2] * 1000
+    return statistics.median(taken[len(contents) :]) * 1000
+
+
+def measured(made: World) -> str:
+    """Return the times of calls between which a pool changes, and of calls between which nothing does."""
+    before, after = (which.message().SerializeToString() for which in (made, resized(made)))
+    return f"{milliseconds(before, after):.0f} ms, unchanged {milliseconds(before):.0f} ms"
 
 
 def main() -> None:
     """Print one line for each size."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
     for deployments, clusters in SIZES:
-        results = {
-            name: milliseconds(world(deployments, clusters, settings).message().SerializeToString())
-            for name, settings in SETTINGS.items()
-        }
-        said = ", ".join(f"{name} {taken:.0f} ms" for name, taken in results.items())
-        sys.stdout.write(f"{deployments} deployments on {clusters} clusters: {said}\n")
+        for name, settings in SETTINGS.items():
+            said = measured(world(deployments, clusters, settings))
+            sys.stdout.write(f"{deployments} deployments on {clusters} clusters, {name}: {said}\n")
 
 
 if __name__ == "__main__":
