@@ -20,8 +20,7 @@ from function.deployment.requirements import coordinated, declared, published, r
 from function.deployment.snapshot import fleet as fleet_room
 from function.deployment.snapshot import peers as peers_room
 from function.deployment.snapshot.fleet import read_fleet
-from function.deployment.snapshot.peers import read_peers
-from function.scheduler.fleet import Peers
+from function.deployment.snapshot.peers import ListedPeers, read_peers
 from function.scheduler.matching.held import held_by
 from function.scheduler.schedule import schedule
 from function.scheduler.scheduling_input import scheduling_input
@@ -49,7 +48,7 @@ class Snapshot:
     fault: str
     """What is wrong with the function's input."""
     fleet: Fleet
-    peers: Peers
+    peers: ListedPeers
     requested: tuple[str, ...]
     """The optional conditions that are returned."""
 
@@ -113,15 +112,14 @@ def _read(request: Request, reuse: Reuse) -> Snapshot | Response:
     fleet = read_fleet(
         request, deployment, reuse, thorough=config.coordinates, published=config.capacity == "Published"
     )
-    peers = read_peers(request, deployment, fleet, reuse) if is_coordinated else Peers()
+    peers = read_peers(request, deployment, reuse) if is_coordinated else ListedPeers()
     return Snapshot(requirements, composite, deployment, config, fault, fleet, peers, optional(request))
 
 
 def _decided(snapshot: Snapshot) -> tuple[Response, Decision]:
     """Decide, and compose the answer."""
-    inputs = scheduling_input(
-        snapshot.deployment, snapshot.fleet, snapshot.config, snapshot.fault, snapshot.peers
-    )
+    peers = snapshot.peers.on(snapshot.fleet)
+    inputs = scheduling_input(snapshot.deployment, snapshot.fleet, snapshot.config, snapshot.fault, peers)
     decision = schedule(inputs, room=room_for(snapshot.deployment, snapshot.fleet))
     return compose(decision, snapshot.composite, snapshot.requirements, snapshot.requested), decision
 

@@ -7,7 +7,7 @@ replicas that are listed. One that cannot be read, or is being deleted, places n
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from function.api import ModelCache, ModelDeployment
@@ -109,11 +109,32 @@ def _seen_by(
     )
 
 
-def read_peers(request: Request, ours: ModelDeployment, fleet: Fleet, reuse: Reuse) -> Peers:
+@dataclass(frozen=True, slots=True)
+class ListedPeers:
+    """What is listed of the deployments that come before ours, in their order."""
+
+    resolutions: Mapping[str, Resolution] = field(default_factory=dict)
+    earlier: tuple[ModelDeployment, ...] = ()
+    replicas: Mapping[NamespacedName, Sequence[tuple[ModelReplica, Document]]] = field(default_factory=dict)
+    """All listed replicas by the deployment they name."""
+    caches: Mapping[NamespacedName, ModelCache] = field(default_factory=dict)
+
+    def on(self, fleet: Fleet) -> Peers:
+        """Return the deployments, each with the fleet as it sees it."""
+        return Peers(
+            self.resolutions,
+            tuple(
+                Peer(deployment, _seen_by(deployment, fleet, self.replicas, self.caches))
+                for deployment in self.earlier
+            ),
+        )
+
+
+def read_peers(request: Request, ours: ModelDeployment, reuse: Reuse) -> ListedPeers:
     """Read the deployments that come before ours in the canonical order."""
     requirements = {name: request.resolution(name) for name in (DEPLOYMENTS, CACHES)}
     if Resolution.UNRESOLVED in requirements.values():
-        return Peers(requirements)
+        return ListedPeers(requirements)
     earlier = sorted(
         (
             deployment
@@ -126,11 +147,7 @@ def read_peers(request: Request, ours: ModelDeployment, fleet: Fleet, reuse: Reu
         (cache.metadata.namespace, cache.metadata.name): cache
         for cache in _read(request, CACHES, reuse, _cache)
     }
-    listed = _listed(request, reuse) if earlier else {}
-    return Peers(
-        requirements,
-        tuple(Peer(deployment, _seen_by(deployment, fleet, listed, caches)) for deployment in earlier),
-    )
+    return ListedPeers(requirements, tuple(earlier), _listed(request, reuse) if earlier else {}, caches)
 
 
 def _turn(deployment: ModelDeployment) -> tuple[str, str, str]:
