@@ -188,12 +188,15 @@ class InferenceCluster(Model):
         return bool(declared) and all(entry.name != pool for entry in declared or ())
 
 
+_TIMES = ("heartbeat", "conditions")
+
+
 def _published(status: ClusterStatus | None) -> tuple[Any, ...]:
-    """What is published, without the times at which it was."""
+    """All that is published but the times at which it was."""
     if status is None:
         return ()
     stated = [(condition_row.type, condition_row.status) for condition_row in status.conditions]
-    return stated, status.gateway, status.gpu_pools, status.attributes
+    return stated, {field: value for field, value in status if field not in _TIMES}
 
 
 SHAPE: Shape = {
