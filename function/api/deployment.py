@@ -9,19 +9,12 @@ from pydantic import Field, model_validator
 
 from function.api.cluster_selector import ClusterSelector
 from function.api.engine import Engine, ReplicaShape
-from function.api.model import CacheHolder, Model, Name, Whole
+from function.api.model import CacheHolder, Model, Name, Whole, refuse_twice
 from function.api.placement import PlacementPolicy
 from function.api.requests import MemberReference, RequestReference, members_of, requests_of
 from function.api.taints import Toleration
 
 ReplicaCount = Annotated[Whole, Field(ge=0, le=200)]
-
-
-def _unique_engines(engines: tuple[Engine, ...]) -> None:
-    names = [engine.name for engine in engines]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise ValueError(f'engines: the name "{twice[0]}" is used twice')
 
 
 class Alternative(Model):
@@ -32,7 +25,7 @@ class Alternative(Model):
 
     @model_validator(mode="after")
     def _unique(self) -> Alternative:
-        _unique_engines(self.engines)
+        refuse_twice("engines", [engine.name for engine in self.engines])
         return self
 
 
@@ -54,7 +47,7 @@ class ReplicaSpec(Model):
 
     @model_validator(mode="after")
     def _unique(self) -> ReplicaSpec:
-        _unique_engines(self.engines)
+        refuse_twice("engines", [engine.name for engine in self.engines])
         names = [alternative.name for alternative in self.alternatives]
         if len(set(names)) < len(names):
             raise ValueError(f'alternatives: the name "{max(names, key=names.count)}" is used twice')

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from function.api.cel_selector import DeviceSelector, PoolSelector
 from function.api.devices import MAX_DEVICES
-from function.api.model import Count, Keyed, Model, Name, Role
+from function.api.model import Count, Keyed, Model, Name, Role, refuse_twice
 
 
 class SubRequest(Keyed):
@@ -71,10 +71,7 @@ class NodeSelector(Keyed):
 
     @model_validator(mode="after")
     def _unique(self) -> NodeSelector:
-        names = [request.name for request in self.devices]
-        twice = [name for name in names if names.count(name) > 1]
-        if twice:
-            raise ValueError(f'devices: the name "{twice[0]}" is used twice')
+        refuse_twice("devices", [request.name for request in self.devices])
         return self
 
 

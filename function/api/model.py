@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, cast
 
 from pydantic import (
     BaseModel,
@@ -17,6 +17,9 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from function.api.fault import Fault, Malformed, faults_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Effect = Literal["NoSchedule", "NoExecute"]
 ClaimKind = Literal["DRA", "Synthetic"]
@@ -74,6 +77,13 @@ class Keyed(Model):
     def __eq__(self, other: object) -> bool:
         """Whether both are of one type and have equal fields."""
         return isinstance(other, Keyed) and self.values == other.values
+
+
+def refuse_twice(field: str, names: Sequence[str]) -> None:
+    """Refuse a list in which a name stands twice. Raises ValueError."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f'{field}: the name "{twice}" is used twice')
 
 
 def whole(value: object) -> int:

@@ -15,7 +15,7 @@ from function.api.cel_selector import DeviceSelector
 from function.api.deployment import CacheRef
 from function.api.engine import MatchConstraint, Worker
 from function.api.fault import Fault, Malformed
-from function.api.model import CacheHolder, Count, Model, Name, Role
+from function.api.model import CacheHolder, Count, Model, Name, Role, refuse_twice
 from function.api.stack import Parallelism, ServedModel
 
 if TYPE_CHECKING:
@@ -177,10 +177,7 @@ class WorkloadSpec(Model):
 
     @model_validator(mode="after")
     def _unique(self) -> WorkloadSpec:
-        names = [engine.name for engine in self.engines]
-        twice = [name for name in names if names.count(name) > 1]
-        if twice:
-            raise ValueError(f'engines: the name "{twice[0]}" is used twice')
+        refuse_twice("engines", [engine.name for engine in self.engines])
         return self
 
 
