@@ -10,6 +10,17 @@ answered by desiring again what is observed:
 
 What is in doubt is decided where it is read (`scheduler.retain`, a handler's reader); what doubt does is
 decided here and nowhere else.
+
+Law 2 is about replicas: none leaves but for one of the seven reasons of docs/how-it-schedules.md. Law C is
+about whatever the other handlers compose, and is cited by these numbers:
+
+1. An object leaves the desired state only where the spec was read and no longer has what the object belongs
+   to, or where its successor is observed in use.
+2. While a requirement is undelivered, absent or unreadable, everything observed stays exactly as it is,
+   nothing is composed anew, and a condition says what is waited for.
+3. A field of the status that others rely on keeps its last value until another is observed.
+4. The remote object behind a key never becomes another: another identity is another key.
+5. Nor does the ProviderConfig of a key: a cluster that suddenly names another one is doubt.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Tell whose a replica is, and in which order deployments take their turn.
 
-Rules (`system.md`, Retain): a listed replica belongs to a deployment when it is in its namespace, carries its
-label, and its controller ownerReference is absent or has the deployment's uid. A deployment without a uid
-(a dry run from files) cannot be compared, so label and namespace decide.
+Rules (docs/compatibility.md, NamespacedOwnership): a listed replica belongs to a deployment when it is in its
+namespace, carries its label, and its controller ownerReference is absent or has the deployment's uid. A
+deployment without a uid (a dry run from files) cannot be compared, so label and namespace decide.
 """
 
 from __future__ import annotations

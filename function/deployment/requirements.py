@@ -1,8 +1,8 @@
 """Declare what the handler needs of the control plane: the one table of requirement names.
 
-Rules (`contract.md`, Requirements): the same on every call of the same deployment; every cluster and every
-replica, unfiltered; the referenced ModelCache by name; with coordination also the other deployments. With
-`capacity: Published` only the replicas of deployments of this name, in all namespaces: one of another
+Rules (docs/compatibility.md, Requirements): the same on every call of the same deployment; every cluster and
+every replica, unfiltered; the referenced ModelCache by name; with coordination also the other deployments.
+With `capacity: Published` only the replicas of deployments of this name, in all namespaces: one of another
 namespace may have the object name that a new one of ours would get on its cluster.
 """
 
