@@ -86,21 +86,30 @@ class Group(click.Group):
     def main(self, *args: Any, **more: Any) -> Any:
         """Run the program; a reader that has read enough (`| head`) ends the output, not the program."""
         streams = sys.stdout, sys.stderr
-        sys.stdout, sys.stderr = map(Patient, streams)
+        out, errors = map(Patient, streams)
+        sys.stdout, sys.stderr = out, errors
         try:
             return super().main(*args, **more)
         finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
+            out.flush()
+            if out.fault:
+                errors.write(f"error: standard output: {out.fault}\n")
+            errors.flush()
             sys.stdout, sys.stderr = streams
+            if out.fault:
+                raise SystemExit(BAD_INPUT)
 
 
 class Patient:
-    """A stream whose reader may leave: what is written after that goes nowhere, and is no error."""
+    """A stream whose reader may leave: what is written after that goes nowhere, and is no error.
+
+    A full disk is one: it is in `fault`, and what follows goes nowhere too.
+    """
 
     def __init__(self, stream: Any) -> None:
-        """Take the stream."""
-        self._stream = stream
+        """Take the stream; None, as Python has it, where the shell closed it."""
+        self.fault = ""
+        self._stream = stream if stream is not None else os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
 
     def __getattr__(self, name: str) -> Any:
         """Everything else is the stream's."""
@@ -118,7 +127,9 @@ class Patient:
     def _unless_closed(self, write: Callable[..., object], *text: str) -> None:
         try:
             write(*text)
-        except BrokenPipeError:
+        except OSError as error:
+            if not isinstance(error, BrokenPipeError):
+                self.fault = error.strerror or str(error)
             # What the stream still holds is flushed at the end, into nothing.
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self._stream.fileno())

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Plain = dict[str, Any]
+KUBECONFIG = """
+clusters: [{name: c, cluster: {server: %s}}]
+users: [{name: u, user: {}}]
+contexts: [{name: k, context: {cluster: c, user: u}}]
+current-context: k
+"""
 VERBS = ("plan", "headroom", "advise", "verify", "map", "why chat", "whatif --drain east")
 
 
@@ -70,6 +76,21 @@ def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
     monkeypatch.setattr(connection, "PAGE", 2)
     with apiserver.serving(_fleet()) as (address, table):
         yield Live(tmp_path, address, table)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('"just a text"', "is no kubeconfig"),
+        ("clusters: 3", "is no kubeconfig"),
+        (KUBECONFIG % "gpu-1", 'context k: server: expected https://..., found "gpu-1"'),
+    ],
+)
+def test_what_is_no_kubeconfig_is_said(text: str, expected: str, tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(text)
+    ran = run("plan", "--kubeconfig", path)
+    assert (ran.code, ran.err) == (1, f"error: {path}: {expected}\n")
 
 
 @pytest.mark.parametrize("words", VERBS)

@@ -63,3 +63,32 @@ def test_no_command_breaks_on_an_odd_value(seed: int, tmp_path: Path) -> None:
     ran = run(name, path, *options)
     assert ran.code in (0, 1, 2)
     assert ran.out or ran.err
+
+
+DEPLOYMENT = "apiVersion: modelplane.ai/v1alpha1\r\nkind: ModelCache\r\nmetadata: {name: x}\r\nspec: {}\r\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_what_another_system_wrote_is_read(encoding: str, tmp_path: Path) -> None:
+    path = tmp_path / "f.yaml"
+    path.write_bytes(DEPLOYMENT.encode(encoding))
+    assert run("lint", path).code == 0
+
+
+def test_what_is_no_text_is_named_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "f.yaml"
+    path.write_bytes(b"a: b\nc: \xe9t\xe9\n")
+    ran = run("plan", path)
+    assert (ran.code, ran.err) == (
+        1,
+        f"error: {path}: line 2: byte 0xe9 is not UTF-8: save the file as UTF-8\n",
+    )
+
+
+@pytest.mark.parametrize("namespace", [0, {}, [], False])
+def test_a_namespace_that_is_no_text_is_not_taken_for_none(namespace: object, tmp_path: Path) -> None:
+    cache = build.cache("weights")
+    cache["metadata"]["namespace"] = namespace
+    ran = run("lint", write(tmp_path / "f.yaml", [cache]))
+    assert ran.code == 1
+    assert "metadata.namespace: expected a string" in ran.out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -107,3 +108,28 @@ def test_alike_errors_are_folded_and_named_by_lint(tmp_path: Path) -> None:
     assert len(ran.err.splitlines()) == 1
     assert "(and InferenceCluster c1, InferenceCluster c2, InferenceCluster c3, 26 more)" in ran.err
     assert len(run("lint", path).out.splitlines()) == 30
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "expected"),
+    [
+        ("> /dev/full", 1, "error: standard output: No space left on device"),
+        (">&-", 2, "note: "),
+        ("<&-", 1, "error: standard input is closed"),
+    ],
+)
+def test_a_stream_that_takes_or_gives_nothing_is_a_line_and_no_traceback(
+    line: str, code: int, expected: str
+) -> None:
+    words = shlex.join([*PROGRAM, "plan", "-" if line.startswith("<") else EXAMPLE])
+    ran = subprocess.run(
+        ["/bin/bash", "-c", f"{words} {line}"], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert ran.returncode == code, ran.stderr
+    assert expected in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_narrow_terminal_keeps_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    assert "MORE" in run("headroom", EXAMPLE).out.splitlines()[2]

@@ -81,7 +81,7 @@ def _strings(value: Any, path: Path) -> Iterator[Finding]:
         yield Finding(path, "expected a map", shown_type(value))
         return
     for key, text in value.items():
-        if not isinstance(text, str):
+        if text is not None and not isinstance(text, str):  # The API server reads null as an empty text.
             written = str(text).lower() if isinstance(text, bool) else str(text)
             scalar = isinstance(text, bool | int | float)
             hint = f'did you mean "{written}", in quotes?' if scalar else ""

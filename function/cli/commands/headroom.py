@@ -94,7 +94,7 @@ def _show(out: Console, result: Headroom) -> None:
         return
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("  CLUSTER", no_wrap=True)
-    table.add_column("MORE", justify="right")
+    table.add_column("MORE", justify="right", no_wrap=True, min_width=4)
     table.add_column("RUNS OUT FIRST", no_wrap=True)
     table.add_column("", overflow="fold")
     for room in result.rooms:

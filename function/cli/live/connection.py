@@ -175,8 +175,14 @@ def _configured(kubernetes: Any, target: Target) -> tuple[Any, str, str]:
         config.load_kube_config(where, context["name"], configuration, persist_config=False)
     except BadInput:
         raise
+    except (TypeError, AttributeError, KeyError):
+        raise BadInput(f"{where}: is no kubeconfig") from None
     except Exception as error:  # noqa: BLE001 - YAML, exec plugins, certificates: all of it is the user's
         raise BadInput(f"{where}: {' '.join(str(error).split())}") from None
+    if not str(configuration.host).startswith(("https://", "http://")):
+        raise BadInput(
+            f'{where}: context {context["name"]}: server: expected https://..., found "{configuration.host}"'
+        )
     namespace = str((context.get("context") or {}).get("namespace") or "default")
     return configuration, f"context {context['name']}", namespace
 

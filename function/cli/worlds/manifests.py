@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import sys
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
@@ -142,7 +143,7 @@ def texts(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Name and text of every file, directories in the order of their names."""
     for path in paths:
         if path == "-":
-            yield "standard input", sys.stdin.read()
+            yield "standard input", _decoded("standard input", _standard_input())
             continue
         given = Path(path)
         if not given.exists():
@@ -159,9 +160,31 @@ def _below(path: Path) -> list[Path]:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        content = path.read_bytes()
+    except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error}") from None
+    return _decoded(str(path), content)
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:  # As Python has it where the shell closed it.
+        raise BadInput("standard input is closed")
+    binary = getattr(sys.stdin, "buffer", None)
+    content: bytes = sys.stdin.read().encode() if binary is None else binary.read()
+    return content
+
+
+def _decoded(name: str, content: bytes) -> str:
+    """The text of a file: UTF-8, or UTF-16 that says so, as PowerShell writes what is redirected."""
+    is_wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    encoding = "UTF-16" if is_wide else "UTF-8"
+    try:
+        text = content.decode("utf-16" if is_wide else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        found = f"byte 0x{content[error.start]:02x}"
+        raise BadInput(f"{name}: line {line}: {found} is not {encoding}: save the file as UTF-8") from None
+    return text.replace("\r\n", "\n")
 
 
 def _unlisted(
@@ -212,7 +235,7 @@ def _placed(manifest: Manifest) -> Manifest:
     metadata = content.get("metadata")
     if manifest.kind not in KINDS or manifest.kind in CLUSTER_SCOPED or not isinstance(metadata, dict):
         return manifest
-    if metadata.get("namespace"):
+    if metadata.get("namespace") not in (None, ""):
         return manifest
     return replace(manifest, content={**content, "metadata": {**metadata, "namespace": "default"}})
 
