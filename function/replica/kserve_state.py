@@ -20,6 +20,7 @@ from function.replica.state import (
     count,
     is_seen_by_controller,
     is_updating,
+    replicas_of,
     stalled,
 )
 
@@ -96,17 +97,41 @@ def _state(
 
 def observed_states_on_kserve(observed: Mapping[str, ObservedObject]) -> tuple[EngineState, ...]:
     """Return the states of all engines that are observed, where nobody can say what is wanted: in doubt."""
-    running = services(observed)
-    engines = sorted(
-        {read.of for key in observed if (read := names.read_key(base_of(key))) and read.what == names.SEEN}
-    )
-    ready, created = (
-        any(service.ready is True for service in running),
-        any(service.is_created for service in running),
-    )
+    found = services(observed)
+    if not found:
+        return ()
+    seen = {
+        read.of: observed[key]
+        for key in sorted(observed)
+        if (read := names.read_key(base_of(key))) is not None and read.what == names.SEEN
+    }
+    applied = all(service.is_applied and _is_current(service) for service in found)
+    ready, created = any(one.ready is True for one in found), any(one.is_created for one in found)
     return tuple(
-        EngineState(name, 1, *(created, ready, ready), 0, 0, 0, rolled_out=False)
-        for name in (engines or ("model",) if running else ())
+        _as_seen(engine, workload, created=created, ready=ready, applied=applied)
+        for engine, workload in (seen or {"model": ObservedObject()}).items()
+    )
+
+
+def _as_seen(
+    engine: str, workload: ObservedObject, *, created: bool, ready: bool, applied: bool
+) -> EngineState:
+    """Return the state of an engine whose wanted copies are those of its workload."""
+    copies = replicas_of(workload.remote or {})
+    updated = min(count(workload, "updatedReplicas"), copies)
+    total = count(workload, "replicas")
+    current = applied and is_seen_by_controller(workload) and not is_updating(workload)
+    return EngineState(
+        name=engine,
+        copies=copies,
+        created=created,
+        ready=ready,
+        in_use=ready,
+        available=copies_available(workload, copies),
+        updated=updated,
+        total=total,
+        rolled_out=current and updated == copies == total,
+        stalled=stalled(workload),
     )
 
 

@@ -88,7 +88,7 @@ def observed_states(observed: Mapping[str, ObservedObject]) -> tuple[EngineState
         if read is not None and read.what == names.WORKLOAD:
             latest[read.of] = key
     return tuple(
-        engine_state(engine, _replicas(observed[key]), key, observed[key].manifest, observed)
+        engine_state(engine, replicas_of(observed[key].manifest), key, observed[key].manifest, observed)
         for engine, key in latest.items()
     )
 
@@ -126,8 +126,9 @@ def _is_gang(workload: ObservedObject) -> bool:
     return workload.identity.kind == "LeaderWorkerSet"
 
 
-def _replicas(workload: ObservedObject) -> int:
-    value = mapping(workload.manifest.get("spec")).get("replicas")
+def replicas_of(workload: Mapping[str, Any]) -> int:
+    """Return the copies that a workload's spec asks for, 1 where it does not say."""
+    value = mapping(workload.get("spec")).get("replicas")
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 1
 
 

@@ -390,3 +390,13 @@ def test_a_stack_that_nobody_knows_is_doubt() -> None:
     assert answer.desired.keys() == observed.keys()
     assert answer.reason("ModelAccepted") == "WaitingForCluster"
     assert CLUSTER in answer.conditions["ModelAccepted"][2]
+
+
+@pytest.mark.parametrize("base", [SINGLE, GANG, APART], ids=["pod", "gang", "apart"])
+def test_in_doubt_no_condition_but_the_first_changes(base: Scene) -> None:
+    settled = base.but(observed=applied(run(base)))
+    before, doubted = run(settled), run(settled.but(cluster=None))
+    assert doubted.reason("ModelAccepted") == "WaitingForCluster"
+    for kind in ("ModelReady", "ModelUpdated"):
+        assert doubted.conditions[kind] == before.conditions[kind]
+    assert doubted.ready == settled.observed.keys()
