@@ -54,6 +54,8 @@ class Row:
     parse_cold: list[float] = field(default_factory=list)
     """Of the parse right after each cold call."""
     warm: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
+    """Of the server, for each warm call: what else runs on the machine disturbs it least."""
     peak: float = 0.0
     work: dict[str, dict[str, int]] = field(default_factory=dict)
 
@@ -115,8 +117,10 @@ def measure(size: Size, seed: int, calls: int, transform: Transform) -> Row:
         for _ in range(calls):
             requests.refresh(churn(draw, requests.fleet, CHURN))
             content = requests.next()
+            before = running.processor
             spent, response = running.timed(content)
             row.warm.append(spent)
+            row.processor.append(running.processor - before)
             row.parse.append(parsed(content))
         row.peak = max(row.peak, running.peak)
     row.request, row.response = len(content), len(response)
@@ -136,6 +140,7 @@ def table(rows: list[Row]) -> Table:
         "x",
         "warm",
         "x",
+        "processor",
         "peak RSS",
     )
     for head in heads:
@@ -150,6 +155,7 @@ def table(rows: list[Row]) -> Table:
             _times(row.cold, row.parse_cold),
             _spread(row.warm),
             _times(row.warm, row.parse),
+            f"{statistics.median(row.processor):.1f}",
             f"{row.peak:.0f} MB",
         )
     return made

@@ -38,6 +38,12 @@ class Server:
         return (time.perf_counter() - started) * 1000, response
 
     @property
+    def processor(self) -> float:
+        """Milliseconds of processor time so far, of all threads."""
+        threads = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
+        return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e6
+
+    @property
     def peak(self) -> float:
         """The largest resident size so far, in MB."""
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
