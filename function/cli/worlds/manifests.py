@@ -182,8 +182,8 @@ def _decoded(name: str, content: bytes) -> str:
         text = content.decode("utf-16" if is_wide else "utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        found = f"byte 0x{content[error.start]:02x}"
-        raise BadInput(f"{name}: line {line}: {found} is not {encoding}: save the file as UTF-8") from None
+        byte = f"byte 0x{content[error.start]:02x}"
+        raise BadInput(f"{name}: line {line}: {byte} is not {encoding}: save the file as UTF-8") from None
     return text.replace("\r\n", "\n")
 
 
