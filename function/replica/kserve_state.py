@@ -97,16 +97,19 @@ def _state(
 
 def observed_states_on_kserve(observed: Mapping[str, ObservedObject]) -> tuple[EngineState, ...]:
     """Return the states of all engines that are observed, where nobody can say what is wanted: in doubt."""
-    found = services(observed)
-    if not found:
+    running = services(observed)
+    if not running:
         return ()
     seen = {
         read.of: observed[key]
         for key in sorted(observed)
         if (read := names.read_key(base_of(key))) is not None and read.what == names.SEEN
     }
-    applied = all(service.is_applied and _is_current(service) for service in found)
-    ready, created = any(one.ready is True for one in found), any(one.is_created for one in found)
+    applied = all(service.is_applied and _is_current(service) for service in running)
+    ready, created = (
+        any(service.ready is True for service in running),
+        any(service.is_created for service in running),
+    )
     return tuple(
         _as_seen(engine, workload, created=created, ready=ready, applied=applied)
         for engine, workload in (seen or {"model": ObservedObject()}).items()
