@@ -250,7 +250,7 @@ def _replicas(world: World) -> tuple[tuple[Replica, ...], tuple[Replica, ...]]:
     ]
     seen = {(document.plain["metadata"]["namespace"], document.name) for document in own_replicas}
     others: list[Replica] = []
-    for replica in sorted(world.replicas or (), key=_place):
+    for replica in sorted(world.replicas or (), key=_seniority):
         if _place(replica) in seen:
             continue
         listed_replica = _listed(replica, world.deployment)
@@ -260,6 +260,12 @@ def _replicas(world: World) -> tuple[tuple[Replica, ...], tuple[Replica, ...]]:
         else:
             own_replicas.append(listed_replica)
     return tuple(own_replicas), tuple(others)
+
+
+def _seniority(plain: Plain) -> tuple[Any, ...]:
+    """Who comes first of several listed objects with one identity: a living one, then the oldest."""
+    metadata = plain["metadata"]
+    return "deletionTimestamp" in metadata, metadata.get("creationTimestamp", ""), _place(plain)
 
 
 def _place(plain: Plain) -> tuple[str, str]:

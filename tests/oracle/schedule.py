@@ -24,7 +24,7 @@ function decides otherwise, one of the two is to be corrected:
 12. An empty list of clusters allows a scale down; a missing one allows nothing.
 13. A replica whose cluster cannot be found in an empty fleet, or cannot be read, counts as on a cluster that
     is not Ready. Its shape can be compared all the same.
-14. Two listed objects with one identity: the first by name is ours.
+14. Two listed objects with one identity: a living one is ours, then the oldest, then the first by name.
 15. A pool that is published but that the cluster's spec no longer has takes nothing new: a replica placed
     there would be mismatched at once.
 16. What is evacuated matches: until it goes it is charged and updated as what stays.
