@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from function import wire
+from function.api import replica as replica_api
+from function.boundary import PlainDocument
 from function.boundary.parse_cache import Memory, Session
+from function.cluster.charges import charge
 from function.deployment import answers, handler
 from tests.support import build
 from tests.support.world import World
@@ -19,7 +22,6 @@ if TYPE_CHECKING:
     from function.boundary import Response
 
 Plain = dict[str, Any]
-Change = "Callable[[World], World | None]"
 
 INPUT: Plain = {"apiVersion": "fleet-scheduler.fn.modelplane.ai/v1alpha1", "kind": "SchedulerConfig"}
 EVACUATE: Plain = {"defaults": {"placement": {"evacuate": {"afterSeconds": 1_800}}}}
@@ -203,6 +205,31 @@ def test_a_peers_rollout_reads_its_replicas() -> None:
     made = world(coordination="GlobalOrder")
     made.more["all-deployments"][0]["spec"]["placement"] = {"disruption": {"maxUnavailable": 1}}
     assert not reused(made, made.copy())
+
+
+def published(nodes: int, time: str) -> World:
+    """A deployment with nothing placed; the clusters publish their charges, one of `nodes` nodes."""
+    other = build.replica(build.deployment("other", 1, [build.engine(copies=nodes)]), "a", 0)
+    made = build.cluster("a", [build.pool("h100", 4)])
+    charged = charge("a", made["status"]["gpuPools"], [replica_api.parse(PlainDocument(other))])
+    made["status"]["gpuPools"] = charged
+    made["status"]["conditions"][0]["lastTransitionTime"] = time
+    made["metadata"]["resourceVersion"] = f"{nodes}{time}"
+    deployment = build.deployment("chat", 1)
+    return World(
+        deployment, [made], None, input={**INPUT, "capacity": "Published"}, more={"own-replicas": []}
+    )
+
+
+@pytest.mark.parametrize(
+    ("after", "again", "reason"),
+    [
+        (published(1, "2026-03-02T09:00:00Z"), True, "only a time is another one"),
+        (published(2, "2026-03-02T08:00:00Z"), False, "another node is charged"),
+    ],
+)
+def test_what_is_published_as_charged_is_read(after: World, reason: str, *, again: bool) -> None:
+    assert reused(published(1, "2026-03-02T08:00:00Z"), after) == again, reason
 
 
 def test_what_is_given_again_took_no_work() -> None:
