@@ -1,7 +1,8 @@
 """Work, counted. A counter does not depend on the machine, so it can be a test.
 
 At most: CEL evaluations = distinct selectors x distinct device contents; pool matches = what distinct members
-ask for x distinct pool shapes; objects parsed when warm = objects changed.
+ask for x distinct pool shapes; objects parsed when warm = objects changed. Work and bytes grow with the
+fleet; nothing is explained that nobody reads.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from typing import Any
 import pytest
 
 from bench.encode import Requests
-from bench.fleets import Fleet, Size, churn, fleet, misspelt
+from bench.fleets import Fleet, Size, by_charges, churn, fleet, misspelt
 from function.boundary.parse_cache import Memory
 from function.runner import Function
 from tests.support import drive
 
+MEBI = 1 << 20
 SMALL, DOUBLE = Size(40, 4, 200), Size(80, 4, 400)
 
 
@@ -120,6 +122,28 @@ def test_warm_nothing_is_matched_again_until_the_deployment_or_a_pool_changes() 
     assert warm == 0
     assert 0 < another_pool <= len(asked_for(current_fleet)), "one new shape"
     assert another_deployment >= cold
+
+
+def test_warm_no_charge_is_read_again_but_of_clusters_that_changed() -> None:
+    """Published charges are remembered as what they take: those of 10,000 clusters fit into 512 MB."""
+    requests = Requests(by_charges(fleet(Size(40, 8, 400))))
+    device_lists, deployment = 2 * MEBI, MEBI
+    function = Function(log=Counting(), memory=Memory(device_lists + deployment + 40 * 40_000))
+    counters(function, requests.next())
+    assert counters(function, requests.next())["parsed"] == 0
+    requests.refresh(churn(random.Random(1), requests.fleet, 7))
+    assert 0 < counters(function, requests.next())["parsed"] <= 7 + len(requests.fleet.observed)
+
+
+def test_what_crosses_the_wire_grows_with_the_fleet_alone() -> None:
+    """Published charges weigh a quarter of the replicas they stand for; an answer weighs what is placed."""
+    sizes = Size(40, 8, 400), Size(80, 8, 800)
+    once, twice = (len(Requests(fleet(size)).next()) for size in sizes)
+    published = len(Requests(by_charges(fleet(sizes[0]))).next())
+    answers = [len(Function(log=Counting()).answer(Requests(fleet(size)).next())) for size in sizes]
+    assert twice <= 2.2 * once
+    assert published <= 0.3 * once
+    assert max(answers) <= 1.1 * min(answers) < MEBI
 
 
 def test_without_reuse_everything_is_parsed_every_time(small: Requests) -> None:
