@@ -197,6 +197,7 @@ class Load:
                 self.change()
             if now - samples[-1].at >= 60:
                 samples.append(self.sample())
+                sys.stderr.write("  ".join(row(*samples[-2:], str(len(samples) - 1))) + "\n")
             time.sleep(0.05)
         return [*samples, self.sample()] if time.monotonic() - samples[-1].at > 1 else samples
 
