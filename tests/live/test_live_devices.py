@@ -9,6 +9,7 @@ import yaml
 
 from tests.cli.command import run
 from tests.cli.describe import published_memory
+from tests.live.account import kubeconfig
 from tests.live.plane import Refused, name_of
 from tests.support.slices import AMD, H200, MIG, NIC, TPU, devices, node, resource_slice
 
@@ -39,17 +40,9 @@ def reader(living: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> It
         living.request("POST", VERSION, {**content, "metadata": {"name": slice_name(content)}})
     living.apply(*map(node, NODES))
     living.kubectl("apply", "-f", "example/operate/device-reader.yaml")
-    accounts = "/api/v1/namespaces/default/serviceaccounts"
-    living.request("POST", accounts, {"metadata": {"name": "device-reader"}})
     words = ("--clusterrole=fleet-scheduler-device-reader", "--serviceaccount=default:device-reader")
     living.kubectl("create", "clusterrolebinding", "device-readers", *words)
-    token = living.request("POST", f"{accounts}/device-reader/token", {"kind": "TokenRequest", "spec": {}})
-    assert token is not None
-    plain = yaml.safe_load((living.state / "admin.kubeconfig").read_text())
-    plain["users"] = [{"name": "u", "user": {"token": token["status"]["token"]}}]
-    path = tmp_path_factory.mktemp("reader") / "kubeconfig"
-    path.write_text(yaml.safe_dump(plain))
-    yield path
+    yield kubeconfig(living, tmp_path_factory.mktemp("reader"), "default", "device-reader")
     living.kubectl("delete", "resourceslices", *map(slice_name, slices))
     living.kubectl("delete", "node", *NODES)
 

@@ -14,6 +14,7 @@ from function.cli.live import connection
 from tests.cli.command import run
 from tests.live import fleet
 from tests.live import plane as living_plane
+from tests.live.account import kubeconfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,18 +31,6 @@ READER = "reader"
 ROLE = "fleet-scheduler-reader"
 
 
-def kubeconfig(plane: ControlPlane, folder: Path) -> Path:
-    """The kubeconfig of a service account that nobody has given any rights."""
-    accounts = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
-    plane.request("POST", accounts, {"metadata": {"name": READER}})
-    token = plane.request("POST", f"{accounts}/{READER}/token", {"kind": "TokenRequest", "spec": {}}) or {}
-    plain = yaml.safe_load((plane.state / "admin.kubeconfig").read_text())
-    plain["users"] = [{"name": "u", "user": {"token": token["status"]["token"]}}]
-    path = folder / "kubeconfig"
-    path.write_text(yaml.safe_dump(plain))
-    return path
-
-
 @pytest.fixture(scope="module")
 def reader(living: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     fleet.create_namespace(living, NAMESPACE)
@@ -50,7 +39,7 @@ def reader(living: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> It
     )
     living.apply(MODEL)
     fleet.until_placed(living, MODEL, 3)
-    yield kubeconfig(living, tmp_path_factory.mktemp("reader"))
+    yield kubeconfig(living, tmp_path_factory.mktemp("reader"), NAMESPACE, READER)
     living.kubectl("delete", "clusterrolebinding", "tools-readers", "--ignore-not-found")
     fleet.leave(living, NAMESPACE)
 
