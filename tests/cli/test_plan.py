@@ -155,8 +155,10 @@ def test_files_that_are_not_there_or_not_text(tmp_path: Path) -> None:
     missing = run("plan", tmp_path / "nowhere.yaml")
     assert missing.code == 1
     assert "nowhere.yaml: no such file or directory" in missing.err
-    (tmp_path / "f.yaml").write_bytes(b"\xff\xfe\x00")
-    assert "cannot be read" in run("plan", tmp_path / "f.yaml").err
+    (tmp_path / "f.yaml").write_bytes(b"\xff\xfe\x00")  # The mark of UTF-16, and half a character.
+    assert "is not UTF-16: save the file as UTF-8" in run("plan", tmp_path / "f.yaml").err
+    (tmp_path / "f.yaml").write_bytes(b"a: \xff")
+    assert "is not UTF-8" in run("plan", tmp_path / "f.yaml").err
 
 
 def test_the_same_object_twice_must_be_the_same(tmp_path: Path) -> None:
