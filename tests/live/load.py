@@ -24,7 +24,7 @@ import click
 
 from tests.live import burst, day, fleet, plane
 from tests.live.__main__ import isolate
-from tests.live.crowds import crowded
+from tests.live.crowds import NODES, crowded, used
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -114,6 +114,8 @@ class Load:
     deployments: list[Plain]
     due: dict[str, float] = field(default_factory=dict)
     """When a replica that is not Ready will be, by name."""
+    running: dict[str, Pool] = field(default_factory=dict)
+    """The pool whose node a replica has: no more of them are Ready than there are nodes."""
     tainted: set[str] = field(default_factory=set)
     done: Counter[str] = field(default_factory=Counter)
 
@@ -167,14 +169,21 @@ class Load:
         return [replica for replica in replicas if "deletionTimestamp" not in replica["metadata"]]
 
     def look(self) -> None:
-        """Take the platform's part: what has been placed becomes Ready after a while, endpoints at once."""
-        now = time.monotonic()
-        for replica in self._replicas():
-            name = plane.name_of(replica)
+        """Take the platform's part: what has a node becomes Ready after a while, endpoints at once."""
+        now, replicas = time.monotonic(), self._replicas()
+        alive = {plane.name_of(replica) for replica in replicas}
+        self.running = {name: pool for name, pool in self.running.items() if name in alive}
+        taken = Counter(self.running.values())
+        for replica in replicas:
+            name, pool = plane.name_of(replica), next(iter(used([replica])))
             if burst.is_ready(replica):
                 self.due.pop(name, None)
             elif now >= self.due.setdefault(name, now + self.draw.expovariate(1 / START)):
-                fleet.make_ready(self.living, [replica])
+                if name not in self.running and taken[pool] < NODES:
+                    self.running[name] = pool
+                    taken[pool] += 1
+                if name in self.running:
+                    fleet.make_ready(self.living, [replica])
         endpoints = self.living.list("ModelEndpoint", burst.NAMESPACE)
         fleet.make_ready(self.living, [manifest for manifest in endpoints if not burst.is_ready(manifest)])
 
