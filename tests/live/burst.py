@@ -10,34 +10,29 @@ when a pool stays overcommitted, a replica stays unplaced, a Ready one was remov
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import sys
-import tempfile
 import threading
 import time
 import urllib.request
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tests.live import day, fleet, install, plane
-from tests.live.__main__ import isolate
-from tests.live.crowds import NODES, Crowds, crowded, used
+from tests.live import day, fleet, plane
+from tests.live.crowds import NODES, Crowds, Nodes, crowded
+from tests.live.function_log import FunctionLog
+from tests.live.shipped import NAMESPACE, shipped
 from tests.support import build
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.live.crowds import Pool
+    from pathlib import Path
 
 Plain = dict[str, Any]
 
-NAMESPACE = "burst"
 FLEET = {"fleet": "burst"}
 """Labels of its clusters: other clusters of the control plane take no part."""
 POOL = "h100"
@@ -170,21 +165,17 @@ class Kubelets:
     draw: random.Random
     mean: float
     due: dict[str, float] = field(default_factory=dict)
-    running: dict[str, Pool] = field(default_factory=dict)
+    nodes: Nodes = field(default_factory=Nodes)
 
     def look(self, replicas: list[Plain], now: float) -> None:
         """Start what there is room for."""
-        alive = {plane.name_of(replica) for replica in replicas}
-        self.running = {name: pool for name, pool in self.running.items() if name in alive}
-        taken = Counter(self.running.values())
+        self.nodes.free(replicas)
         for replica in replicas:
-            name, pool = plane.name_of(replica), next(iter(used([replica])), None)
-            if name in self.running or pool is None:
+            name = plane.name_of(replica)
+            if name in self.nodes.running:
                 continue
             due = self.due.setdefault(name, now + self.draw.expovariate(1 / self.mean))
-            if now >= due and taken[pool] < NODES:
-                taken[pool] += 1
-                self.running[name] = pool
+            if now >= due and self.nodes.take(replica):
                 fleet.make_ready(self.living, [replica])
 
 
@@ -230,41 +221,24 @@ def metrics() -> dict[str, float]:
     return dict(found)
 
 
-def answers(state: Path, skip: int = 0) -> Iterator[Plain]:
-    """The lines of the function's log that are answers, after the first `skip` bytes of it."""
-    with (state / "logs" / "function.log").open("rb") as log:
-        log.seek(skip)
-        for line in log:
-            if line.startswith(b"{") and (b'"answered"' in line or b'"failed"' in line):
-                yield json.loads(line)
-
-
-@dataclass
 class Asked:
     """How often each deployment was answered since something changed, by the function's log."""
 
-    state: Path
-    position: int = 0
-    counts: Counter[str] = field(default_factory=Counter)
-
-    def __post_init__(self) -> None:
-        """Begin at the end of the log."""
-        self.forget()
+    def __init__(self, log: FunctionLog) -> None:
+        """Count from now on."""
+        self._log = log
+        self._counts: Counter[str] = Counter()
 
     def forget(self) -> None:
         """Something changed: what was answered before says nothing any more."""
-        self.position = (self.state / "logs" / "function.log").stat().st_size
-        self.counts.clear()
+        self._log.skip()
+        self._counts.clear()
 
     def often(self, deployments: set[str]) -> bool:
         """Whether every one of these deployments was answered `ANSWERS` times."""
-        with (self.state / "logs" / "function.log").open("rb") as log:
-            log.seek(self.position)
-            lines = log.read().rpartition(b"\n")[0]
-        self.position += len(lines) + 1 if lines else 0
-        answered = (json.loads(line) for line in lines.splitlines() if b'"answered"' in line)
-        self.counts.update(line["name"] for line in answered if line["namespace"] == NAMESPACE)
-        return all(self.counts[name] >= ANSWERS for name in deployments)
+        answered = (line for line in self._log.answers() if line["event"] == "answered")
+        self._counts.update(line["name"] for line in answered if line["namespace"] == NAMESPACE)
+        return all(self._counts[name] >= ANSWERS for name in deployments)
 
 
 def lost_calls(state: Path) -> int:
@@ -278,7 +252,7 @@ def watch(living: plane.ControlPlane, plan: Plan, seen: Seen, patience: float) -
     kubelets = Kubelets(living, random.Random(plan.seed), plan.start) if plan.start else None
     crowds = Crowds(living, NAMESPACE)
     before: dict[str, bool] = {}
-    asked, deployments = Asked(living.state), {plane.name_of(item) for item in plan.burst()}
+    asked, deployments = Asked(FunctionLog(living)), {plane.name_of(item) for item in plan.burst()}
     while time.monotonic() - started < patience:
         replicas, now = living.list("ModelReplica", NAMESPACE), time.monotonic()
         if kubelets:
@@ -310,14 +284,13 @@ def watch(living: plane.ControlPlane, plan: Plan, seen: Seen, patience: float) -
 def run(living: plane.ControlPlane, plan: Plan, patience: float) -> Seen:
     """Play one burst on a fleet that is there already."""
     seen = Seen(plan.deployments, plan.replicas, plan.clusters, plan.seed)
-    log = living.state / "logs" / "function.log"
-    counted, skip, lost = metrics(), log.stat().st_size, lost_calls(living.state)
+    counted, log, lost = metrics(), FunctionLog(living), lost_calls(living.state)
     creator = threading.Thread(target=lambda: setattr(seen, "created", create(living, plan)))
     creator.start()
     watch(living, plan, seen, patience)
     creator.join()
     after = metrics()
-    lines = list(answers(living.state, skip))
+    lines = list(log.answers())
     name = "controller_runtime_reconcile_total"
     seen.reconciles = int(after.get(name, 0) - counted.get(name, 0))
     seen.calls = len(lines)
@@ -340,28 +313,6 @@ def clear(living: plane.ControlPlane, seconds: float = 300) -> None:
     )
 
 
-def prepare(living: plane.ControlPlane, settings: Plain | None) -> None:
-    """Install what is shipped; `settings` replace those of the Composition's input."""
-    with tempfile.TemporaryDirectory() as folder:
-        install.push_packages(living, Path(folder))
-    install.install(living)
-    install.start(living)
-    install.take_the_platforms_part(living)
-    fleet.create_namespace(living, NAMESPACE)
-    if settings is not None:
-        change_input(living, settings)
-
-
-def change_input(living: plane.ControlPlane, settings: Plain) -> None:
-    """Give the function other settings than the shipped ones."""
-    names = living.kubectl("get", "composition", "modeldeployments.modelplane.ai", "-o", "json")
-    step = json.loads(names)["spec"]["pipeline"][0]
-    kept = {key: step["input"][key] for key in ("apiVersion", "kind", "explain") if key in step["input"]}
-    step["input"] = {**kept, **settings}
-    patch = json.dumps({"spec": {"pipeline": [step]}})
-    living.kubectl("patch", "composition", "modeldeployments.modelplane.ai", "--type=merge", "-p", patch)
-
-
 @click.command()
 @click.option("--deployments", multiple=True, type=int, default=(40,), help="How many; may be given again.")
 @click.option("--replicas", default=3, help="Replicas of each.")
@@ -382,23 +333,12 @@ def main(
     **given: Any,
 ) -> None:
     """Play bursts and print what was seen, one line of JSON each."""
-    if reason := plane.missing():
-        sys.exit(reason)
-    if not running:
-        isolate()
-    living = plane.ControlPlane.here(os.environ.get("CORE_FLAGS", ""))
-    try:
-        if not running:
-            living.up()
-            prepare(living, json.loads(settings) if settings else None)
+    with shipped(json.loads(settings) if settings else None, running=running) as living:
         bursts = [
             played(living, Plan(number, seed=seed, **given), patience)
             for number in deployments
             for seed in seeds
         ]
-    finally:
-        if not running:
-            living.down()
     sys.stdout.write(table(bursts))
     sys.exit(not all(seen.fine for seen in bursts))
 

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tests.live.plane import condition
+from tests.live.plane import condition, name_of
 
 if TYPE_CHECKING:
     from tests.live.plane import ControlPlane, Plain
@@ -41,6 +41,26 @@ def named(deployments: list[Plain]) -> str:
     return "\n".join(
         condition(deployment, "CapacityRespected").get("message", "") for deployment in deployments
     )
+
+
+@dataclass
+class Nodes:
+    """The nodes of all pools: a replica runs only where one is free, and keeps it until it is gone."""
+
+    running: dict[str, Pool] = field(default_factory=dict)
+    """The pool of each replica that has a node, by name."""
+
+    def free(self, replicas: list[Plain]) -> None:
+        """Take back the nodes of replicas that are not among these any more."""
+        alive = {name_of(replica) for replica in replicas}
+        self.running = {name: pool for name, pool in self.running.items() if name in alive}
+
+    def take(self, replica: Plain) -> bool:
+        """Whether a replica has a node, now that it has been given one where one was free."""
+        name, pool = name_of(replica), next(iter(used([replica])), None)
+        if name not in self.running and pool and Counter(self.running.values())[pool] < NODES:
+            self.running[name] = pool
+        return name in self.running
 
 
 @dataclass

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import ssl
 import sys
 import threading
@@ -25,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tests.live import burst, fleet, plane, workload
-from tests.live.__main__ import isolate
+from tests.live.shipped import NAMESPACE, shipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +34,6 @@ Plain = dict[str, Any]
 KINDS = ("ModelDeployment", "ModelReplica", "ModelEndpoint")
 TOKENS = {"ADDED": 1, "MODIFIED": 2, "DELETED": 0}
 IGNORED = frozenset({"managedFields", "resourceVersion", "generation"})
-NAMESPACE = burst.NAMESPACE
 
 
 def changes(before: Any, after: Any, path: str = "") -> list[str]:
@@ -190,15 +188,9 @@ def main(
     replicas: tuple[int, ...], clusters: int, pause: float, others: int, *, pods: bool, running: bool
 ) -> None:
     """Print what was seen, one object of JSON for each number of replicas."""
-    if reason := plane.missing() or (pods and workload.missing()):
+    if pods and (reason := workload.missing()):
         sys.exit(reason)
-    if not running:
-        isolate()
-    living = plane.ControlPlane.here(os.environ.get("CORE_FLAGS", ""))
-    try:
-        if not running:
-            living.up()
-            burst.prepare(living, None)
+    with shipped(running=running) as living:
         if pods:
             sys.stdout.write(json.dumps(to_pods(living), indent=1) + "\n")
             return
@@ -206,9 +198,6 @@ def main(
         for number in replicas:
             sys.stdout.write(json.dumps(to_ready(living, number, pause, others), indent=1) + "\n")
             burst.clear(living)
-    finally:
-        if not running:
-            living.down()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ here or in Crossplane, when memory passes its limit, or when a pool is overcommi
 from __future__ import annotations
 
 import json
-import os
 import random
 import sys
 import time
@@ -23,8 +22,8 @@ from typing import TYPE_CHECKING
 import click
 
 from tests.live import burst, day, fleet, plane
-from tests.live.__main__ import isolate
-from tests.live.crowds import NODES, crowded, used
+from tests.live.crowds import Nodes, crowded
+from tests.live.shipped import NAMESPACE, shipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -114,8 +113,7 @@ class Load:
     deployments: list[Plain]
     due: dict[str, float] = field(default_factory=dict)
     """When a replica that is not Ready will be, by name."""
-    running: dict[str, Pool] = field(default_factory=dict)
-    """The pool whose node a replica has: no more of them are Ready than there are nodes."""
+    nodes: Nodes = field(default_factory=Nodes)
     tainted: set[str] = field(default_factory=set)
     done: Counter[str] = field(default_factory=Counter)
 
@@ -133,7 +131,7 @@ class Load:
         self.done[name] += 1
 
     def _patch(self, deployment: Plain, spec: Plain) -> None:
-        where = plane.path("ModelDeployment", plane.name_of(deployment), burst.NAMESPACE)
+        where = plane.path("ModelDeployment", plane.name_of(deployment), NAMESPACE)
         self.living.request("PATCH", where, {"spec": spec}, "application/merge-patch+json")
 
     def _scale(self) -> None:
@@ -165,26 +163,22 @@ class Load:
             fleet.taint(self.living, self.tainted.pop())
 
     def _replicas(self) -> list[Plain]:
-        replicas = self.living.list("ModelReplica", burst.NAMESPACE)
+        replicas = self.living.list("ModelReplica", NAMESPACE)
         return [replica for replica in replicas if "deletionTimestamp" not in replica["metadata"]]
 
     def look(self) -> None:
         """Take the platform's part: what has a node becomes Ready after a while, endpoints at once."""
         now, replicas = time.monotonic(), self._replicas()
-        alive = {plane.name_of(replica) for replica in replicas}
-        self.running = {name: pool for name, pool in self.running.items() if name in alive}
-        taken = Counter(self.running.values())
+        self.nodes.free(replicas)
         for replica in replicas:
-            name, pool = plane.name_of(replica), next(iter(used([replica])))
+            name = plane.name_of(replica)
             if burst.is_ready(replica):
                 self.due.pop(name, None)
-            elif now >= self.due.setdefault(name, now + self.draw.expovariate(1 / START)):
-                if name not in self.running and taken[pool] < NODES:
-                    self.running[name] = pool
-                    taken[pool] += 1
-                if name in self.running:
-                    fleet.make_ready(self.living, [replica])
-        endpoints = self.living.list("ModelEndpoint", burst.NAMESPACE)
+                continue
+            due = self.due.setdefault(name, now + self.draw.expovariate(1 / START))
+            if now >= due and self.nodes.take(replica):
+                fleet.make_ready(self.living, [replica])
+        endpoints = self.living.list("ModelEndpoint", NAMESPACE)
         fleet.make_ready(self.living, [manifest for manifest in endpoints if not burst.is_ready(manifest)])
 
     def sample(self) -> Sample:
@@ -237,7 +231,7 @@ def started_load(living: ControlPlane, deployments: int, clusters: int, seed: in
     def serving() -> bool:
         load.look()
         time.sleep(LOOK)
-        return sum(map(burst.is_ready, living.list("ModelEndpoint", burst.NAMESPACE))) == wanted
+        return sum(map(burst.is_ready, living.list("ModelEndpoint", NAMESPACE))) == wanted
 
     plane.until(serving, f"{wanted} endpoints Ready", 600)
     return load
@@ -251,18 +245,10 @@ def started_load(living: ControlPlane, deployments: int, clusters: int, seed: in
 @click.option("--seed", default=1, help="What is changed, and when.")
 def main(deployments: int, clusters: int, minutes: float, pause: float, seed: int) -> None:
     """Keep a fleet changing, and print what that took."""
-    if reason := plane.missing():
-        sys.exit(reason)
-    isolate()
-    living = plane.ControlPlane.here(os.environ.get("CORE_FLAGS", ""))
-    try:
-        living.up()
-        burst.prepare(living, None)
+    with shipped() as living:
         load = started_load(living, deployments, clusters, seed)
         samples = load.run(60 * minutes, pause)
         overcommitted = load.rest()
-    finally:
-        living.down()
     rows = [row(*pair, str(number)) for number, pair in enumerate(pairwise(samples), 1)]
     rows.append(row(samples[0], samples[-1], "all"))
     sys.stdout.write(day.columns([HEADINGS, *rows]))

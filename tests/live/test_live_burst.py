@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.live import burst, fleet
+from tests.live.shipped import NAMESPACE
 
 if TYPE_CHECKING:
     from tests.live.day import Day
@@ -19,7 +20,7 @@ PATIENCE = 240.0
 
 
 def test_a_burst_ends_with_no_pool_overcommitted(living: ControlPlane, day: Day) -> None:
-    fleet.create_namespace(living, burst.NAMESPACE)
+    fleet.create_namespace(living, NAMESPACE)
     burst.publish_fleet(living, PLAN.clusters)
     with day.step("create 10 deployments of 3 replicas within 4 s", "settled, no pool overcommitted"):
         seen = burst.run(living, PLAN, PATIENCE)

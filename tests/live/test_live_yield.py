@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from function.api.names import RECONCILE_ANNOTATION
-from tests.live import burst, fleet
+from tests.live import fleet
+from tests.live.function_log import FunctionLog
 from tests.live.plane import name_of, until
 
 if TYPE_CHECKING:
@@ -55,17 +56,17 @@ def shrink(living: ControlPlane, cluster: Plain) -> None:
     living.publish({**cluster, "status": {**cluster["status"], "gpuPools": pools}})
 
 
-def answers(living: ControlPlane, deployment: Plain) -> list[Plain]:
-    """The answers to a deployment, by the function's log."""
-    lines = burst.answers(living.state)
-    return [line for line in lines if (line["namespace"], line["name"]) == (NAMESPACE, name_of(deployment))]
+def answers(log: FunctionLog, deployment: Plain) -> list[Plain]:
+    """The answers to a deployment since the last look at the log."""
+    who = (NAMESPACE, name_of(deployment))
+    return [line for line in log.answers() if (line["namespace"], line["name"]) == who]
 
 
 def at_rest(living: ControlPlane, deployments: list[Plain]) -> bool:
-    """Whether no deployment has called within `IN_FLIGHT`: then a call that comes is a new one."""
-    before = [len(answers(living, deployment)) for deployment in deployments]
+    """Whether no deployment calls within `IN_FLIGHT`: then a call that comes is a new one."""
+    logs = [FunctionLog(living) for _ in deployments]
     time.sleep(IN_FLIGHT)
-    return before == [len(answers(living, deployment)) for deployment in deployments]
+    return not any(map(answers, logs, deployments))
 
 
 def test_a_replica_that_turns_ready_after_the_snapshot_keeps_its_place(
@@ -80,6 +81,7 @@ def test_a_replica_that_turns_ready_after_the_snapshot_keeps_its_place(
     replicas = {name_of(manifest): fleet.until_placed(living, manifest, 1)[0] for manifest in pair}
     stays, leaves = sorted(pair, key=lambda manifest: seniority(replicas[name_of(manifest)]))
     until(lambda: at_rest(living, pair), "both at rest")
+    log = FunctionLog(living)
     with silent(living):
         shrink(living, cluster)
         request(living, leaves, "1")
@@ -91,7 +93,7 @@ def test_a_replica_that_turns_ready_after_the_snapshot_keeps_its_place(
         until(lambda: not fleet.replicas(living, stays), "the replica that is not Ready gives way")
     (kept,) = fleet.replicas(living, leaves)
     assert kept["metadata"]["uid"] == replicas[name_of(leaves)]["metadata"]["uid"]
-    given_up = sum(answer["counts"]["dropped"] for answer in answers(living, leaves))
+    given_up = sum(answer["counts"]["dropped"] for answer in answers(log, leaves))
     assert given_up <= 1, "the answer to the snapshot without Ready; none where Crossplane was slow"
     for deployment in pair:
         until(lambda one=deployment: handled(living, one) == "1", "the request in the status")
