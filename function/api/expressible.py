@@ -28,7 +28,7 @@ from function.api.stack import HUGGING_FACE, KSERVE, Parallelism
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from function.api.workload import Container, PodTemplate, ServingSpec, Workload
+    from function.api.workload import Container, PodTemplate, ServingSpec, Workload, WorkloadEngine
 
 SCHEMES = (HUGGING_FACE, "s3://", "oci://", "pvc://")
 """Where KServe mounts a model from."""
@@ -73,17 +73,13 @@ class ReplicaPods:
 
 def pods_of(workload: Workload) -> ReplicaPods:
     """Return what a cluster's stack has to run of a ModelReplica."""
-    engines = tuple(
-        StackEngine(
-            name=engine.name,
-            phase=engine.phase,
-            pods=engine.pods,
-            serving=engine.serving.template,
-            follower=engine.follower.template if engine.follower else None,
-        )
-        for engine in workload.engines
-    )
-    return ReplicaPods(workload.spec.serving, workload.cache, engines)
+    return ReplicaPods(workload.spec.serving, workload.cache, tuple(map(stack_engine, workload.engines)))
+
+
+def stack_engine(engine: WorkloadEngine) -> StackEngine:
+    """Return an engine of a ModelReplica as a stack sees it."""
+    follower = engine.follower.template if engine.follower else None
+    return StackEngine(engine.name, engine.phase, engine.pods, engine.serving.template, follower)
 
 
 def obstacle(stack: str, replica: ReplicaPods) -> str:

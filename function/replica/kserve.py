@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from function.api.expressible import command_of, parallelism_of, pods_of
+from function.api.expressible import command_of, parallelism_of, stack_engine
 from function.api.lenient import mapping
 from function.fail_static import key_of
 from function.gateway_api import prefix_match, url_rewrite
@@ -142,8 +142,7 @@ def _model(snapshot: ReplicaSnapshot) -> str:
 
 def _workload(snapshot: ReplicaSnapshot, engine: KServeEngine) -> dict[str, Any]:
     """Return the section of an engine."""
-    stack_view = next(pods for pods in pods_of(snapshot.replica).engines if pods.name == engine.engine.name)
-    parallelism = parallelism_of(stack_view, snapshot.replica.spec.serving.parallelism)
+    parallelism = parallelism_of(stack_engine(engine.engine), snapshot.replica.spec.serving.parallelism)
     section: dict[str, Any] = {"replicas": engine.engine.copies}
     stated = parallelism.model_dump(by_alias=True, exclude_none=True)
     if stated:

@@ -58,7 +58,7 @@ def states_on_kserve(
             name: EngineState(name, copies, *(False, ready, False), 0, 0, 0, rolled_out=False)
             for name, copies in ((engine.engine.name, engine.engine.copies) for engine in replica.engines)
         }
-    applied = service.manifest == replica.manifest and service.is_applied and _is_current(service)
+    applied = service.manifest == replica.manifest and service.is_applied and is_seen_by_controller(service)
     return {
         engine.engine.name: _state(
             engine, service, observed.get(engine.key, ObservedObject()), ready=ready, applied=applied
@@ -105,7 +105,7 @@ def observed_states_on_kserve(observed: Mapping[str, ObservedObject]) -> tuple[E
         for key in sorted(observed)
         if (read := names.read_key(base_of(key))) is not None and read.what == names.SEEN
     }
-    applied = all(service.is_applied and _is_current(service) for service in running)
+    applied = all(service.is_applied and is_seen_by_controller(service) for service in running)
     ready, created = (
         any(service.ready is True for service in running),
         any(service.is_created for service in running),
@@ -155,13 +155,6 @@ def waits_for(observed: Mapping[str, ObservedObject]) -> tuple[str, str]:
             if holds is False:
                 return reason, message or f"KServe reports {kind} False"
     return "ModelStarting", ""
-
-
-def _is_current(service: ObservedObject) -> bool:
-    """Whether the status is about the spec as it is."""
-    generation = mapping((service.remote or {}).get("metadata")).get("generation")
-    reported = service.remote_status.get("observedGeneration")
-    return isinstance(generation, int) and isinstance(reported, int) and reported >= generation
 
 
 def _runs(workload: ObservedObject, engine: KServeEngine) -> bool:

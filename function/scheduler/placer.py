@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from function.scheduler.capacity.ledger import Ledger
     from function.scheduler.capacity.pool_capacity import Capacities
     from function.scheduler.diagnosis import OnPools
+    from function.scheduler.filters import StandingFilter
     from function.scheduler.indices import Indices
     from function.scheduler.matching.engine_options import ClusterFit, EngineOption
     from function.scheduler.matching.matcher import Matcher
@@ -57,19 +58,22 @@ class Placer:
         """Ask the standing gates; everything below them is found out when it is needed."""
         self._inputs, self._matcher, self.ledger, self.indices = inputs, matcher, ledger, indices
         self._counting, self._scores = counting(inputs), scores(inputs)
-        self._stacks = StackExpresses.of(inputs)
-        self._gated, self._eligible = self._ask_standing_gates()
+        gates = standing(inputs)
+        self._stacks = next((gate for gate in gates if isinstance(gate, StackExpresses)), None)
+        self._gated, self._eligible = self._ask_standing_gates(gates)
         elsewhere = [part.elsewhere for part in self._counting] + [part.elsewhere for part in self._scores]
         self._cache = PlacementCache(ledger, local=not any(elsewhere))
         self._searches = SearchCache()
 
-    def _ask_standing_gates(self) -> tuple[dict[str, Rejection], list[InferenceCluster]]:
+    def _ask_standing_gates(
+        self, gates: tuple[StandingFilter, ...]
+    ) -> tuple[dict[str, Rejection], list[InferenceCluster]]:
         """Why clusters take no new replica in this pass, and those that are not among them."""
         gated = {
             name: Rejection(Reason.MalformedCluster, detail=unreadable.fault)
             for name, unreadable in self._inputs.fleet.unreadable.items()
         }
-        gates, eligible = standing(self._inputs), []
+        eligible = []
         for name, cluster in self._inputs.fleet.clusters.items():
             rejection = next((refusal for gate in gates if (refusal := gate.reject(cluster))), None)
             if rejection is None:
