@@ -54,6 +54,8 @@ class Replaced:
     """The keys of those that may not leave now."""
     blocked: str | None = None
     """The key of the first for which there is surge, and no place."""
+    crowded: set[str] = field(default_factory=set)
+    """Clusters beside whose replicas one more has no place, as things stand."""
 
     @property
     def kept(self) -> tuple[Kept, ...]:
@@ -117,13 +119,21 @@ def _may_leave_idle(inputs: SchedulingInput, done: Replaced, victim: Kept) -> bo
 
 
 def _place_beside(placer: Placer, done: Replaced, victim: Kept) -> bool:
-    """Place another while a replica stands. It counts for spreading no longer, once there is one."""
-    placer.ledger.count(victim.own_replica.cluster, -1)
-    placed = placer.place() if done.blocked is None else None
+    """Place another while a replica stands. It counts for spreading no longer, once there is one.
+
+    Where it counts is all that two replicas differ in here, so while nothing changes a cluster is tried once.
+    """
+    cluster = victim.own_replica.cluster
+    if cluster in done.crowded:
+        return False
+    placer.ledger.count(cluster, -1)
+    placed = placer.place()
     if placed is not None:
         done.placed.append(placed)
+        done.crowded.clear()
         return True
-    placer.ledger.count(victim.own_replica.cluster)
+    placer.ledger.count(cluster)
+    done.crowded.add(cluster)
     done.blocked = done.blocked or victim.own_replica.key
     return False
 
@@ -152,6 +162,7 @@ def _give_up(placer: Placer, done: Replaced, victim: Kept) -> None:
     why = victim.mismatch.value if victim.mismatch else "its template is outdated"
     placer.ledger.release(victim.own_replica.cluster, victim.growth)
     done.staying.remove(victim)
+    done.crowded.clear()
     detail = f"{why}: {victim.detail}" if victim.detail else why
     evacuated = victim.mismatch is not None and victim.mismatch.evacuates  # Law 2, reason 7; else 3.
     done.dropped.append(Dropped(victim.own_replica, Cause.Evacuated if evacuated else Cause.Replaced, detail))

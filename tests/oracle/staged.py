@@ -191,11 +191,9 @@ class Staged(Scheduler):
 
     def beside(self, replica: Replica, uncounted: list[Replica]) -> bool:
         """Place another beside a replica."""
-        if self.blocked is not None:
-            return False
         placed = self.place([one for one in self.plan.kept if one is not replica and one not in uncounted])
         if placed is None:
-            self.blocked = replica
+            self.blocked = self.blocked or replica
             return False
         self.plan.new.append(placed)
         self.charged += placed.charge

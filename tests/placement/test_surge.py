@@ -80,6 +80,15 @@ DRAINS = [
         A_LEAVES,
     ),
     Case("the last one", [Seen("a", 0), Seen("b", 0), Seen("b", 1)], ["b-0", "b-1"], A_LEAVES),
+    Case(
+        "no place beside the first one is none beside it alone: another has room where it counts itself",
+        [Seen("a", 0), Seen("b", 0)],
+        ["a-0", "a-1", "b-0"],
+        {"a": 9, "b": 1},
+        "ReplacementBlocked",
+        placement=SURGE | {"maxReplicasPerCluster": 1},
+        gpus=4,
+    ),
     Case("no place: it stays and serves", ON_A, ["a-0", "a-1"], {"a": DRAINED}, "ReplacementBlocked"),
     Case(
         "a replacement that serves another deployment's nodes is none: it is charged in full",
