@@ -60,4 +60,5 @@ def main() -> None:
 
     \b
     Exit codes: 0 everything is placed, 2 something has no place, 1 bad input; the worst of several.
+    130 ended by ctrl-c.
     """

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 BAD_INPUT = 1
 """Exit code where the command line or a file cannot be read."""
+INTERRUPTED = 130
+"""Exit code of a program that ctrl-c ended, as shells have it: 128 and the number of SIGINT."""
 
 
 class Lazy(NamedTuple):
@@ -79,9 +81,12 @@ class Group(click.Group):
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Parse a command's arguments, and run it."""
-        with _misuse():
-            return super().invoke(ctx)
+        """Parse a command's arguments, and run it; ctrl-c ends it without a word, and click's 1 is bad input."""
+        try:
+            with _misuse():
+                return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise SystemExit(INTERRUPTED) from None
 
     def main(self, *args: Any, **more: Any) -> Any:
         """Run the program; a reader that has read enough (`| head`) ends the output, not the program."""

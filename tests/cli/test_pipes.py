@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -68,6 +69,19 @@ def test_a_reader_that_leaves_changes_no_exit_code() -> None:
         assert program.wait() == code, said
         assert "Traceback" not in said
         assert "Broken" not in said
+
+
+def test_ctrl_c_ends_a_command_as_shells_expect(tmp_path: Path) -> None:
+    """While a file is read that never ends: no traceback, and not the code of bad input."""
+    endless = tmp_path / "endless.yaml"
+    os.mkfifo(endless)
+    program = subprocess.Popen(
+        [*PROGRAM, "plan", str(endless)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    with endless.open("w"):  # Opened once the command reads it.
+        program.send_signal(signal.SIGINT)
+        out, err = program.communicate()
+    assert (program.returncode, out, err) == (130, "", "")
 
 
 def test_no_color_prints_no_escape_on_a_terminal_that_has_colours() -> None:

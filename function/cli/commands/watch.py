@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from function.cli.bad_input import BadInput
+from function.cli.group import INTERRUPTED
 from function.cli.options import FINDINGS, FINE, Command, Names, output_option, reads_control_plane
 from function.cli.text import answered, note, printable
 from function.cli.worlds.inputs import title_of
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
     from function.cli.live.connection import ControlPlane
     from function.cli.worlds.source import Source
-
-INTERRUPTED = 130
-"""The exit code of a program that ctrl-c ended, as shells have it."""
 
 
 @click.command(cls=Command)
