@@ -81,7 +81,7 @@ class Group(click.Group):
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Parse a command's arguments, and run it; ctrl-c ends it without a word, and click's 1 is bad input."""
+        """Parse a command's arguments, and run it; ctrl-c ends it without a word: click's 1 is bad input."""
         try:
             with _misuse():
                 return super().invoke(ctx)

@@ -48,6 +48,9 @@ def _replica(index: int, *, ready: bool | None = True, deleting: bool = False) -
         (_deployment(1, **TRUE), [_replica(0, ready=None)], False, "one is starting"),
         (_deployment(1, **TRUE, ReplicasUpdated="False"), [_replica(0)], False, "a rollout goes on"),
         (_deployment(1, **TRUE, CapacityRespected="True"), [_replica(0)], True, "an opt-in condition"),
+        (_deployment(1, **TRUE, Ready="False"), [_replica(0)], False, "an endpoint is not Ready"),
+        (_deployment(0, ReplicasScheduled="True", Ready="False"), [], False, "something is still there"),
+        (_deployment(1, **TRUE, Responsive="False"), [_replica(0)], True, "it serves; edits show late"),
         (_deployment(1, ReplicasScheduled="True"), [_replica(0)], False, "nothing says that it serves"),
         (_deployment(0, ReplicasScheduled="True", ReplicasReady="False"), [], True, "none is wanted"),
         (build.deployment("chat", 1), [], False, "nothing was said about it yet"),
@@ -113,13 +116,22 @@ def test_lines_of_json_are_one_object_each(watched: Watched) -> None:
 
 def test_it_ends_with_what_is_missing(watched: Watched) -> None:
     ran = watched.run("--timeout", "0")
-    assert (ran.code, ran.err) == (2, "not settled after 0 s: ReplicasScheduled: Tested: \n")
+    assert (ran.code, ran.err) == (2, "not settled after 0 s: ReplicasScheduled: Tested\n")
 
 
 def test_a_call_that_failed_is_what_is_missing() -> None:
     plain = _deployment(1, ReplicasScheduled="Unknown", ReplicasReady="Unknown")
     plain["status"]["conditions"][0] |= {"status": "False", "reason": "ReconcileError", "message": "refused"}
     assert standing(plain, [_replica(0)]).unsettled == "Synced: ReconcileError: refused"
+
+
+def test_what_crossplane_says_of_it_is_said() -> None:
+    """All that is ours is well: only Crossplane's own conditions say what is not."""
+    unready = _deployment(1, **TRUE, Ready="False")
+    unready["status"]["conditions"][-1] |= {"reason": "Creating", "message": "Unready resources: chat"}
+    assert standing(unready, [_replica(0)]).unsettled == "Ready: Creating: Unready resources: chat"
+    late = standing(_deployment(1, **TRUE, Responsive="False"), [_replica(0)])
+    assert late.summary == "1 of 1 replicas ready; but Responsive: Tested"
 
 
 def test_a_deleted_deployment_ends_it(watched: Watched) -> None:

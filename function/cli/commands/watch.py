@@ -40,10 +40,11 @@ if TYPE_CHECKING:
 def watch(deployment: str, source: Source, timeout: float | None, interval: float, output: str) -> None:
     r"""Show DEPLOYMENT (NAMESPACE/NAME, or NAME) settle: one line for each change, until it has settled.
 
-    A deployment has settled when every replica that it wants is Ready, none is leaving, and no condition of
-    ours is False for its spec as it is now. One that lacks capacity is watched on: it settles when there is
-    some. The control plane is asked again and again, so that what comes and goes between two looks is not
-    seen; when it cannot be reached for a while, that is said and the watch goes on.
+    A deployment has settled when every replica that it wants is Ready, none is leaving, it is Ready itself
+    (its endpoints too), and no condition of ours is False for its spec as it is now. One that lacks capacity
+    is watched on: it settles when there is some. The control plane is asked again and again, so that what
+    comes and goes between two looks is not seen; when it cannot be reached for a while, that is said and the
+    watch goes on.
 
     \b
     Exit codes: 0 settled, 2 not settled within --timeout or deleted, 1 bad input, 130 ended by ctrl-c.

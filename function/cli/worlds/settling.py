@@ -25,8 +25,9 @@ DECIDING = (
 """Conditions that must not be False once a deployment has settled; those it does not have do not matter."""
 NEEDED = DECIDING[:2]
 """Those it must have."""
-SYNCED = "Synced"
-"""Crossplane's own: whether it acted on the spec."""
+SYNCED, READY, RESPONSIVE = "Synced", "Ready", "Responsive"
+"""Crossplane's own: whether it acted on the spec, whether all that is composed is Ready (an endpoint that is
+not serves nobody), and whether its circuit breaker lets events through (if not, changes are seen late)."""
 
 
 class ConditionState(NamedTuple):
@@ -70,11 +71,17 @@ class Standing:
         states = [replica.state for replica in self.replicas.values()]
         if not self.current or states != ["ready"] * self.wanted:
             return False
-        # Without a replica, ReplicasReady says so and is False.
         needed = NEEDED if self.wanted else NEEDED[:1]
-        deciding = DECIDING if self.wanted else tuple(name for name in DECIDING if name not in NEEDED[1:])
-        refused = any(self.conditions[name].status == "False" for name in deciding if name in self.conditions)
-        return not refused and all(self._is_true(name) for name in needed)
+        return not any(map(self._is_false, self._deciding)) and all(map(self._is_true, needed))
+
+    @property
+    def _deciding(self) -> tuple[str, ...]:
+        """Conditions that must not be False. Without a replica, ReplicasReady says so and is."""
+        ours = DECIDING if self.wanted else tuple(name for name in DECIDING if name not in NEEDED[1:])
+        return (*ours, READY)
+
+    def _is_false(self, name: str) -> bool:
+        return name in self.conditions and self.conditions[name].status == "False"
 
     def _is_true(self, name: str) -> bool:
         return name in self.conditions and self.conditions[name].status == "True"
@@ -84,7 +91,8 @@ class Standing:
         """`2 of 3 replicas ready, 1 leaving`."""
         states = [replica.state for replica in self.replicas.values()]
         leaving = f", {states.count('leaving')} leaving" if "leaving" in states else ""
-        return f"{states.count('ready')} of {self.wanted} replicas ready{leaving}"
+        late = f"; but {self._said(RESPONSIVE)}" if self._is_false(RESPONSIVE) else ""
+        return f"{states.count('ready')} of {self.wanted} replicas ready{leaving}{late}"
 
     @property
     def unsettled(self) -> str:
@@ -93,11 +101,15 @@ class Standing:
         Synced comes first: where Crossplane had no answer, only it says why, and all others are Unknown.
         """
         refusing = (
-            f"{name}: {self.conditions[name].reason}: {self.conditions[name].message}"
-            for name in (SYNCED, *DECIDING)
-            if name in self.conditions and self.conditions[name].status != "True"
+            self._said(name)
+            for name in (SYNCED, *self._deciding)
+            if name in self.conditions and not self._is_true(name)
         )
         return next(refusing, self.summary)
+
+    def _said(self, name: str) -> str:
+        condition = self.conditions[name]
+        return ": ".join(filter(None, (name, condition.reason, condition.message)))
 
 
 def standing(deployment: JsonObject, replicas: Iterable[JsonObject]) -> Standing:
