@@ -101,6 +101,17 @@ def test_the_answer_is_the_one_on_the_dump(words: str, live: Live) -> None:
     assert (there.code, there.out == here.out, there.err) == (here.code, True, here.err)
 
 
+def test_what_plan_says_to_run_next_asks_the_same(live: Live) -> None:
+    """Of a control plane its context, of files the files; many files are only hinted at."""
+    live.table.objects = [entry for entry in live.table.objects if entry["metadata"]["name"] != "west"]
+    dump = write(live.folder / "a dump.yaml", live.table.objects)
+    more = "  More: fleet-scheduler why ml-team/chat"
+    there = live.run("plan", "--context", "production").out
+    assert f"{more} --context production --kubeconfig {live.kubeconfig}\n" in there
+    assert f"{more} '{dump}'\n" in run("plan", dump).out
+    assert f"{more} FILE...\n" in run("plan", *[dump] * 4).out
+
+
 def test_lists_come_in_pages(live: Live) -> None:
     live.run("plan")
     clusters = [path for path in live.table.asked if "/inferenceclusters" in path]

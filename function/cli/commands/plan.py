@@ -76,5 +76,5 @@ def plan(source: Source, output: str, *, workloads: bool) -> None:
         data = {"deployments": deployments, "assumptions": inputs.world.notes}
         emit(output, answered("Plan", data))
     else:
-        show(results)
+        show(results, inputs.origin.words)
     sys.exit(worst_code(results, inputs.faults))

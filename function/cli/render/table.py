@@ -37,16 +37,16 @@ _COLUMNS = (("REPLICA", 7), ("CLUSTER", 7), ("INDEX", 5), ("POOLS", 10), ("ACTIO
 """Titles, and the least width."""
 
 
-def show(results: list[Planned]) -> None:
-    """Print every deployment's plan."""
+def show(results: list[Planned], words: str) -> None:
+    """Print every deployment's plan. `words` of a command line read the same objects again."""
     out = console()
     for number, planned in enumerate(results):
         if number:
             out.print()
-        _deployment(out, planned)
+        _deployment(out, planned, words)
 
 
-def _deployment(out: Console, planned: Planned) -> None:
+def _deployment(out: Console, planned: Planned, words: str) -> None:
     forecast = planned.forecast
     out.print(escape(planned.title), style="bold", soft_wrap=True)
     for condition in planned.response.conditions:
@@ -55,9 +55,8 @@ def _deployment(out: Console, planned: Planned) -> None:
         out.print(_replicas([*forecast.standing, *forecast.leaving]))
     if forecast.rejections:
         _rejected(out, forecast)
-        out.print(
-            f"\n  More: fleet-scheduler why {escape(planned.title)} FILE...", style="dim", soft_wrap=True
-        )
+        more = f"fleet-scheduler why {planned.title} {words}".rstrip()
+        out.print(f"\n  More: {escape(more)}", style="dim", soft_wrap=True)
 
 
 def show_condition(out: Console, condition: Condition) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from shlex import join
 from typing import TYPE_CHECKING
 
 from function.cli.bad_input import BadInput
@@ -10,7 +11,7 @@ from function.cli.live.connection import ControlPlane, Target
 from function.cli.live.names import identities
 from function.cli.live.resources import COMPOSITIONS, FLEET, WORKLOADS
 from function.cli.progress import track
-from function.cli.text import note
+from function.cli.text import NAMED, note
 from function.cli.worlds.apply import Apply
 from function.cli.worlds.manifests import CONFIGS, Manifest, Manifests, issues_of, load
 
@@ -38,6 +39,14 @@ class Source:
         """Whether a control plane is read: it was named, or there are no files."""
         return bool(self.target.context or self.target.kubeconfig or not self.files)
 
+    @property
+    def words(self) -> str:
+        """The words of a command line that read the same again; many files are only hinted at."""
+        files = self.files if len(self.files) <= NAMED else ()
+        named = {"--context": self.target.context, "--kubeconfig": self.target.kubeconfig}
+        options = (word for option, value in named.items() if value for word in (option, value))
+        return " ".join(filter(None, (join((*files, *options)), "" if files == self.files else "FILE...")))
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -50,6 +59,8 @@ class Origin:
     namespace: str = ""
     """The namespace of the context: where a name is looked for first that several namespaces have."""
     plane: ControlPlane | None = None
+    words: str = ""
+    """What a command line would say to read the same again."""
 
 
 def gather(source: Source) -> tuple[Manifests, Origin]:
@@ -58,16 +69,16 @@ def gather(source: Source) -> tuple[Manifests, Origin]:
     if files is not None and not source.is_live:
         if not files["InferenceCluster"]:
             note("the files have no InferenceCluster; --context puts them over a control plane's")
-        return files, Origin(only=source.namespace)
+        return files, Origin(only=source.namespace, words=source.words)
     plane = ControlPlane(source.target)
     live = read_fleet(plane)
+    origin = Origin(plane.title, source.namespace, plane.namespace, plane, source.words)
     if files is None:
-        return live, Origin(plane.title, source.namespace, plane.namespace, plane)
+        return live, origin
     # A config is an input as a whole; one that is given replaces the one of the Composition.
     given = {kind for kind in CONFIGS if files[kind]}
     kept = replace(live, by_kind={kind: those for kind, those in live.by_kind.items() if kind not in given})
-    where = f"{plane.title} and the files"
-    return Apply(files, source.files).apply(kept), Origin(where, source.namespace, plane.namespace, plane)
+    return Apply(files, source.files).apply(kept), replace(origin, where=f"{plane.title} and the files")
 
 
 def connect(source: Source, choose: Callable[[list[str], Origin], str]) -> tuple[ControlPlane, str, str]:
