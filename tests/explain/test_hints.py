@@ -161,6 +161,16 @@ def test_hints_come_in_the_order_of_what_they_cost() -> None:
     assert kinds == ["SelectLabel", "TolerateTaint", "FreeNodes", "RelaxSelector", "ClusterReady"]
 
 
+def test_room_elsewhere_comes_before_staying_on_a_cluster_that_is_drained() -> None:
+    """Who drains a cluster wants it empty: tolerating that is the last resort, and named as such."""
+    drained = build.cluster("drained", [build.pool("p", 2)], taints=[build.taint("upgrade", "NoExecute")])
+    full = build.cluster("full", [build.pool("p", 1)])
+    fleet, made = [drained, full], wants(build.request(), replicas=2)
+    rows = hint_rows(World(made, fleet, [build.replica(made, "full", 0, pools="p")], {}))
+    assert [kind for kind, _, _ in rows] == ["AddNodes", "TolerateTaint"]
+    assert rows[1][1] == "tolerate the taint upgrade:NoExecute and run where it drains (drained)"
+
+
 def test_less_of_the_same_comes_before_another_thing() -> None:
     """A little less memory on the right GPU before another GPU, whichever opens more clusters."""
     made = wants(build.request("gpu", 1, build.HOPPER, EIGHTY))

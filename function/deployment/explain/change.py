@@ -41,6 +41,8 @@ class Effort(IntEnum):
     """Another product than was asked for."""
     HARDWARE = 7
     """Something has to be bought, built or repaired."""
+    DRAINED = 8
+    """Running where an operator is making everything leave."""
 
 
 @dataclass(frozen=True, slots=True)

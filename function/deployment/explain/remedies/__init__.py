@@ -12,6 +12,7 @@ from function.deployment.explain.relax import Rewrite
 from function.deployment.explain.remedies.capacity import holders, nodes
 from function.deployment.explain.remedies.clusters import (
     caches,
+    drains,
     gateways,
     hydration,
     labels,
@@ -43,6 +44,7 @@ PROPOSERS: tuple[Callable[[ProposalContext], Iterator[InputChange]], ...] = (
     readiness,
     gateways,
     nodes,
+    drains,
 )
 """In the order in which their changes are tried: the cheapest first, as far as a kind has one price."""
 

@@ -28,18 +28,27 @@ K = TypeVar("K")
 
 
 def taints(context: ProposalContext) -> Iterator[InputChange]:
-    """Tolerate the taint that alone keeps most clusters out."""
+    """Tolerate the NoSchedule taint that alone keeps most clusters out."""
+    return _tolerations(context, "NoSchedule", Effort.TOLERATE)
+
+
+def drains(context: ProposalContext) -> Iterator[InputChange]:
+    """Tolerate a NoExecute taint, by which somebody drains a cluster: room elsewhere is what they want."""
+    return _tolerations(context, "NoExecute", Effort.DRAINED)
+
+
+def _tolerations(context: ProposalContext, effect: str, cost: Effort) -> Iterator[InputChange]:
     tolerations = context.inputs.deployment.template.tolerations
     kept_out: dict[Taint, list[str]] = defaultdict(list)
     for cluster, _ in context.headed(Reason.UntoleratedTaint):
         left = untolerated(cluster.spec.taints, tolerations)
-        if len(left) == 1:
+        if len(left) == 1 and left[0].effect == effect:
             kept_out[left[0]].append(cluster.name)
     for taint, names in _widest(kept_out, str):
-        yield _tolerated(taint, names)
+        yield _tolerated(taint, names, cost)
 
 
-def _tolerated(taint: Taint, clusters: list[str]) -> InputChange:
+def _tolerated(taint: Taint, clusters: list[str], cost: Effort) -> InputChange:
     toleration = Toleration(key=taint.key, value=taint.value, effect=taint.effect)
 
     def apply(inputs: SchedulingInput) -> SchedulingInput:
@@ -51,8 +60,9 @@ def _tolerated(taint: Taint, clusters: list[str]) -> InputChange:
         "effect": taint.effect,
         "clusters": clusters[:CHANGES_PER_KIND],
     }
-    text = f"tolerate the taint {taint} ({listed(clusters, CHANGES_PER_KIND)})"
-    return InputChange("TolerateTaint", Effort.TOLERATE, text, apply, facts, group=f"taint {taint}")
+    drained = " and run where it drains" if cost is Effort.DRAINED else ""
+    text = f"tolerate the taint {taint}{drained} ({listed(clusters, CHANGES_PER_KIND)})"
+    return InputChange("TolerateTaint", cost, text, apply, facts, group=f"taint {taint}")
 
 
 def _add_toleration(plain: JsonObject, toleration: Toleration) -> None:
