@@ -41,7 +41,7 @@ class CelSelector(Keyed):
         return outcome
 
     def program(self, release: str) -> Selector:
-        """Its program. Raises CompileError where it has none (`matching.selectors` asks first, once)."""
+        """Its program. Raises CompileError where it has none (`scheduler.selectors` asks first, once)."""
         outcome = self.compiled(release)
         if isinstance(outcome, CompileError):
             raise outcome

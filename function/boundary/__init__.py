@@ -18,7 +18,7 @@ from function.boundary.document import (
 )
 from function.boundary.request import Request, Resolution
 from function.boundary.response import Condition, Desired, Requirement, Response, Result
-from function.boundary.reuse import Cost, Costs, NoReuse, Part, Reuse
+from function.boundary.reuse import Cost, Costs, Extent, NoReuse, Part, Reuse
 
 __all__ = [
     "PACKED",
@@ -28,6 +28,7 @@ __all__ = [
     "Desired",
     "Document",
     "DocumentIdentity",
+    "Extent",
     "JsonObject",
     "NoReuse",
     "Packed",

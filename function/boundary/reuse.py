@@ -23,6 +23,14 @@ class Part(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Extent:
+    """A part that grows, as large as it is now: what an owner, compared by identity, has gathered."""
+
+    owner: object
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Cost:
     """What it takes to remember what a parse function returns, in bytes of memory and not of the wire."""
 

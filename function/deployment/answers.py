@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from function.boundary import Extent
 from function.deployment.compose import cache
 from function.deployment.compose.size import largest
-from function.scheduler.matching.held import Extent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -98,7 +98,7 @@ class LatestAnswer:
     @property
     def extent(self) -> Extent:
         """What it takes, besides the replicas that their own cache holds."""
-        return Extent(id(self), self._size)
+        return Extent(self, self._size)
 
 
 def answered_once(

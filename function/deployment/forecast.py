@@ -30,7 +30,7 @@ from function.scheduler.headroom import (
     room_by_cluster,
 )
 from function.scheduler.outcomes import Update
-from function.scheduler.policy.rollout import is_outdated
+from function.scheduler.rollout import is_outdated
 from function.scheduler.schedule import may_place
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from function.deployment.snapshot import fleet as fleet_room
 from function.deployment.snapshot import peers as peers_room
 from function.deployment.snapshot.fleet import read_fleet
 from function.deployment.snapshot.peers import ListedPeers, read_peers
-from function.scheduler.matching.held import held_by
+from function.scheduler.matching.cache import parts_of
 from function.scheduler.schedule import schedule
 from function.scheduler.scheduling_input import scheduling_input
 
@@ -68,7 +68,7 @@ def read_deployment(document: Document) -> tuple[dict[str, Any], ModelDeployment
 
 
 def _held(read: tuple[dict[str, Any], ModelDeployment]) -> Iterable[Part]:
-    yield from held_by(read[1])
+    yield from parts_of(read[1])
     yield read[1].cache_of(LatestAnswer).extent
 
 

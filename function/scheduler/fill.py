@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from function.scheduler.coordination import Queue
     from function.scheduler.outcomes import Placed
     from function.scheduler.placer import Placer
-    from function.scheduler.policy.coordination import Queue
 
 
 def fill(placer: Placer, shortfall: int, queue: Queue | None = None) -> list[Placed]:

@@ -5,7 +5,7 @@ One leaves only for a reason of this list, and the reason is on record:
 
 1. its InferenceCluster no longer exists: the list was delivered, is not empty, and does not have it (here);
 2. its cluster has a NoExecute taint that the deployment does not tolerate (here);
-3. it is mismatched (`mismatch`), or superseded by a rollout with surge, which is opt-in (`policy.rollout`),
+3. it is mismatched (`mismatch`), or superseded by a rollout with surge, which is opt-in (`rollout`),
    and its replacement has a place (`replace`);
 4. scale down (`scale_down`);
 5. it is being deleted already (here);

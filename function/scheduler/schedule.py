@@ -5,7 +5,7 @@
 3. Fill: the shortfall is placed one by one, each on the best cluster (`fill`, `placer`); or, where less than
    minReplicas would stand, nothing is.
 4. Replace: a mismatched replica leaves once its replacement has a place, else it is held (`replace`).
-5. Roll: a staged edit of the template reaches the replicas that stay, some at a time (`policy.rollout`).
+5. Roll: a staged edit of the template reaches the replicas that stay, some at a time (`rollout`).
 
 While anything that placing depends on is unknown or invalid, only 1, 2 and 5 run (`may_place`).
 """
@@ -20,16 +20,16 @@ from function.boundary import Resolution
 from function.scheduler.budget import CallBudget
 from function.scheduler.capacity.ledger import Ledger, ReplicaCounts
 from function.scheduler.capacity.overcommit import overcommitted_pools, yielding
+from function.scheduler.coordination import Queue, reserve
 from function.scheduler.decision import Decision
 from function.scheduler.fill import fill
 from function.scheduler.indices import Indices
 from function.scheduler.matching.matcher import Matcher
 from function.scheduler.placer import Placer
-from function.scheduler.policy.coordination import Queue, reserve
 from function.scheduler.policy.disruption import surge
-from function.scheduler.policy.rollout import roll, supersede
 from function.scheduler.replace import replace
 from function.scheduler.retain import retain
+from function.scheduler.rollout import roll, supersede
 from function.scheduler.scale_down import scale_down
 
 if TYPE_CHECKING:

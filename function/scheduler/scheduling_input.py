@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from function.api.placement import PlacementPolicy
 from function.scheduler.fleet import Peers
-from function.scheduler.matching.evaluations import Evaluations
-from function.scheduler.matching.selectors import HeldPrograms, Selectors, check_selectors
-from function.scheduler.policy.serving import Serving
+from function.scheduler.selectors.compiled import HeldPrograms, Selectors, check_selectors
+from function.scheduler.selectors.evaluations import Evaluations
+from function.scheduler.serving import Serving
 
 if TYPE_CHECKING:
     from function.api import ModelDeployment, SchedulerConfig

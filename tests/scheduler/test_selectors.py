@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from function.scheduler.matching import selectors
+from function.scheduler.selectors import compiled
 from tests.support import build
 from tests.support.cases import ask, clusters, single
 from tests.support.scarce import decide
@@ -94,7 +94,7 @@ def lengthy(count: int, length: int) -> World:
 def test_the_selectors_of_a_deployment_have_a_length_together(
     count: int, length: int, beyond: int, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(selectors, "MAX_LENGTH", 1_000)
+    monkeypatch.setattr(compiled, "MAX_LENGTH", 1_000)
     decision = decide(lengthy(count, length))
     invalid = decision.inputs.selectors.invalid
     assert len(invalid) == beyond, reason
@@ -105,12 +105,12 @@ def test_the_selectors_of_a_deployment_have_a_length_together(
 
 
 def test_there_is_room_for_many() -> None:
-    assert (selectors.MAX_LENGTH, selectors.SELECTOR_OVERHEAD) == (131_072, 100)
+    assert (compiled.MAX_LENGTH, compiled.SELECTOR_OVERHEAD) == (131_072, 100)
     assert not decide(lengthy(800, 60)).inputs.selectors.invalid
 
 
 def test_a_selector_stated_twice_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selectors, "MAX_LENGTH", 1_000)
+    monkeypatch.setattr(compiled, "MAX_LENGTH", 1_000)
     long = request(*["true".ljust(800)] * 20)
     decision = decide(World(ask(engines=[single(long)]), clusters(a=1)))
     assert (decision.inputs.selectors.invalid, len(decision.placed)) == ((), 1)

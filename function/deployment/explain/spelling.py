@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from function.cel import Reference, Selector
     from function.scheduler.fleet import Fleet
-    from function.scheduler.matching.selectors import InvalidSelector
+    from function.scheduler.selectors.compiled import InvalidSelector
 
 _FLAT = re.compile(r"""\bdevice\.(attributes|capacity)\[(["'])([^"'/\]]+)/([A-Za-z_]\w*)\2\]""")
 """A name with its domain in one key: `device.attributes["gpu.nvidia.com/architecture"]`."""

@@ -17,7 +17,7 @@ from function.boundary import Cost, Resolution
 from function.deployment.requirements import CACHES, DEPLOYMENTS, REPLICAS
 from function.deployment.snapshot.ownership import listed_own
 from function.scheduler.fleet import Peer, Peers
-from function.scheduler.matching.held import held_by
+from function.scheduler.matching.cache import parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ def _deployment(document: Document) -> ModelDeployment | None:
 
 
 def _held(deployment: ModelDeployment | None) -> Iterable[Part]:
-    return held_by(deployment) if deployment is not None else ()
+    return parts_of(deployment) if deployment is not None else ()
 
 
 COSTS: Costs = {_deployment: Cost(factor=10, parts=_held, grows=True)}

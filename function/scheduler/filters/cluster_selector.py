@@ -11,8 +11,8 @@ from function.cel import bind_cluster
 if TYPE_CHECKING:
     from function.api import InferenceCluster
     from function.api.cluster_selector import ClusterSelector, LabelRequirement
-    from function.scheduler.matching.evaluations import Evaluations
     from function.scheduler.scheduling_input import SchedulingInput
+    from function.scheduler.selectors.evaluations import Evaluations
 
 
 class ClusterSelectorFilter:

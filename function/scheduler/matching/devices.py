@@ -18,7 +18,7 @@ from function.api.reasons import DeferredGap, Reason, Rejection, combined
 from function.scheduler.budget import OutOfSteps
 from function.scheduler.capacity.device_accounting import Claim
 from function.scheduler.matching.constraints import Constraints
-from function.scheduler.matching.published_value import gap
+from function.scheduler.selectors.published_value import gap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from function.api.engine import SubRequest
     from function.scheduler.budget import Budget
     from function.scheduler.capacity.device_accounting import Claims
-    from function.scheduler.matching.evaluations import Evaluations, Probe
+    from function.scheduler.selectors.evaluations import Evaluations, Probe
 
     DeviceFilter = Callable[[DeviceRequest, SubRequest, Device], bool]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from function.api.reasons import DeferredGap, Reason, Rejection
 from function.scheduler.budget import ALLOWANCE, CallBudget, OutOfSteps
-from function.scheduler.cache import MatchCache, fit_cache
+from function.scheduler.matching.cache import MatchCache, fit_cache
 from function.scheduler.matching.devices import Match, resolve, resolve_every
 from function.scheduler.matching.engine_options import (
     ClusterFit,
@@ -25,7 +25,7 @@ from function.scheduler.matching.engine_options import (
     variants,
 )
 from function.scheduler.matching.equivalence import DeviceEquivalence
-from function.scheduler.matching.published_value import gap
+from function.scheduler.selectors.published_value import gap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence

@@ -1,1 +1,1 @@
-"""Policy: how a deployment's set of replicas may change at a time, and in which order deployments place."""
+"""Policy: how many replicas may be out of service at a time, and which are given up as lost."""

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from function.api.placement import Preference
     from function.scheduler.candidate import Candidate
     from function.scheduler.capacity.ledger import ReplicaCounts
-    from function.scheduler.matching.evaluations import Evaluations
     from function.scheduler.scheduling_input import SchedulingInput
+    from function.scheduler.selectors.evaluations import Evaluations
 
 
 class PreferencesScore:

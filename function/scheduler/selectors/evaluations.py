@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from function.cel import OutcomeCache
-from function.scheduler.matching.published_value import gap
+from function.scheduler.selectors.published_value import gap
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

@@ -1,0 +1,168 @@
+"""Remember which pools the members and engines of a deployment fit. The rules are those of `scheduler.cache`.
+
+What depends on the deployment and on classes of pools lasts as long as the parsed deployment, which owns it;
+the parse cache of `boundary` is charged for it (`parts_of`). What drew on a call's budget ends with the pass.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from function.boundary import Extent
+from function.scheduler.selectors.compiled import HeldPrograms
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Sequence
+
+    from function.api import ModelDeployment, Pool, StampedRequest
+    from function.api.engine import NodeSelector
+    from function.api.pool import DeviceKey
+    from function.api.reasons import Rejection
+    from function.boundary import Part
+    from function.cel import Subject
+    from function.scheduler.matching.engine_options import ClusterFit, EngineOption, Verdict
+
+ENTRY_SIZE = 800
+"""Bytes that one entry of a fit cache takes, about."""
+MAX_CLASSES, MAX_CLUSTERS, MAX_LISTS = 256, 512, 1_024
+"""Classes of pools, combinations of them on a cluster, and device lists remembered for a deployment."""
+
+
+class FitCache:
+    """What was found out about a deployment's members and engines on classes of pools.
+
+    Law: it depends on nothing else, so it holds as long as the deployment does; one that is reused from an
+    earlier call brings it along. Safe for many threads: at worst something is found out twice.
+    Buys: a call about a deployment and pools that are known matches nothing.
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self.numbers = count()
+        self.classes: dict[tuple[Hashable, Subject | None], int] = {}
+        """Equivalence classes of pools, numbered."""
+        self.lists: dict[tuple[DeviceKey, Subject | None], int] = {}
+        """The class of each device list, with the pool itself where selectors read it."""
+        self.matches: dict[tuple[NodeSelector | None, int], Verdict] = {}
+        self.stamped: dict[tuple[NodeSelector | None, tuple[StampedRequest, ...], int], Verdict] = {}
+        self.rows: dict[tuple[str, int, int], tuple[Verdict, ...]] = {}
+        """The members of an engine: the name of its shape, its position there, the class."""
+        self.singles: dict[tuple[str, int, int, int], tuple[EngineOption | Rejection, bool]] = {}
+        """The same engine on the pool at one position of a cluster; whether it may strand a member there."""
+        self.clusters: dict[tuple[Hashable, ...], ClusterFit] = {}
+
+    def copy(self) -> FitCache:
+        """A copy for one pass, for what must not be remembered longer."""
+        copied = FitCache()
+        copied.numbers = self.numbers
+        for empty, held in zip(copied._maps, self._maps, strict=True):
+            empty.update(held)
+        return copied
+
+    @property
+    def _maps(self) -> tuple[dict[Any, Any], ...]:
+        return (
+            self.classes,
+            self.lists,
+            self.matches,
+            self.stamped,
+            self.rows,
+            self.singles,
+            self.clusters,
+        )
+
+    @property
+    def entries(self) -> int:
+        """How many things are remembered."""
+        return sum(map(len, self._maps))
+
+    @property
+    def full(self) -> bool:
+        """Whether there is no room for another combination of classes on a cluster."""
+        return len(self.clusters) >= MAX_CLUSTERS
+
+    @property
+    def too_large(self) -> bool:
+        """Whether it takes more room than a deployment has."""
+        return (
+            len(self.classes) > MAX_CLASSES or len(self.lists) > MAX_LISTS or len(self.stamped) > MAX_CLUSTERS
+        )
+
+
+class HardSearch(NamedTuple):
+    """One search of the matcher, and the content of the pools it was about."""
+
+    what: str
+    of: tuple[Hashable, ...]
+    """What it searched for: a member's requests, or an engine on some pools."""
+    pools: tuple[str, ...]
+
+
+class MatchCache:
+    """What one pass found out about matching: the fit cache of its deployment, and what ends with the pass.
+
+    Law: a hard search draws on what others left of the call's budget, so what it found, and what rests on it,
+    holds for this pass only; its key is the content of the pools, so that how often it is run does not
+    depend on which of them share their device lists. Fits beyond the bound of the fit cache end here too.
+    Buys: a search that costs many steps is run once, not for each of the clusters that publish the same.
+    """
+
+    def __init__(self, lasting: FitCache) -> None:
+        """Start with what the deployment's earlier passes found out."""
+        self.fits = lasting
+        self._beyond: dict[tuple[Hashable, ...], ClusterFit] = {}
+        self._hard: dict[HardSearch, object] = {}
+
+    def cluster(self, key: tuple[Hashable, ...]) -> ClusterFit | None:
+        """Return what fits on a cluster."""
+        return self.fits.clusters.get(key) or self._beyond.get(key)
+
+    def note_cluster(self, key: tuple[Hashable, ...], fit: ClusterFit) -> None:
+        """Note what fits on a cluster."""
+        (self._beyond if self.fits.full else self.fits.clusters)[key] = fit
+
+    def hard(self, what: str, of: tuple[Hashable, ...], pools: Sequence[Pool]) -> object | None:
+        """Return what a hard search found."""
+        if not self._hard:
+            return None
+        return self._hard.get(HardSearch(what, of, tuple(pool.canonical for pool in pools)))
+
+    def note_hard(self, what: str, of: tuple[Hashable, ...], pools: Sequence[Pool], outcome: object) -> None:
+        """Note what a hard search found; from now on nothing outlives the pass."""
+        if not self._hard:
+            self.fits = self.fits.copy()
+        self._hard[HardSearch(what, of, tuple(pool.canonical for pool in pools))] = outcome
+
+
+class FitCaches:
+    """The fit caches of one deployment, by the steps every search has of its own and the release that reads.
+
+    What is found within those steps depends on no other search.
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self.caches: dict[tuple[int, str], FitCache] = {}
+
+
+def fit_cache(deployment: ModelDeployment, steps: int, release: str) -> FitCache:
+    """Return the fit cache of a deployment, unless it has become too large."""
+    caches = deployment.cache_of(FitCaches).caches
+    cache = caches.get((steps, release))
+    if cache is None or cache.too_large:
+        if cache is not None:
+            deployment.forget()  # What else is remembered may hold devices that nothing charges any more.
+            caches = deployment.cache_of(FitCaches).caches
+        cache = caches[steps, release] = FitCache()
+    return cache
+
+
+def parts_of(deployment: ModelDeployment) -> Iterator[Part]:
+    """Yield the fit caches of a deployment, the device lists they know, and its compiled selectors."""
+    for cache in list(deployment.cache_of(FitCaches).caches.values()):
+        yield Extent(cache, ENTRY_SIZE * cache.entries)
+        for (shared, _), _ in list(cache.lists):
+            if shared is not None:
+                yield shared
+    yield from deployment.cache_of(HeldPrograms).programs
