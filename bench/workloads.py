@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 MOST = 2.0
 """Milliseconds over the floor that a call may take."""
-OBSERVED, REQUIRED = 2, 8
-"""Fields of a RunFunctionRequest."""
 
 Plain = dict[str, Any]
 

@@ -102,7 +102,7 @@ def observing_collection(
     observed: Mapping[str, Plain],
     match_labels: Mapping[str, str],
     provider_config: str,
-    annotations: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str],
 ) -> dict[str, Any]:
     """Return the collection that watches objects by their labels. `observed`: apiVersion, kind, namespace.
 

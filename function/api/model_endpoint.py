@@ -9,9 +9,6 @@ from function.api.model import Model, Name, Named
 if TYPE_CHECKING:
     from function.boundary import Document, Shape
 
-API_VERSION = "modelplane.ai/v1alpha1"
-KIND = "ModelEndpoint"
-
 
 class EndpointSpec(Model):
     """Where it leads."""

@@ -216,7 +216,7 @@ class Forecast:
         """The decision as data, as bounded as in a status; empty where there is none."""
         return report(self._decision) if self._decision else {}
 
-    def full_report(self, cluster: str | None = None) -> dict[str, Any]:
+    def full_report(self, cluster: str | None) -> dict[str, Any]:
         """The decision as data, unbounded: of all clusters, or of one with all its pools. As `outline`."""
         everything = report(self._decided, others=len(self.clusters), limit=None)
         if cluster is not None:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from function.api.workload import WorkloadEngine, WorkloadMember
-    from function.objects import ObservedObject
     from function.replica.claims import ClaimTemplate
     from function.replica.snapshot import ReplicaSnapshot
 
@@ -149,9 +148,3 @@ def _gang(engine: WorkloadEngine, leader: dict[str, Any], worker: dict[str, Any]
 def _readiness(snapshot: ReplicaSnapshot, engine: WorkloadEngine) -> str:
     counts = snapshot.config.readiness == "AvailableCopies" and not engine.is_gang
     return AVAILABLE + ONE_COPY if counts else AVAILABLE
-
-
-def observed_copies(observed: ObservedObject, field: str) -> int:
-    """Return a count of the remote status, 0 where there is none."""
-    count = observed.remote_status.get(field)
-    return count if isinstance(count, int) and not isinstance(count, bool) and count > 0 else 0

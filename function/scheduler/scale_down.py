@@ -36,13 +36,9 @@ def _sick(inputs: SchedulingInput, cluster: str) -> bool:
     )
 
 
-def next_victim(
-    inputs: SchedulingInput, kept: Iterable[Kept], among: Iterable[Kept] | None = None
-) -> Kept | None:
-    """The replica that leaves first of those that can: of all that are kept, or of some among them."""
-    staying = list(kept)
-    counts = ReplicaCounts(stays.own_replica.cluster for stays in staying)
-    open_to = staying if among is None else among
+def next_victim(inputs: SchedulingInput, kept: Iterable[Kept], among: Iterable[Kept]) -> Kept | None:
+    """The replica that leaves first of those that can, among some of all that are kept."""
+    counts = ReplicaCounts(stays.own_replica.cluster for stays in kept)
 
     def order(replica: Kept) -> tuple[object, ...]:
         own_replica = replica.own_replica
@@ -60,9 +56,7 @@ def next_victim(
             own_replica.cluster,
         )
 
-    return max(
-        (candidate for candidate in open_to if candidate.own_replica.identity), key=order, default=None
-    )
+    return max((candidate for candidate in among if candidate.own_replica.identity), key=order, default=None)
 
 
 def _excess(inputs: SchedulingInput, staying: list[Kept]) -> list[Kept]:

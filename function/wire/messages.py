@@ -148,7 +148,6 @@ Deep: Any = struct_pb2.Value
 """A value with everything below it."""
 Request: Any = _CLASSES["Request"]
 Response: Any = _CLASSES["Response"]
-State: Any = _CLASSES["State"]
 
 READY_TRUE, READY_FALSE = 1, 2
 STATUS_TRUE, STATUS_FALSE = 2, 3

@@ -16,7 +16,7 @@ from function.cli.render.workloads import show_workloads
 from function.cli.text import answered, emit
 from function.cli.worlds.inputs import read
 from function.cli.worlds.memo import ParseMemo
-from function.cli.worlds.verdict import conditions_of, worst_code
+from function.cli.worlds.verdict import summary_of, worst_code
 from function.cli.worlds.world import Planned, plan_all
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def _desired(results: list[Planned]) -> Iterator[dict[str, Any]]:
 
 def _as_data(planned: Planned) -> dict[str, Any]:
     """One deployment's decision as plain data."""
-    return {**conditions_of(planned), "placement": planned.forecast.report()}
+    return {**summary_of(planned), "placement": planned.forecast.report()}
 
 
 @click.command(cls=Command)

@@ -16,7 +16,7 @@ from function.cli.text import answered, complain, emit
 from function.cli.worlds.inputs import Inputs, read
 from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.source import add_workloads
-from function.cli.worlds.verdict import conditions_of, worst_code
+from function.cli.worlds.verdict import summary_of, worst_code
 from function.cli.worlds.world import plan_all
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _as_data(planned: Planned, view: View) -> dict[str, Any]:
     if view.pool is not None:
         for cluster in placement["clusters"]:
             cluster["pools"] = [pool for pool in cluster.get("pools", ()) if pool["name"] == view.pool]
-    return {**conditions_of(planned), "placement": placement}
+    return {**summary_of(planned), "placement": placement}
 
 
 @click.command(cls=Command)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from function.cli.text import as_yaml, complain, console, escape, printable
+from function.cli.worlds.verdict import plain_conditions
 from function.cli.worlds.workloads import ReplicaWorkloads, replicas_of, workloads_of
 
 if TYPE_CHECKING:
@@ -62,19 +63,10 @@ def _after(message: str) -> str:
 
 
 def _as_data(workloads: ReplicaWorkloads) -> dict[str, Any]:
-    conditions = [
-        {
-            "type": condition.type,
-            "status": str(condition.status),
-            "reason": condition.reason,
-            "message": condition.message,
-        }
-        for condition in workloads.response.conditions
-    ]
     pods = [{"name": name, "waits": reason} for name, reason in workloads.pending_pods()]
     return {
         "replica": workloads.name,
         "cluster": workloads.cluster,
-        "conditions": conditions,
+        "conditions": plain_conditions(workloads.response),
         "pendingPods": pods,
     }

@@ -124,10 +124,10 @@ def possible(model: Architecture, split: Split) -> bool:
     return model.heads % split.tensor == 0 and divides and split.pipeline <= model.layers
 
 
-def usual_splits(per_node: int = max(TENSOR)) -> list[Split]:
+def usual_splits() -> list[Split]:
     """One GPU, several of a node, then several whole nodes."""
     one_node = [Split(tensor, 1) for tensor in TENSOR]
-    return one_node + [Split(per_node, pipeline) for pipeline in PIPELINE[1:]]
+    return one_node + [Split(max(TENSOR), pipeline) for pipeline in PIPELINE[1:]]
 
 
 def need(model: Architecture, load: Load, split: Split) -> Need:

@@ -12,6 +12,7 @@ from function.cli.progress import track
 from function.cli.worlds.compare import outcome
 from function.cli.worlds.kubectl import Commands, Script, move, reconcile_until
 from function.cli.worlds.simulate import after, one_round
+from function.cli.worlds.world import identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,7 +100,7 @@ class Resident:
     @property
     def identity(self) -> tuple[str, str]:
         """Namespace and name."""
-        return self.replica.namespace, self.replica.name
+        return identity_of(self.content)
 
     @property
     def place(self) -> str:
@@ -197,18 +198,12 @@ def _try(
 
 def _without(world: World, moved: tuple[Resident, ...], first: list[Manifest]) -> World:
     """The world without some replicas, where these deployments plan first and the owners next."""
-    gone = {id(resident.content) for resident in moved}
+    gone = {resident.identity for resident in moved}
     planned = (*first, *(resident.owner for resident in moved))
     order = list({(manifest.namespace, manifest.name): manifest for manifest in planned}.values())
-    left = [content for content in world.replicas if id(content) not in gone]
-    names = {resident.identity for resident in moved}
-    endpoints = [content for content in world.endpoints if _identity(content) not in names]
+    left = [content for content in world.replicas if identity_of(content) not in gone]
+    endpoints = [content for content in world.endpoints if identity_of(content) not in gone]
     return replace(world, replicas=left, endpoints=endpoints, deployments=order)
-
-
-def _identity(content: dict[str, Any]) -> tuple[object, object]:
-    metadata = content.get("metadata") or {}
-    return metadata.get("namespace"), metadata.get("name")
 
 
 def _new_places(planned: Planned) -> list[str]:

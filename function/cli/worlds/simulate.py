@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from function.cli.progress import track
 from function.cli.worlds.memo import ParseMemo
-from function.cli.worlds.world import KEY_ANNOTATION, Planned, World, plan_all
+from function.cli.worlds.world import KEY_ANNOTATION, Planned, World, identity_of, plan_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 ROUNDS = 100
 """A fleet that has not settled after so many rounds is said not to settle."""
 
+ObjectKey: TypeAlias = tuple[str, str, str]
+"""Kind, namespace and name of an object."""
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 
@@ -80,19 +82,23 @@ def _of_kind(made: list[JsonObject], kind: str) -> list[JsonObject]:
     return [resource for resource in made if resource["kind"] == kind]
 
 
-def _changes(planned: tuple[Planned, ...]) -> Iterator[tuple[int, JsonObject | None]]:
-    """What becomes of every observed object, by its id: its desired form, or None when it is deleted."""
+def _changes(planned: tuple[Planned, ...]) -> Iterator[tuple[ObjectKey, JsonObject | None]]:
+    """What becomes of every observed object: its desired form, or None when it is deleted."""
     for plan in planned:
         restarted = set(plan.forecast.updating) if plan.forecast.staged else set()
         for key, document in plan.request.observed.items():
             desired = plan.response.desired.get(key)
             observed = document.plain()
             if desired is None:
-                yield id(observed), None
+                yield _key(observed), None
             else:
                 updated = _updated(observed, desired.resource)
                 starts = desired.resource["metadata"].get("name") in restarted and _is_replica(observed)
-                yield id(observed), {**updated, "status": READY} if starts else updated
+                yield _key(observed), {**updated, "status": READY} if starts else updated
+
+
+def _key(plain: JsonObject) -> ObjectKey:
+    return str(plain.get("kind")), *identity_of(plain)
 
 
 def _is_replica(plain: JsonObject) -> bool:
@@ -107,10 +113,10 @@ def _updated(observed: JsonObject, desired: JsonObject) -> JsonObject:
     return observed if updated == observed else updated
 
 
-def _standing(objects: list[JsonObject], changed: dict[int, JsonObject | None]) -> Iterator[JsonObject]:
+def _standing(objects: list[JsonObject], changed: dict[ObjectKey, JsonObject | None]) -> Iterator[JsonObject]:
     """What is left of the objects: not those deleted now, nor those that were being deleted before."""
     for before in objects:
-        now = changed.get(id(before), before)
+        now = changed.get(_key(before), before)
         if now is not None and not (before.get("metadata") or {}).get("deletionTimestamp"):
             yield now
 

@@ -9,6 +9,7 @@ from function.cli.group import BAD_INPUT
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from function.boundary import Response
     from function.cli.worlds.world import Planned
 
 PLACED, SHORTFALL = 0, 2
@@ -27,10 +28,20 @@ def _code(planned: Planned) -> int:
     return PLACED if planned.forecast.complete else SHORTFALL
 
 
-def conditions_of(planned: Planned) -> dict[str, Any]:
+def summary_of(planned: Planned) -> dict[str, Any]:
     """Name, status and conditions of a planned deployment as plain data."""
-    response = planned.response
-    conditions = [
+    manifest = planned.manifest
+    return {
+        "namespace": manifest.namespace,
+        "name": manifest.name,
+        **planned.response.status,
+        "conditions": plain_conditions(planned.response),
+    }
+
+
+def plain_conditions(response: Response) -> list[dict[str, str]]:
+    """The conditions of an answer as plain data."""
+    return [
         {
             "type": condition.type,
             "status": str(condition.status),
@@ -39,10 +50,3 @@ def conditions_of(planned: Planned) -> dict[str, Any]:
         }
         for condition in response.conditions
     ]
-    manifest = planned.manifest
-    return {
-        "namespace": manifest.namespace,
-        "name": manifest.name,
-        **response.status,
-        "conditions": conditions,
-    }

@@ -15,7 +15,7 @@ from function.api.ownership import Owner, turn
 from function.api.replica import CLUSTER_LABEL, INDEX_LABEL
 from function.boundary import PlainDocument, Request, Response
 from function.cli.worlds.derive import complete_all, with_charges
-from function.deployment.forecast import NO_REUSE, Forecast, declared, forecast
+from function.deployment.forecast import Forecast, declared, forecast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -137,8 +137,8 @@ def _delivered(world: World, requirement: Requirement) -> tuple[PlainDocument, .
         "ModelCache": world.caches,
     }[requirement.kind]
     if requirement.match_name is not None:
-        wanted = (requirement.match_name, requirement.namespace)
-        held = [content for content in held if _identity(content) == wanted]
+        wanted = (requirement.namespace or "", requirement.match_name)
+        held = [content for content in held if identity_of(content) == wanted]
     if requirement.match_labels:
         held = [content for content in held if _carries(content, requirement)]
     return tuple(PlainDocument(content) for content in held)
@@ -150,12 +150,13 @@ def _carries(content: dict[str, Any], requirement: Requirement) -> bool:
     return all(labels.get(key) == value for key, value in requirement.match_labels)
 
 
-def _identity(content: dict[str, Any]) -> tuple[object, object]:
+def identity_of(content: dict[str, Any]) -> tuple[str, str]:
+    """Namespace and name of an object: among those of its kind, no other has both."""
     metadata = _map(content, "metadata")
-    return metadata.get("name"), metadata.get("namespace")
+    return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
 
 
-def request_for(world: World, deployment: Manifest, reuse: Reuse = NO_REUSE) -> Request:
+def request_for(world: World, deployment: Manifest, reuse: Reuse) -> Request:
     """The last request that Crossplane would send for one deployment: all it requires is delivered."""
     observed = _observed(world, deployment, reuse)
     first = Request(PlainDocument(deployment.content), observed, input=world.config)
@@ -171,7 +172,7 @@ def _take(world: World, deployment: Manifest, made: Forecast) -> None:
         world.replicas.append({**resource, "metadata": {**resource["metadata"], "ownerReferences": [owner]}})
 
 
-def plan_all(world: World, *, reuse: Reuse = NO_REUSE) -> Iterator[Planned]:
+def plan_all(world: World, *, reuse: Reuse) -> Iterator[Planned]:
     """Plan every deployment, the oldest first."""
     for deployment in world.deployments:
         request = request_for(world, deployment, reuse)

@@ -153,7 +153,7 @@ def ready(decision: Decision, routable: Collection[str]) -> Condition:
     return Condition(READY, status=done, reason="AllReplicasReady" if done else "ModelStarting", message=text)
 
 
-def cache_resolved(name: str, resolution: Resolution | None, fault: str = "") -> Condition | None:
+def cache_resolved(name: str, resolution: Resolution | None, fault: str) -> Condition | None:
     """ModelCacheResolved, only with a modelCacheRef. `fault` says why one that is there cannot be read."""
     match resolution:
         case None:

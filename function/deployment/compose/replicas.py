@@ -122,7 +122,7 @@ def _resource(deployment: ModelDeployment, kept: Kept) -> dict[str, Any] | None:
     return as_observed(document, kind=KIND, namespace=deployment.namespace)
 
 
-def kept_replica(deployment: ModelDeployment, kept: Kept, *, remember: bool = False) -> Desired | None:
+def kept_replica(deployment: ModelDeployment, kept: Kept, *, remember: bool) -> Desired | None:
     """A replica that stays, see `_kept`; as it was made for an earlier answer where nothing has changed."""
     own_replica = kept.own_replica
     version = own_replica.document.identity

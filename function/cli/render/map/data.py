@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from function.api import InferenceCluster, Malformed
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
 from function.cli.progress import track
+from function.cli.worlds.world import identity_of
 from function.deployment.forecast import rejection_phrase
 
 if TYPE_CHECKING:
@@ -226,7 +227,7 @@ Shares = dict[tuple[str, str], Counter[tuple[str, str]]]
 def _shares(before: World, after: World) -> Shares:
     """Who holds which nodes: replicas that stay, that leave, and that are new once all has settled."""
     shares: Shares = defaultdict(Counter)
-    now, then = ({_identity(content): content for content in world.replicas} for world in (before, after))
+    now, then = ({identity_of(content): content for content in world.replicas} for world in (before, after))
     for identity, content in {**now, **then}.items():
         replica = parse_replica(PlainDocument(content))
         stays = identity in then and not replica.deleting
@@ -234,11 +235,6 @@ def _shares(before: World, after: World) -> Shares:
         for pool, nodes in replica.nodes.items():
             shares[replica.cluster, pool][replica.holder, state] += nodes
     return shares
-
-
-def _identity(content: dict[str, Any]) -> tuple[str, str]:
-    metadata = content.get("metadata") or {}
-    return str(metadata.get("namespace")), str(metadata.get("name"))
 
 
 def _notes(cluster: InferenceCluster) -> Iterator[Note]:
