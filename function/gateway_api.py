@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from function.api.lenient import mapping, string
-from function.objects import remote_condition
+from function.api.lenient import condition_of, mapping, string
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -56,14 +55,14 @@ def _parents(status: Mapping[str, Plain]) -> list[dict[str, Any]]:
 
 def is_accepted(status: Mapping[str, Plain]) -> bool:
     """Whether a Gateway took a route."""
-    return any(remote_condition(parent, "Accepted")[0] is True for parent in _parents(status))
+    return any(condition_of(parent, "Accepted")[0] is True for parent in _parents(status))
 
 
 def rejections(status: Mapping[str, Plain]) -> Iterator[str]:
     """Yield why a Gateway refuses a route, in its own words. What is not said yet passes."""
     for parent in _parents(status):
         for kind in ("Accepted", "ResolvedRefs"):
-            accepted, message = remote_condition(parent, kind)
+            accepted, message = condition_of(parent, kind)
             if accepted is False:
                 yield message or f"The gateway reports {kind} False of the route"
 

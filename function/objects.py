@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from function.api.lenient import conditions_of, mapping, string
+from function.api.lenient import condition_of, mapping, string
 from function.boundary import Unreadable
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def _read(document: Document, shape: Shape) -> ObservedObject:
     reference = mapping(spec.get("providerConfigRef"))
     remote = mapping(status.get("atProvider")).get("manifest")
     kind = string(plain.get("kind"))
-    synced, synced_message = remote_condition(status, "Synced")
+    synced, synced_message = condition_of(status, "Synced")
     manifest = mapping(mapping(spec.get("forProvider")).get("manifest"))
     return ObservedObject(
         name=string(mapping(plain.get("metadata")).get("name")),
@@ -207,19 +207,10 @@ def _read(document: Document, shape: Shape) -> ObservedObject:
             string(reference.get("name")) if reference.get("kind") == PROVIDER_CONFIG_KIND else ""
         ),
         remote=remote if isinstance(remote, dict) else None,
-        ready=remote_condition(status, "Ready")[0],
+        ready=condition_of(status, "Ready")[0],
         synced=synced,
         synced_message=synced_message,
     )
-
-
-def remote_condition(status: Mapping[str, Plain], kind: str) -> tuple[bool | None, str]:
-    """Return whether a condition of a status is True or False, and its message. (None, "") for neither."""
-    for condition in conditions_of(status):
-        if condition.get("type") == kind:
-            truth = {"True": True, "False": False}.get(string(condition.get("status")))
-            return truth, string(condition.get("message"))
-    return None, ""
 
 
 def covers(remote: Plain, wanted: Plain) -> bool:

@@ -36,6 +36,24 @@ def conditions_of(status: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [entry for entry in conditions if isinstance(entry, dict)] if isinstance(conditions, list) else []
 
 
+def condition_of(status: Mapping[str, Any], kind: str) -> tuple[bool | None, str]:
+    """Return whether a condition of a status is True, False or (None) unknown, and its message.
+
+    Listed twice, the worst of its statuses counts, as of parsed ones (`model.condition`). (None, "") where it
+    is missing.
+    """
+    worst: tuple[bool | None, str] | None = None
+    for entry in conditions_of(status):
+        if entry.get("type") != kind:
+            continue
+        row = {"True": True, "False": False}.get(string(entry.get("status"))), string(entry.get("message"))
+        if row[0] is False:
+            return row
+        if worst is None or (row[0] is None and worst[0]):
+            worst = row
+    return worst or (None, "")
+
+
 def plain_of(document: Document) -> dict[str, Any]:
     """Return an object, empty where it cannot be decoded: for what is doubt to its reader anyway."""
     try:

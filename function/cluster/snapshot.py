@@ -9,13 +9,13 @@ from function.api import replica as replica_api
 from function.api.cluster_config import ClusterConfig
 from function.api.declared_cluster import DeclaredCluster
 from function.api.fault import Malformed
-from function.api.lenient import mapping, plain_of
+from function.api.lenient import condition_of, mapping, plain_of
 from function.boundary import Resolution
 from function.cluster.classes import devices_of
 from function.cluster.names import PROVIDER_CONFIG, STACK, is_ours, provider_config_name
 from function.cluster.requirements import REPLICAS, class_names, class_requirement
 from function.fail_static import Doubt
-from function.objects import read_object, remote_condition
+from function.objects import read_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,7 +66,7 @@ class ClusterSnapshot:
     @property
     def stack_ready(self) -> tuple[bool, str]:
         """Whether the ServingStack is Ready, and what it says where it is not."""
-        ready, message = remote_condition(self.stack_status, "Ready")
+        ready, message = condition_of(self.stack_status, "Ready")
         return ready is True, message
 
     @property

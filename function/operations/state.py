@@ -9,7 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from function.api.lenient import conditions_of, mapping, string
+from function.api.lenient import condition_of, mapping, string
 from function.api.names import RECONCILE_ANNOTATION
 from function.api.replica import DEPLOYMENT_LABEL
 from function.boundary import Unreadable, text_at
@@ -142,10 +142,7 @@ def _deployment(document: Document) -> Deployment:
     plain = _projected(document, _DEPLOYMENT)
     metadata, status = mapping(plain.get("metadata")), mapping(plain.get("status"))
     wanted, total = mapping(plain.get("spec")).get("replicas"), mapping(status.get("replicas")).get("total")
-    scheduled = any(
-        condition.get("type") == "ReplicasScheduled" and condition.get("status") == "True"
-        for condition in conditions_of(status)
-    )
+    scheduled, _ = condition_of(status, "ReplicasScheduled")
     return Deployment(
         namespace=string(metadata.get("namespace")),
         name=string(metadata.get("name")),

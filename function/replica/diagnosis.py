@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from function.api.lenient import condition_of
 from function.fail_static import base_of
-from function.objects import KIND, observing_collection, read_object, remote_condition
+from function.objects import KIND, observing_collection, read_object
 from function.replica import names
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def unschedulable(request: Request, reuse: Reuse) -> str | None:
     ]
     created_pods = [pod for pod in pods if pod.kind == KIND and pod.is_created]
     for pod in sorted(created_pods, key=lambda created_pod: created_pod.identity.name):
-        scheduled, message = remote_condition(pod.remote_status, "PodScheduled")
+        scheduled, message = condition_of(pod.remote_status, "PodScheduled")
         if scheduled is False:
             return message or f"Pod {pod.identity.name} is not scheduled"
     return "" if created_pods else None

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from function.api.lenient import mapping
+from function.api.lenient import condition_of, mapping
 from function.fail_static import base_of
-from function.objects import ObservedObject, covers, remote_condition
+from function.objects import ObservedObject, covers
 from function.replica import names
 from function.replica.kserve import MAIN
 from function.replica.state import (
@@ -147,11 +147,11 @@ def waits_for(observed: Mapping[str, ObservedObject]) -> tuple[str, str]:
     """Return why a service is not ready: a reason of ModelReady, and KServe's own words ("" for none)."""
     for service in services(observed):
         for kind in _WORKLOADS:
-            holds, message = remote_condition(service.remote_status, kind)
+            holds, message = condition_of(service.remote_status, kind)
             if holds is False:
                 return "ModelStarting", message
         for kind, reason in _ROUTER.items():
-            holds, message = remote_condition(service.remote_status, kind)
+            holds, message = condition_of(service.remote_status, kind)
             if holds is False:
                 return reason, message or f"KServe reports {kind} False"
     return "ModelStarting", ""

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function.api.lenient import conditions_of, mapping
+from function.api.lenient import condition_of, conditions_of, mapping
 from function.fail_static import base_of
-from function.objects import remote_condition
 from function.replica import names
 
 if TYPE_CHECKING:
@@ -145,8 +144,8 @@ def is_updating(workload: ObservedObject) -> bool:
     """Whether a LeaderWorkerSet says that groups are still being replaced, or is not all there."""
     if not _is_gang(workload):
         return False
-    updating, _ = remote_condition(workload.remote_status, "UpdateInProgress")
-    available, _ = remote_condition(workload.remote_status, "Available")
+    updating, _ = condition_of(workload.remote_status, "UpdateInProgress")
+    available, _ = condition_of(workload.remote_status, "Available")
     return updating is True or available is not True
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from function.cli.progress import track
 from function.cli.worlds.memo import ParseMemo
-from function.cli.worlds.world import KEY_ANNOTATION, Planned, World, identity_of, plan_all
+from function.cli.worlds.world import KEY_ANNOTATION, Planned, World, identity_of, is_deleting, plan_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,7 +117,7 @@ def _standing(objects: list[JsonObject], changed: dict[ObjectKey, JsonObject | N
     """What is left of the objects: not those deleted now, nor those that were being deleted before."""
     for before in objects:
         now = changed.get(_key(before), before)
-        if now is not None and not (before.get("metadata") or {}).get("deletionTimestamp"):
+        if now is not None and not is_deleting(before):
             yield now
 
 

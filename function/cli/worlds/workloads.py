@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from function.api.lenient import mapping
+from function.api.lenient import condition_of, mapping
 from function.boundary import PlainDocument, Request
 from function.dispatch import run
-from function.objects import COLLECTION, KIND, MEMBERSHIP_LABEL, OBSERVE, read_object, remote_condition
+from function.objects import COLLECTION, KIND, MEMBERSHIP_LABEL, OBSERVE, read_object
 from function.replica.handler import declared
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class ReplicaWorkloads:
         members = (document for name in self.request.required for document in self.request.required[name])
         pods = sorted((read_object(document) for document in members), key=lambda pod: pod.identity.name)
         for pod in pods:
-            scheduled, message = remote_condition(pod.remote_status, "PodScheduled")
+            scheduled, message = condition_of(pod.remote_status, "PodScheduled")
             if pod.identity.kind == "Pod" and scheduled is False:
                 yield pod.identity.name, message
 

@@ -121,7 +121,7 @@ def _observed(world: World, deployment: Manifest, reuse: Reuse) -> dict[str, Pla
     observed = {}
     for content in _owned_by((*world.replicas, *world.endpoints), deployment, reuse):
         key = _key(content)
-        if key is not None and not _map(content, "metadata").get("deletionTimestamp"):
+        if key is not None and not is_deleting(content):
             observed[key] = PlainDocument(content)
     return observed
 
@@ -154,6 +154,11 @@ def identity_of(content: dict[str, Any]) -> tuple[str, str]:
     """Namespace and name of an object: among those of its kind, no other has both."""
     metadata = _map(content, "metadata")
     return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+
+
+def is_deleting(content: dict[str, Any]) -> bool:
+    """Whether an object is being deleted."""
+    return bool(_map(content, "metadata").get("deletionTimestamp"))
 
 
 def request_for(world: World, deployment: Manifest, reuse: Reuse) -> Request:
