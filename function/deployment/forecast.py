@@ -21,6 +21,7 @@ from function.deployment.explain.replicas import ReplicaRow, leaving, standing
 from function.deployment.explain.report import report
 from function.deployment.handler import NO_REUSE, answer
 from function.deployment.requirements import declared
+from function.scheduler.capacity.overcommit import Overcommitted, all_overcommitted
 from function.scheduler.headroom import (
     FittingPool,
     Room,
@@ -49,6 +50,7 @@ __all__ = [
     "FittingPool",
     "Forecast",
     "Hint",
+    "Overcommitted",
     "PoolOutline",
     "ReplicaRow",
     "Room",
@@ -187,6 +189,15 @@ class Forecast:
     def rejections_of_another(self) -> Mapping[str, Rejection]:
         """The same, whether or not one is missing; empty where nothing may be placed."""
         return rejections_of_another(self._decision) if self._decision else {}
+
+    @property
+    def overcommitted(self) -> tuple[Overcommitted, ...]:
+        """Every pool of the fleet that holds more than it has, as observed."""
+        return all_overcommitted(self._decision.ledger) if self._decision else ()
+
+    def holders(self, cluster: str, pool: str) -> Mapping[str, int]:
+        """Nodes of a pool held by existing replicas, by `namespace/deployment`, most first."""
+        return self._decision.ledger.holders(cluster, pool) if self._decision else {}
 
     @property
     def summary(self) -> str:

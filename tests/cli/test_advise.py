@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from tests.cli.answers import held
 from tests.cli.command import run, write
 from tests.support import build
 
@@ -83,6 +86,60 @@ def test_an_alternative_that_could_be_better_is_named(tmp_path: Path) -> None:
     assert ran.code == 0
     (upgrade,) = ran.data["upgrades"]
     assert (upgrade["alternative"], upgrade["better"]) == ("half", "the primary engines")
+
+
+def _crowded(config: Plain | None, spare: int, *, ready: bool) -> list[Plain]:
+    """Return three replicas on the two nodes of east, the youngest Ready or not; west has some to spare."""
+    chat, late = build.deployment("chat", 2), build.deployment("late", 1)
+    replicas = [
+        build.replica(chat, "east", 0, ready=True),
+        build.replica(chat, "east", 1, ready=True),
+        build.replica(late, "east", 0, ready=ready),
+    ]
+    replicas[2]["metadata"]["creationTimestamp"] = "2027-01-01T00:00:00Z"
+    head = {"apiVersion": "fleet-scheduler.fn.modelplane.ai/v1alpha1", "kind": "SchedulerConfig"}
+    clusters = [
+        build.cluster("east", [build.pool("h100", 2)]),
+        build.cluster("west", [build.pool("h100", spare)]),
+    ]
+    return [*clusters, chat, late, *replicas, *([{**head, **config}] if config else [])]
+
+
+@pytest.mark.parametrize(
+    ("config", "spare", "ready", "says", "reason"),
+    [
+        (None, 1, True, "late-", "of those that are Ready the youngest moves"),
+        (None, 1, False, "late-", "what is not Ready moves first"),
+        (None, 0, True, "nobody on it finds another place: add 1 node, or scale", "only nodes would help"),
+        ({"overcommit": "Yield"}, 1, False, "gives way by itself: it never was Ready", "nothing to do"),
+        ({"overcommit": "Yield"}, 1, True, "To relieve it:", "what was Ready never gives way by itself"),
+    ],
+)
+def test_an_overcommitted_pool_is_named_with_what_to_do(
+    config: Plain | None, spare: int, ready: object, says: str, reason: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "f.yaml", _crowded(config, spare, ready=bool(ready)))
+    ran = run("advise", path)
+    assert ran.code == 2, reason
+    assert "Overcommitted: east/h100 holds 3 of 2 nodes: ml-team/chat (2), ml-team/late (1)\n" in ran.out
+    assert says in ran.out, reason
+    held(run("advise", path, "-o", "json").data)
+    chosen = run("advise", path, "-d", "late", "-o", "json").data
+    assert [entry["pool"] for entry in chosen["overcommitted"]] == ["h100"]
+
+
+def test_doing_what_is_advised_relieves_the_pool(tmp_path: Path) -> None:
+    objects = _crowded(None, 1, ready=True)
+    path = write(tmp_path / "f.yaml", objects)
+    (relief,) = run("advise", path, "-o", "json").data["overcommitted"]
+    (move,) = relief["moves"]
+    assert (relief["heldAfter"], move["to"]) == (None, "west/h100")
+    assert relief["commands"]["apply"] == [
+        f"kubectl delete modelreplicas.modelplane.ai {move['replica']} -n ml-team"
+    ]
+    left = [plain for plain in objects if plain["metadata"]["name"] != move["replica"]]
+    ran = run("advise", write(tmp_path / "left.yaml", left))
+    assert (ran.code, "Nothing is missing" in ran.out) == (0, True)
 
 
 def test_a_fleet_where_nothing_is_missing(tmp_path: Path) -> None:

@@ -9,15 +9,21 @@ import click
 
 from function.cli.options import DEPLOYMENTS, OUTPUT, Command, end, reads_fleet
 from function.cli.render.script import show_commands
-from function.cli.text import answered, console, emit, escape, reassure
+from function.cli.text import answered, console, counted, emit, escape, listed, reassure
 from function.cli.worlds.compare import outcome
 from function.cli.worlds.inputs import Inputs, read
 from function.cli.worlds.memo import ParseMemo
-from function.cli.worlds.moves import Advice, Stuck, Upgrade, advise_one, upgrades_of
+from function.cli.worlds.moves import Advice, Move, Stuck, Upgrade, advise_one, upgrades_of
+from function.cli.worlds.relief import Relief, relieve
 from function.cli.worlds.simulate import one_round, settle
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import Console
+
     from function.cli.worlds.source import Source
+    from function.deployment.forecast import Overcommitted
 
 HOW = (
     "Nothing was moved. A move is a delete and a new placement, which takes the best place of its "
@@ -30,6 +36,7 @@ HOW = (
 class Advised:
     """What was found for every deployment that is short, and for replicas on an alternative."""
 
+    reliefs: list[Relief] = field(default_factory=list)
     advices: list[Advice] = field(default_factory=list)
     stuck: list[Stuck] = field(default_factory=list)
     upgrades: list[Upgrade] = field(default_factory=list)
@@ -38,6 +45,7 @@ class Advised:
     def as_data(self) -> dict[str, Any]:
         """The answer as plain data."""
         return {
+            "overcommitted": [_relief(relief) for relief in self.reliefs],
             "advice": [_advice(advice) for advice in self.advices],
             "stuck": [
                 {"deployment": stuck.deployment, "short": stuck.short, "message": stuck.message}
@@ -57,18 +65,59 @@ class Advised:
         }
 
 
-def _advice(advice: Advice) -> dict[str, Any]:
-    moves = [
+def _moves(moves: Iterable[Move]) -> list[dict[str, Any]]:
+    return [
         {"deployment": move.deployment, "replica": move.replica, "from": move.origin, "to": move.target}
-        for move in advice.moves
+        for move in moves
     ]
+
+
+def _relief(relief: Relief) -> dict[str, Any]:
+    pool = relief.pool
+    return {
+        "cluster": pool.cluster,
+        "pool": pool.pool,
+        "held": pool.nodes,
+        "nodes": pool.total,
+        "holders": dict(relief.holders),
+        "givesWay": list(relief.yielding),
+        "moves": _moves(relief.moves),
+        "heldAfter": relief.rest.nodes if relief.rest else None,
+        "commands": relief.commands.as_data,
+    }
+
+
+def _advice(advice: Advice) -> dict[str, Any]:
+    moves = _moves(advice.moves)
     counts = {"before": advice.before, "after": advice.after, "wanted": advice.wanted}
     gains, commands = list(advice.gains), advice.commands.as_data
     return {"deployment": advice.deployment, **counts, "gains": gains, "moves": moves, "commands": commands}
 
 
+def _last_resort(rest: Overcommitted, *, moved: bool) -> str:
+    """What is left to do about a pool of which nobody else finds another place."""
+    missing = "nodes" if rest.by_devices else counted(rest.nodes - rest.total, "node")
+    nobody = f"nobody {'else ' if moved else ''}on it finds another place"
+    return f"{nobody}: add {missing}, or scale one of its holders down"
+
+
+def _show_relief(out: Console, relief: Relief) -> None:
+    holders = listed([f"{who} ({nodes})" for who, nodes in relief.holders.items()])
+    out.print(escape(f"Overcommitted: {relief.pool}: {holders}"), style="bold yellow")
+    for name in relief.yielding:
+        out.print(escape(f"    {name} gives way by itself: it never was Ready"))
+    for move in relief.moves:
+        out.print(escape(f"    {move.deployment} {move.replica}: {move.origin} → {move.target}"))
+    if relief.rest is not None:
+        out.print(escape(f"    {_last_resort(relief.rest, moved=bool(relief.moves))}"), soft_wrap=True)
+    show_commands(out, relief.commands, "To relieve it", "")
+    out.print()
+
+
 def _show(answer: Advised, faults: tuple[str, ...]) -> None:
     out = console()
+    for relief in answer.reliefs:
+        _show_relief(out, relief)
     for advice in answer.advices:
         moves = "one move" if len(advice.moves) == 1 else f"{len(advice.moves)} moves"
         line = f"{advice.deployment}: {advice.before} to {advice.after} of {advice.wanted} with {moves}"
@@ -89,15 +138,16 @@ def _show(answer: Advised, faults: tuple[str, ...]) -> None:
         if answer.stuck or answer.upgrades:
             out.print()
         out.print(HOW, style="dim")
-    if not (answer.advices or answer.stuck or answer.upgrades):
+    if not (answer.reliefs or answer.advices or answer.stuck or answer.upgrades):
         reassure(out, "Nothing is missing, and nothing could be upgraded", faults)
 
 
 def _advise(inputs: Inputs, chosen: list[str], max_moves: int) -> Advised:
-    """Look for moves for every deployment that is short once the fleet has settled."""
+    """Look for relief of overcommitted pools, then for moves for every deployment that stays short."""
     reuse, answer = ParseMemo(), Advised()
     settled = settle(inputs.world, reuse)
-    world = settled.world
+    reliefs, world = relieve(inputs.world, settled, reuse)
+    answer.reliefs += [relief for relief in reliefs if not chosen or {*chosen} & {*relief.holders}]
     for planned in settled.last:
         if not outcome(planned).short or (chosen and planned.title not in chosen):
             continue
@@ -121,6 +171,9 @@ def _advise(inputs: Inputs, chosen: list[str], max_moves: int) -> Advised:
 def advise(source: Source, names: tuple[str, ...], max_moves: int, output: str) -> None:
     r"""Advise which replicas could move so that what does not fit now would fit, fewest moves first.
 
+    Pools that hold more than they have come first: who gives way by itself (`overcommit: Yield`), who
+    could move, and what only more nodes would mend.
+
     Everything in FILEs is planned until nothing changes any more. For every deployment that is then short,
     sets of replicas on a crowded cluster are tried, the smallest sets first: without them the deployment
     must get a place it has not now, and every replica of the set must find another one. Each advice is
@@ -130,7 +183,7 @@ def advise(source: Source, names: tuple[str, ...], max_moves: int, output: str) 
     Nothing is executed: the scheduler itself never moves a healthy replica.
 
     \b
-    Exit codes: 0 nothing is missing, 2 something is (with advice or without), 1 bad input.
+    Exit codes: 0 nothing is missing or overcommitted, 2 something is (with advice or without), 1 bad input.
 
     \b
     Example:
@@ -142,4 +195,4 @@ def advise(source: Source, names: tuple[str, ...], max_moves: int, output: str) 
         _show(answer, inputs.faults)
     else:
         emit(output, answered("Advice", answer.as_data))
-    end(inputs.faults, findings=bool(answer.advices or answer.stuck))
+    end(inputs.faults, findings=bool(answer.reliefs or answer.advices or answer.stuck))

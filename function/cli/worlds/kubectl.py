@@ -122,12 +122,16 @@ def scale(namespace: str, name: str, replicas: object) -> str:
     return f"kubectl scale {resource('ModelDeployment', name, namespace)} --replicas={replicas}"
 
 
+def delete_replica(namespace: str, replica: str) -> str:
+    """Give up a replica; its deployment places another."""
+    return f"kubectl delete {resource('ModelReplica', replica, namespace)}"
+
+
 def move(namespace: str, deployment: str, replica: str) -> Commands:
     """Give up a replica while its deployment is paused, so that it cannot take its old place again."""
     who = resource("ModelDeployment", deployment, namespace)
     pause = f"kubectl annotate {who} {PAUSED}=true --overwrite"
-    delete = f"kubectl delete {resource('ModelReplica', replica, namespace)}"
-    return Commands((pause, delete), (f"kubectl annotate {who} {PAUSED}-",))
+    return Commands((pause, delete_replica(namespace, replica)), (f"kubectl annotate {who} {PAUSED}-",))
 
 
 def reconcile_until(namespace: str, deployment: str, total: int) -> tuple[str, str]:

@@ -35,6 +35,11 @@ class Move:
     origin: str
     target: str
 
+    @property
+    def namespace(self) -> str:
+        """That of its deployment, and of itself."""
+        return self.deployment.partition("/")[0]
+
 
 @dataclass(frozen=True, slots=True)
 class Advice:
@@ -117,7 +122,7 @@ def advise_one(world: World, starving: Planned, most: int, reuse: Reuse) -> tupl
     """Advice for one deployment: again and again, until nothing is missing or nothing helps."""
     advices: list[Advice] = []
     while outcome(starving).short:
-        residents = [resident for resident in _residents(world) if resident.deployment != starving.title]
+        residents = [resident for resident in movable(world) if resident.deployment != starving.title]
         sets = islice(_sets(residents, _crowded(starving), most), MAX_TRIES)
         watched = track(sets, f"Trying moves for {starving.manifest.name}")
         tried = (_try(world, starving, moved, reuse) for moved in watched)
@@ -132,22 +137,22 @@ def advise_one(world: World, starving: Planned, most: int, reuse: Reuse) -> tupl
 
 def upgrades_of(world: World, reuse: Reuse) -> Iterator[Upgrade]:
     """Replicas on an alternative whose deployment would choose a better one today."""
-    for resident in _residents(world):
+    for resident in movable(world):
         current = resident.replica.alternative
         if not current:
             continue
-        (planned,) = one_round(_without(world, (resident,), [resident.owner]), reuse)
+        (planned,) = one_round(without(world, (resident,), [resident.owner]), reuse)
         if not planned.forecast.placed:
             continue
         order, new = planned.forecast.alternatives, planned.forecast.placed[0]
         better = new.alternative
         if current not in order or order.index(better) < order.index(current):
-            target = _new_places(planned)[0]
+            target = new_places(planned)[0]
             name, wanted = resident.replica.name, better or "the primary engines"
             yield Upgrade(planned.title, name, resident.place, current, target, wanted)
 
 
-def _residents(world: World) -> list[Resident]:
+def movable(world: World) -> list[Resident]:
     """Replicas that could move, the smallest first."""
     owners = {(manifest.namespace, manifest.name): manifest for manifest in world.deployments}
     residents = []
@@ -177,12 +182,12 @@ def _try(
     world: World, starving: Planned, moved: tuple[Resident, ...], reuse: Reuse
 ) -> tuple[Advice, World] | None:
     """Try one set of moves: the starving deployment gains, and everybody who moves finds another place."""
-    trial = _without(world, moved, [starving.manifest])
+    trial = without(world, moved, [starving.manifest])
     planned = one_round(trial, reuse)
     gained, *others = planned
     if outcome(gained).total <= outcome(starving).total:
         return None
-    targets = {other.title: _new_places(other) for other in others}
+    targets = {other.title: new_places(other) for other in others}
     moves = []
     for resident in moved:
         owner = resident.deployment
@@ -192,11 +197,11 @@ def _try(
         targets[owner].remove(free[0])
         moves.append(Move(owner, resident.replica.name, resident.place, free[0]))
     was = outcome(starving)
-    advice = Advice(starving.title, tuple(moves), tuple(_new_places(gained)), was.total, was.wanted)
+    advice = Advice(starving.title, tuple(moves), tuple(new_places(gained)), was.total, was.wanted)
     return advice, replace(after(trial, planned), deployments=world.deployments)
 
 
-def _without(world: World, moved: tuple[Resident, ...], first: list[Manifest]) -> World:
+def without(world: World, moved: tuple[Resident, ...], first: list[Manifest]) -> World:
     """The world without some replicas, where these deployments plan first and the owners next."""
     gone = {resident.identity for resident in moved}
     planned = (*first, *(resident.owner for resident in moved))
@@ -206,6 +211,6 @@ def _without(world: World, moved: tuple[Resident, ...], first: list[Manifest]) -
     return replace(world, replicas=left, endpoints=endpoints, deployments=order)
 
 
-def _new_places(planned: Planned) -> list[str]:
+def new_places(planned: Planned) -> list[str]:
     """Places of the replicas that were placed just now, as `cluster/pools`."""
     return [f"{row.cluster}/{'+'.join(row.all_pools)}" for row in planned.forecast.placed]

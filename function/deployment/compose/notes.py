@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from function.api.text import LIMIT, counted, listed, one_line
+from function.api.text import LIMIT, listed, one_line
 from function.boundary import Resolution
 from function.scheduler.filters.cache_footprint import CacheFootprint
 from function.scheduler.filters.cluster_selector import ClusterSelectorFilter
@@ -32,15 +32,7 @@ def _overcommitted(decision: Decision) -> Iterator[str]:
 
 def listed_pools(pools: Sequence[Overcommitted]) -> str:
     """Overcommitted pools, the first few by name."""
-    return listed([_held(pool) for pool in pools], SHOWN)
-
-
-def _held(pool: Overcommitted) -> str:
-    """`use1/frontier holds 3 of 2 nodes`."""
-    name, nodes = f"{pool.cluster}/{pool.pool}", counted(pool.total, "node")
-    if pool.by_devices:
-        return f"{name} holds {pool.nodes} pods, and some packing on its {nodes} strands one"
-    return f"{name} holds {pool.nodes} of {nodes}"
+    return listed([*map(str, pools)], SHOWN)
 
 
 def _evacuation(decision: Decision) -> Iterator[str]:

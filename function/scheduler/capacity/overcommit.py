@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from function.api.text import counted
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -34,6 +36,18 @@ class Overcommitted:
     by_devices: bool = False
     """Whether the pool charges devices: then some packing of the pods would strand one."""
 
+    def __str__(self) -> str:
+        """`use1/frontier holds 3 of 2 nodes`."""
+        name, nodes = f"{self.cluster}/{self.pool}", counted(self.total, "node")
+        if self.by_devices:
+            return f"{name} holds {self.nodes} pods, and some packing on its {nodes} strands one"
+        return f"{name} holds {self.nodes} of {nodes}"
+
+
+def all_overcommitted(ledger: Ledger) -> tuple[Overcommitted, ...]:
+    """The overcommitted pools of the whole fleet, whoever holds them."""
+    return tuple(_entry(ledger, cluster, pool) for cluster, pool in ledger.overcommitted_pools())
+
 
 def overcommitted_pools(own_replicas: Iterable[OwnReplica], ledger: Ledger) -> tuple[Overcommitted, ...]:
     """The overcommitted pools that replicas of this deployment hold something of."""
@@ -46,16 +60,13 @@ def overcommitted_pools(own_replicas: Iterable[OwnReplica], ledger: Ledger) -> t
         }
     )
     return tuple(
-        Overcommitted(
-            cluster,
-            pool,
-            ledger.living_nodes(cluster, pool),
-            ledger.size(cluster, pool),
-            by_devices=ledger.by_devices(cluster, pool),
-        )
-        for cluster, pool in held
-        if ledger.overcommitted(cluster, pool)
+        _entry(ledger, cluster, pool) for cluster, pool in held if ledger.overcommitted(cluster, pool)
     )
+
+
+def _entry(ledger: Ledger, cluster: str, pool: str) -> Overcommitted:
+    nodes, size = ledger.living_nodes(cluster, pool), ledger.size(cluster, pool)
+    return Overcommitted(cluster, pool, nodes, size, by_devices=ledger.by_devices(cluster, pool))
 
 
 def seniority(replica: ModelReplica) -> tuple[str, str, str]:
