@@ -7,7 +7,7 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
-from function.verify.devices import stranded
+from function.verify.devices import strandings
 from function.verify.finding import Violation
 from function.verify.gates import closed, compiles, expressible
 from function.verify.matching import LIMIT, TooMany
@@ -51,24 +51,12 @@ def check_capacity(state: State, decisions: Sequence[Decided]) -> Iterator[Viola
     new = [replica for decided in decisions for replica in decided.new]
     added = {where for where, nodes in total_of(new).items() if nodes}
     replicas = [*_existing(state, decisions, replaced=True), *new]
-    for where, text in [*beyond(state, replicas), *_stranding(state, replicas)]:
+    for where, text in [*beyond(state, replicas), *strandings(state, replicas)]:
         if where in added:
             names = sorted(
                 f"{replica.namespace}/{replica.name}" for replica in new if held_by(replica).get(where)
             )
             yield Violation("Overcommit", f"{where[0]}/{where[1]}", f"{text}, new there: {', '.join(names)}")
-
-
-def _stranding(state: State, replicas: Sequence[ModelReplica]) -> Iterator[tuple[tuple[str, str], str]]:
-    """Pools accounted by devices in which the worst packing could strand a pod."""
-    for (cluster, name), pool in pools(state).items():
-        text = (
-            stranded(pool, [replica for replica in replicas if replica.cluster == cluster])
-            if pool.accounting == "Device"
-            else ""
-        )
-        if text:
-            yield (cluster, name), text
 
 
 def _simple(decided: Decided) -> bool:

@@ -10,10 +10,13 @@ from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from function.verify.state import pools
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from function.api import ModelReplica, Pool
+    from function.verify.state import State
 
 SMALL_PODS, SIZES = 48, 4
 """Up to so many small pods of so many sizes every packing is tried; beyond, only the obvious one."""
@@ -99,3 +102,15 @@ def stranded(pool: Pool, replicas: Iterable[ModelReplica]) -> str:
                     nodes = f"{pool.nodes - blocked} of {pool.nodes} nodes"
                     return f"a pod of {size} {entry.name or entry.driver} may find {nodes} open"
     return ""
+
+
+def strandings(state: State, replicas: Sequence[ModelReplica]) -> Iterator[tuple[tuple[str, str], str]]:
+    """Pools accounted by devices in which the worst packing could strand a pod, each with the numbers."""
+    for (cluster, name), pool in pools(state).items():
+        text = (
+            stranded(pool, [replica for replica in replicas if replica.cluster == cluster])
+            if pool.accounting == "Device"
+            else ""
+        )
+        if text:
+            yield (cluster, name), text

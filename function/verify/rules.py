@@ -11,6 +11,7 @@ from function.verify.finding import Violation
 from function.verify.gates import closed, compiles, drained, expressible
 from function.verify.matching import Matching, TooMany
 from function.verify.placing import check_names, check_pools, mismatched
+from function.verify.yielding import may_give_way
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -79,6 +80,7 @@ def _lost(state: State, decided: Decided, matching: Matching) -> Iterator[Violat
     identities = {(after.cluster, after.index) for _, after in decided.kept}
     before = deadline(state, decided.deployment)
     surplus = max(0, len(decided.existing) - decided.deployment.wanted)
+    gives_way = may_give_way(state)
     for replica in decided.lost:
         cluster = state.clusters.get(replica.cluster)
         readable = replica.cluster not in state.unreadable
@@ -88,6 +90,8 @@ def _lost(state: State, decided: Decided, matching: Matching) -> Iterator[Violat
             continue
         if (replica.cluster, replica.index) in identities:
             continue  # Of two objects with one identity only one is desired.
+        if (replica.namespace, replica.name) in gives_way:
+            continue
         if surplus and len(decided.desired) >= decided.deployment.wanted:
             surplus -= 1
             continue

@@ -27,6 +27,8 @@ class State:
     """By namespace and name."""
     unreadable: frozenset[str] = frozenset()
     """Names of clusters that are there and cannot be read."""
+    yields: bool = False
+    """Whether the function's input says `overcommit: Yield`."""
 
 
 def held_by(replica: ModelReplica) -> HeldNodes:

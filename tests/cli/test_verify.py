@@ -228,6 +228,44 @@ def test_an_overcommitted_fleet_is_named_with_who_holds_it(tmp_path: Path) -> No
     assert "The decision" not in ran.out
 
 
+@pytest.mark.parametrize("accounting", ["Node", "Device"])
+@pytest.mark.parametrize(
+    ("yields", "leaves", "reason"),
+    [
+        ("Yield", None, "the last one that never was Ready gives way, as the scheduler decides"),
+        ("Yield", 0, "one that is Ready never gives way"),
+        ("Report", 2, "nobody gives way unasked"),
+    ],
+)
+def test_who_gives_way_in_an_overcommitted_pool(
+    accounting: str, yields: str, leaves: int | None, reason: str, tmp_path: Path
+) -> None:
+    """Three replicas of a GPU node each stand on two nodes, the first of them Ready."""
+    config = {
+        "apiVersion": "fleet-scheduler.fn.modelplane.ai/v1alpha1",
+        "kind": "SchedulerConfig",
+        "overcommit": yields,
+    }
+    whole = build.engine(members=[build.member(devices=[build.request("gpu", 8)])])
+    parent = build.deployment("chat", 3, [whole])
+    running = [build.replica(parent, "east", index, ready=index == 0) for index in range(3)]
+    for manifest, hour in zip(running, ("08", "09", "10"), strict=True):
+        manifest["metadata"]["creationTimestamp"] = f"2026-03-01T{hour}:00:00Z"
+    cluster = build.cluster("east", [build.pool("h100", 2)])
+    cluster["spec"]["nodePools"][0]["accounting"] = accounting
+    path = write(tmp_path / "f.yaml", [config, parent, *running, cluster])
+    stay = [manifest for index, manifest in enumerate(running) if index != leaves]
+    decision = ["--decision", write(tmp_path / "d.yaml", stay)] if leaves is not None else []
+    ran = run("verify", path, *decision, "-o", "json")
+    names = [manifest["metadata"]["name"] for manifest in running]
+    lost = [] if leaves is None else [f"ml-team/{names[leaves]}"]
+    assert [item["where"] for item in ran.data["decision"] if item["rule"] == "Lost"] == lost, reason
+    if leaves is None:
+        planned = run("plan", path, "-o", "yaml").out
+        assert names[2] not in planned, "somebody gives way, so the test tells something"
+        assert names[1] in planned
+
+
 def test_replicas_of_nowhere_are_named(tmp_path: Path) -> None:
     parent = build.deployment("chat", 2)
     gone, lost = build.replica(parent, "gone", 0), build.replica(parent, "east", 0, pools="old")

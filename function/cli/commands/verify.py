@@ -59,19 +59,30 @@ def state_of(inputs: Inputs) -> State:
         except Malformed:
             continue
     replicas = tuple(map(_replica, inputs.world.replicas))
-    return State(clusters, replicas, caches, frozenset(unreadable))
+    return State(
+        clusters,
+        replicas,
+        caches,
+        frozenset(unreadable),
+        yields=_settings(inputs.world.config).overcommit == "Yield",
+    )
+
+
+def _settings(config: dict[str, Any] | None) -> SchedulerConfig:
+    """Return the function's input; one that is invalid asks for nothing."""
+    try:
+        return SchedulerConfig.parse(config or {})
+    except Malformed:
+        return SchedulerConfig()
 
 
 def _is_own(replica: ModelReplica, deployment: ModelDeployment) -> bool:
     return Owner.of(deployment).owns(replica) and not replica.deleting
 
 
-def _with_defaults(deployment: ModelDeployment, config: dict[str, Any] | None) -> ModelDeployment:
-    """Return a deployment with the policy that applies to it: what it leaves out, the function's input says.
-
-    Raises Malformed where that input is invalid.
-    """
-    defaults = SchedulerConfig.parse(config or {}).defaults.placement
+def with_defaults(deployment: ModelDeployment, config: dict[str, Any] | None) -> ModelDeployment:
+    """Return a deployment with the policy that applies: what it leaves out, the function's input says."""
+    defaults = _settings(config).defaults.placement
     if not defaults.model_fields_set:
         return deployment
     policy = (deployment.spec.placement or PlacementPolicy()).over(defaults)
@@ -83,7 +94,7 @@ def decisions(inputs: Inputs, state: State, desired: DesiredReplicas) -> list[De
     decided = []
     for manifest in inputs.world.deployments:
         try:
-            deployment = _with_defaults(ModelDeployment.parse(manifest.content), inputs.world.config)
+            deployment = with_defaults(ModelDeployment.parse(manifest.content), inputs.world.config)
         except Malformed:
             continue
         own_replicas = tuple(replica for replica in state.replicas if _is_own(replica, deployment))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from function.api import InferenceCluster, ModelCache, ModelDeployment
 from function.api.replica import parse
 from function.boundary import PlainDocument
+from function.cli.commands.verify import with_defaults
 from function.scheduler.causes import Cause
 from function.verify import Decided, State, check
 from tests.oracle import facts as read_facts
@@ -56,6 +57,7 @@ def state(world: World) -> State:
         {cluster["metadata"]["name"]: InferenceCluster.parse(cluster) for cluster in world.clusters or ()},
         tuple(replica(item) for item in listed.values()),
         {(cache.metadata.namespace, cache.metadata.name): cache for cache in caches},
+        yields=_yields(world),
     )
 
 
@@ -81,18 +83,18 @@ def blind(world: World, _: Answer) -> Iterator[str]:
 def uncertified(world: World, answer: Answer) -> Iterator[str]:
     """Yield what the independent checker has to say.
 
-    It does not know the function's input, so it cannot say who was left out or had to yield. It adds up what
+    Of the function's input it knows what `verify` does, so it cannot say who was left out. It adds up what
     pods ask for, also those that ask for more than a node has and so hold nothing.
     """
     if world.clusters is None or world.replicas is None:
         return
     own_replicas = [document.plain for document in read_facts.read(world).own if not document.terminating]
-    parent, seen = ModelDeployment.parse(world.deployment), state(world)
+    parent, seen = with_defaults(ModelDeployment.parse(world.deployment), world.input), state(world)
     decided = Decided(
         parent, tuple(map(replica, own_replicas)), tuple(map(replica, answer.replicas.values()))
     )
     for item in check(seen, [decided]):
-        by_input = item.rule in ("Lost", "LeftOut", "Spread") and world.input is not None
+        by_input = item.rule in ("LeftOut", "Spread") and world.input is not None
         impossible = item.rule == "Overcommit" and _too_large(seen, *item.where.split("/"))
         if not (by_input or impossible):
             yield str(item)
