@@ -55,22 +55,25 @@ HANDLERS: Mapping[str, Handler] = {
     service.KIND: Handler(service.run, service.declared, service.condition_types),
 }
 
+OPERATION = Handler(operations.run, operations.declared, operations.condition_types)
+"""The step of an Operation, which has no composite."""
+
 COSTS: Costs = {**deployment.COSTS, **replica.COSTS, **service.COSTS}
 """What it takes to remember what a handler reads."""
 
 
 def handler_of(request: Request) -> Handler | None:
-    """Return the handler of the composite's kind; None for a kind nobody handles.
+    """Return the handler of the composite's kind, or of an Operation; None for a kind nobody handles.
 
     A composite without a readable kind goes to the handler of deployments, which says what is wrong with it.
     """
+    if operations.is_operation(request):
+        return OPERATION
     return HANDLERS.get(text_at(request.composite, "kind") or deployment.KIND)
 
 
 def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     """Answer one request by the handler of its composite's kind."""
-    if operations.is_operation(request):
-        return operations.run(request, reuse=reuse)
     handler = handler_of(request)
     if handler is None:
         kind = text_at(request.composite, "kind")

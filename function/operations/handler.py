@@ -39,31 +39,46 @@ Concerned = TypeVar("Concerned", Deployment, Service)
 
 
 def is_operation(request: Request) -> bool:
-    """Whether the call is a step of an Operation: it has no composite, but a watched resource."""
-    return WATCHED in request.required and not text_at(request.composite, "kind")
+    """Whether the call is a step of an Operation: it has no composite, but a watched resource.
+
+    A composite that cannot be read may have composed something, which an Operation never has (Law 2: doubt).
+    """
+    no_composite = not text_at(request.composite, "kind") and not request.observed
+    return WATCHED in request.required and no_composite
+
+
+def declared(request: Request) -> tuple[Requirement, ...]:
+    """What the changed object's kind makes it need; nothing for a replica."""
+    match _changed_kind(request):
+        case "ModelReplica":
+            return ()
+        case "ModelEndpoint":
+            return _requirements(ROUTED)
+    return _requirements(FLEET)
+
+
+def condition_types(_: Request) -> tuple[str, ...]:
+    """None: an Operation has no composite that could have conditions."""
+    return ()
 
 
 def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     """Answer one call of a WatchOperation on InferenceClusters, ModelReplicas, or ModelEndpoints."""
-    match _changed_kind(request):
-        case "ModelReplica":
-            # Only one that is gone frees nodes for others; of one that is there its own deployment hears.
-            return Response(requirements=(), settled=True)
-        case "ModelEndpoint":
-            return _ask_services(request, reuse)
-    requirements = _requirements(FLEET)
-    if any(name not in request.required for name in FLEET):
+    kind, requirements = _changed_kind(request), declared(request)
+    if kind == "ModelReplica":
+        # Only one that is gone frees nodes for others; of one that is there its own deployment hears.
+        return Response(requirements=requirements, settled=True)
+    if any(requirement.name not in request.required for requirement in requirements):
         return Response(requirements=requirements)
+    if kind == "ModelEndpoint":
+        return _ask_services(request, requirements, reuse)
     state = read_state(request, reuse)
     tokens = {deployment: _token(deployment, state) for deployment in state.concerned()}
     return _requesting(requirements, "ModelDeployment", "deployments", tokens, len(state.deployments))
 
 
-def _ask_services(request: Request, reuse: Reuse) -> Response:
+def _ask_services(request: Request, requirements: tuple[Requirement, ...], reuse: Reuse) -> Response:
     """Ask the services whose endpoints are not what they were when they were asked last."""
-    requirements = _requirements(ROUTED)
-    if any(name not in request.required for name in ROUTED):
-        return Response(requirements=requirements)
     tokens = {service: token[:LENGTH] for service, token in service_tokens(request, reuse).items()}
     return _requesting(requirements, "ModelService", "services", tokens, len(tokens))
 

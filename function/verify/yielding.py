@@ -15,13 +15,11 @@ from function.verify.state import beyond, held_by, pools
 
 if TYPE_CHECKING:
     from function.api import ModelReplica
+    from function.api.names import NamespacedName
     from function.verify.state import State
 
-Name = tuple[str, str]
-"""Namespace and name."""
 
-
-def may_give_way(state: State) -> frozenset[Name]:
+def may_give_way(state: State) -> frozenset[NamespacedName]:
     """Return the replicas of the fleet that may give way; none where the function's input asks for none.
 
     In a pool that is accounted by devices every one that never was Ready may: how pods are packed on its
@@ -35,7 +33,7 @@ def may_give_way(state: State) -> frozenset[Name]:
     over |= {where for where, _ in strandings(state, living)}
     free = {where: published[where].nodes for where in over if published[where].accounting == "Node"}
     held: Counter[tuple[str, str]] = Counter()
-    gives_way: set[Name] = set()
+    gives_way: set[NamespacedName] = set()
     for replica in sorted(living, key=_right):
         nodes = {where: count for where, count in held_by(replica).items() if where in over}
         crowded = any(

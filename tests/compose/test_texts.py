@@ -23,6 +23,7 @@ GPUS_8 = {"name": "gpu", "count": 8}
 EIGHT = build.member(devices=[build.request("gpu", 8)])
 TYPO = "engines[0].members[0].nodeSelector.devices[0].selectors[0]: 1:10: Syntax error: the expression ends"
 NOTHING_PLACED: Said = (False, "NoReplicasScheduled", "No replica is placed")
+DRAIN = build.taint("maintenance", "NoExecute")
 FULL = "0/1 clusters can host another: 1 insufficient nodes (nearest: a/p0"
 
 
@@ -30,6 +31,12 @@ def running(deployment: Plain, wanted: Plain, *, count: int = 1, nodes: int = 4)
     """A world in which replicas of a deployment run that is now another."""
     own_replicas = [build.replica(deployment, "a", index, pools="p0", ready=True) for index in range(count)]
     return World(wanted, clusters(a=nodes), own_replicas, build.observed(*own_replicas))
+
+
+def leaving(wanted: Plain, fleet: list[Plain], *, count: int = 2, **more: Any) -> World:
+    """A world in which replicas run on a that are no longer wanted there."""
+    own_replicas = [build.replica(wanted, "a", index, pools="p0", ready=True) for index in range(count)]
+    return World(wanted, fleet, own_replicas, build.observed(*own_replicas), **more)
 
 
 def cel(*selectors: str) -> Plain:
@@ -79,6 +86,45 @@ CASES = [
                 False,
                 "InputsUnresolved",
                 "Waiting for required resources: cache; everything running is kept",
+            ),
+        },
+    ),
+    Case(
+        "what no doubt is about leaves, and is not said to be kept: a drain while the cache is not known",
+        lambda: leaving(ask(2, cache="weights"), clusters(a={"nodes": 4, "taints": [DRAIN]}), cache=None),
+        {
+            "ReplicasScheduled": (
+                False,
+                "InputsUnresolved",
+                (
+                    "Waiting for required resources: cache; 2 replicas leave (its cluster has an untolerated"
+                    " NoExecute taint), every other one is kept"
+                ),
+            ),
+        },
+    ),
+    Case(
+        "a drain beside a selector that does not compile",
+        lambda: leaving(broken("nonsense("), clusters(a={"nodes": 4, "taints": [DRAIN]}), count=1),
+        {
+            "ReplicasScheduled": (
+                False,
+                "InvalidNodeSelector",
+                (
+                    f"{TYPO} too early; 1 replica leaves (its cluster has an untolerated NoExecute taint),"
+                    " every other one is kept, nothing new is placed"
+                ),
+            ),
+        },
+    ),
+    Case(
+        "a scale down on a fleet without clusters",
+        lambda: leaving(ask(1), []),
+        {
+            "ReplicasScheduled": (
+                False,
+                "NoClusters",
+                "There is no InferenceCluster; 1 replica leaves (scaled down), every other one is kept",
             ),
         },
     ),

@@ -10,9 +10,11 @@ import pytest
 import structlog
 from crossplane.function.proto.v1 import run_function_pb2 as pb
 
+from function import dispatch
 from function.api.names import RECONCILE_ANNOTATION
 from function.boundary import PlainDocument, Request
 from function.operations import handler
+from function.operations.services import ROUTED
 from function.operations.state import FLEET, WATCHED
 from function.runner import Function
 from tests.support import build
@@ -28,6 +30,7 @@ Plain = dict[str, Any]
 POOLS = [build.pool("h100")]
 A, B = build.cluster("a", POOLS), build.cluster("b", POOLS)
 DRAINED = build.cluster("a", POOLS, taints=[build.taint("maintenance", "NoExecute")])
+ENDPOINT = {"apiVersion": build.API, "kind": "ModelEndpoint", "metadata": {"name": "chat-1"}}
 SCHEDULED = build.condition("ReplicasScheduled", status=True, reason="ReplicasCreated")
 SHORT = build.condition("ReplicasScheduled", status=False, reason="PartiallyScheduled")
 
@@ -263,3 +266,30 @@ def test_an_operation_settles(kind: str, name: str, calls: int, asked: set[str])
 def test_a_composite_is_no_operation_whatever_it_requires() -> None:
     request = Request(PlainDocument(ON_A), required={WATCHED: (PlainDocument(A),)})
     assert not handler.is_operation(request)
+
+
+def test_a_composite_that_cannot_be_read_is_no_operation() -> None:
+    """It may be of any kind, and what it composed stays."""
+    observed = {"replica-a-0": PlainDocument(REPLICAS[0])}
+    request = Request(PlainDocument({}), observed=observed, required={WATCHED: (PlainDocument(A),)})
+    assert not handler.is_operation(request)
+    assert dispatch.run(request).desired.keys() == observed.keys()
+
+
+@pytest.mark.parametrize(
+    ("watched", "names"), [(A, set(FLEET)), (ENDPOINT, set(ROUTED)), (REPLICAS[0], set())]
+)
+def test_an_operation_that_fails_says_what_it_needs_and_has_no_conditions(
+    watched: Plain, names: set[str]
+) -> None:
+    def fails(*_: Any, **__: Any) -> Response:
+        raise RuntimeError
+
+    message = pb.RunFunctionRequest()
+    message.required_resources[WATCHED].items.add().resource.update(watched)
+    answer = Function(log=structlog.get_logger(), run=fails).answer(message.SerializeToString())
+    response = pb.RunFunctionResponse.FromString(answer)
+    assert response.requirements.resources.keys() == names
+    assert not response.conditions
+    assert not response.desired.resources
+    assert [result.reason for result in response.results] == ["InternalError"]

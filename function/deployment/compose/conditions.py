@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from function.api.lenient import mapping
-from function.api.text import joined, one_line
+from function.api.text import counted, joined, one_line
 from function.boundary import Condition, Resolution, Unreadable
 from function.deployment.compose.degraded import degraded_clusters, degraded_text
 from function.deployment.compose.notes import listed_pools, noted
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from function.boundary import Request
     from function.scheduler.decision import Decision
 
-KEPT = "every running replica is kept, nothing new is placed"
 SCHEDULED, READY, CACHE_RESOLVED = "ReplicasScheduled", "ReplicasReady", "ModelCacheResolved"
 CAPACITY = "CapacityRespected"
 
@@ -47,8 +47,19 @@ def _unresolved(decision: Decision) -> list[str]:
     return [name for name, state in resolutions.items() if state is Resolution.UNRESOLVED]
 
 
+def _kept(decision: Decision, whole: str) -> str:
+    """What doubt keeps: `whole`, or all but those that leave for a reason that nothing is in doubt about."""
+    causes = Counter(dropped.cause for dropped in decision.dropped if dropped.cause is not Cause.Terminating)
+    if not causes:
+        return f"{whole} is kept"
+    leave = f"{counted(causes.total(), 'replica')} leave{'s' * (causes.total() == 1)}"
+    why = "; ".join(cause.value for cause in Cause if cause in causes)
+    return f"{leave} ({why}), every other one is kept"
+
+
 def _invalid_selectors(decision: Decision) -> Iterator[tuple[str, str]]:
     """Selectors that do not compile: the first of its level, how many more, and what may be meant."""
+    kept = _kept(decision, "every running replica")
     for of_clusters, reason in ((True, "InvalidClusterSelector"), (False, "InvalidNodeSelector")):
         invalid = [
             selector
@@ -58,7 +69,10 @@ def _invalid_selectors(decision: Decision) -> Iterator[tuple[str, str]]:
         if invalid:
             more = f" (and {len(invalid) - 1} more)" if len(invalid) > 1 else ""
             fault = f"{invalid[0].path}: {invalid[0].error}{more}"
-            yield reason, joined(fault, advice(invalid[0], decision.inputs.fleet), KEPT)
+            yield (
+                reason,
+                joined(fault, advice(invalid[0], decision.inputs.fleet), f"{kept}, nothing new is placed"),
+            )
 
 
 def _held(decision: Decision) -> Iterator[tuple[str, str]]:
@@ -109,10 +123,8 @@ def _problems(decision: Decision) -> Iterator[tuple[str, str]]:
     """Every problem that holds, in the order in which the first one is reported."""
     unresolved = _unresolved(decision)
     if unresolved:
-        yield (
-            "InputsUnresolved",
-            f"Waiting for required resources: {', '.join(unresolved)}; everything running is kept",
-        )
+        waiting = f"Waiting for required resources: {', '.join(unresolved)}"
+        yield "InputsUnresolved", joined(waiting, _kept(decision, "everything running"))
     if decision.inputs.config_fault:
         yield (
             "InvalidInput",
@@ -120,7 +132,7 @@ def _problems(decision: Decision) -> Iterator[tuple[str, str]]:
         )
     yield from _invalid_selectors(decision)
     if decision.inputs.fleet.clusters_resolution is Resolution.ABSENT and (decision.wanted or decision.total):
-        yield "NoClusters", "There is no InferenceCluster; everything running is kept"
+        yield "NoClusters", f"There is no InferenceCluster; {_kept(decision, 'everything running')}"
     yield from _held(decision)
     yield from _shortfall(decision)
 
@@ -235,7 +247,7 @@ def conditions(
 ) -> tuple[Condition, ...]:
     """All conditions, in their order. What is not returned would keep its last value and lie.
 
-    `asked` are the optional ones that are returned.
+    `requested` are the optional ones that are returned.
     """
     fleet = decision.inputs.fleet
     stated = (
