@@ -154,7 +154,8 @@ _UNHASHABLE = frozenset({"bytes", "kubernetes.Semver", "kubernetes.NamedFormat"}
 def normal_key(key: Value) -> Value:  # noqa: PLR0911 - one for each kind of key
     """Return what Go compares when it looks a key up. Raises Aborted for what it cannot look up.
 
-    1, 1u and 1.0 are three keys, NaN is never found again, and what Go knows by its address only is itself.
+    1, 1u and 1.0 are three keys, NaN is never found again, and what Go knows by its address only is itself:
+    its `id`, which no other value gets while a map holds it as a key.
     """
     kind = type(key)
     if kind is str or kind is int:

@@ -42,7 +42,11 @@ class Substitution:
         return kind if args == kind.args else Type(kind.name, args)
 
     def final(self, kind: Type, settled: dict[int, Type] | None = None) -> Type:
-        """Replace all variables; what nobody constrained is dyn. `settled` remembers by identity."""
+        """Replace all variables; what nobody constrained is dyn.
+
+        `settled` remembers by identity: types share their parts, so each part is gone through once, where
+        comparing two by value goes through all of both.
+        """
         settled = {} if settled is None else settled
         replaced = settled.get(id(kind))
         if replaced is None:

@@ -159,7 +159,7 @@ def table() -> Table:
 def _translated(made: lark.parsers.lalr_analysis.IntParseTable) -> Table:
     (start,) = made.start_states.values()
     (accepting,) = made.end_states.values()
-    reductions: dict[int, Reduction] = {}
+    reductions: dict[lark.grammar.Rule, Reduction] = {}
     actions: list[dict[str, int | Reduction]] = []
     gotos: list[dict[str, int]] = []
     for state in range(len(made.states)):
@@ -167,7 +167,7 @@ def _translated(made: lark.parsers.lalr_analysis.IntParseTable) -> Table:
         goto: dict[str, int] = {}
         for symbol, (action, argument) in made.states[state].items():
             if action is not lark.parsers.lalr_analysis.Shift:
-                row[symbol] = reductions.setdefault(id(argument), _reduction(argument))
+                row[symbol] = reductions.setdefault(argument, _reduction(argument))
             elif symbol == END or symbol.isupper():
                 row[symbol] = argument
             else:

@@ -1,6 +1,7 @@
 """A memory for one run of the command line: each object is parsed once, however often it is asked about.
 
-Nothing here changes an answer. Contents are never changed in place, so the object itself is the key.
+Nothing here changes an answer. What files hold has no version, and contents are never changed in place, so
+the object itself is the key.
 """
 
 from __future__ import annotations

@@ -121,7 +121,8 @@ def _expanded(node: yaml.Node, sizes: dict[int, int]) -> int:
     """How many values a node holds, every alias counted as what it refers to. Raises BadInput for a cycle.
 
     An alias is the node it refers to, so a document is a graph: `sizes` gets an entry for each of its nodes,
-    which is what is written out; the paths through it are what readers of the document go through.
+    by identity, which is what is written out; the paths through it are what readers of the document go
+    through.
     """
     size = sizes.get(id(node))
     if size is None:
