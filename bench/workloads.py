@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from multiprocessing.connection import Connection
 
-MOST = 2.0
+MAX_OVER_FLOOR = 2.0
 """Milliseconds over the floor that a call may take."""
 
 Plain = dict[str, Any]
@@ -131,7 +131,7 @@ def main(calls: int) -> None:
         over = spent - middle["floor"]
         table.add_row(name, f"{spent:.2f}", f"{over:.2f}", f"{spent / middle['floor']:.1f}")
     Console().print(table)
-    raise SystemExit(1 if middle["again"] - middle["floor"] > MOST else 0)
+    raise SystemExit(1 if middle["again"] - middle["floor"] > MAX_OVER_FLOOR else 0)
 
 
 if __name__ == "__main__":

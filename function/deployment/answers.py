@@ -62,8 +62,8 @@ class Given(NamedTuple):
 
 def _versions(fleet: Fleet) -> Iterator[tuple[Hashable, DocumentIdentity | None]]:
     for own_replica in fleet.own_replicas:
-        how = (own_replica.key, own_replica.observed, own_replica.terminating)
-        yield how, own_replica.document.identity
+        state = (own_replica.key, own_replica.observed, own_replica.terminating)
+        yield state, own_replica.document.identity
     for key, document in fleet.endpoints.items():
         yield key, document.identity
 

@@ -100,7 +100,7 @@ def observed_states_on_kserve(observed: Mapping[str, ObservedObject]) -> tuple[E
     running = services(observed)
     if not running:
         return ()
-    seen = {
+    observed_engines = {
         read.of: observed[key]
         for key in sorted(observed)
         if (read := names.read_key(base_of(key))) is not None and read.what == names.SEEN
@@ -112,7 +112,7 @@ def observed_states_on_kserve(observed: Mapping[str, ObservedObject]) -> tuple[E
     )
     return tuple(
         _as_seen(engine, workload, created=created, ready=ready, applied=applied)
-        for engine, workload in (seen or {"model": ObservedObject()}).items()
+        for engine, workload in (observed_engines or {"model": ObservedObject()}).items()
     )
 
 

@@ -148,8 +148,8 @@ class SearchCache:
         """Return what a hard search ended with, unless it ran out of fewer steps than there are now."""
         if not self._hard:
             return None
-        had, outcome = self._hard.get((_content(cluster, fit), free), (0, None))
-        return None if outcome is Reason.SearchBudgetExceeded and had < steps else outcome
+        earlier_steps, outcome = self._hard.get((_content(cluster, fit), free), (0, None))
+        return None if outcome is Reason.SearchBudgetExceeded and earlier_steps < steps else outcome
 
     def note_hard(
         self, cluster: InferenceCluster, fit: ClusterFit, free: Capacities, steps: int, outcome: SearchOutcome

@@ -23,8 +23,8 @@ class PassValues(Generic[T, V]):
         self._compute = compute
         self._values: dict[str, V] = {}
 
-    def of(self, name: str, thing: T) -> V:
+    def of(self, name: str, subject: T) -> V:
         """Return the value of the thing that has the name."""
         if name not in self._values:
-            self._values[name] = self._compute(thing)
+            self._values[name] = self._compute(subject)
         return self._values[name]

@@ -110,7 +110,7 @@ async def add_health(server: Any, settings: Settings) -> Any:
         await servicer.set(name, health_pb2.HealthCheckResponse.SERVING)
     intake = Intake(0, settings.max_receive * MEBI, seconds=_CONTROL_SECONDS)
 
-    async def asked(context: Any) -> Any:
+    async def read_request(context: Any) -> Any:
         message = await intake.receive(context)
         content = b"" if message is None else message.take()
         if message is not None:
@@ -121,10 +121,10 @@ async def add_health(server: Any, settings: Settings) -> Any:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "not a HealthCheckRequest")
 
     async def check(_messages: Any, context: Any) -> Any:
-        return await servicer.Check(await asked(context), context)
+        return await servicer.Check(await read_request(context), context)
 
     async def watch(_messages: Any, context: Any) -> None:
-        await servicer.Watch(await asked(context), context)
+        await servicer.Watch(await read_request(context), context)
 
     service = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
     written = health_pb2.HealthCheckResponse.SerializeToString

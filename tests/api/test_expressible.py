@@ -160,10 +160,10 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
 def test_the_first_thing_in_the_way(case: Case) -> None:
-    found = obstacle(case.stack, pods_of(case.replica))
-    assert bool(found) is bool(case.expected), found
-    assert case.expected in found
-    assert not found or found.startswith(f"{case.stack}: ")
+    text = obstacle(case.stack, pods_of(case.replica))
+    assert bool(text) is bool(case.expected), text
+    assert case.expected in text
+    assert not text or text.startswith(f"{case.stack}: ")
 
 
 @dataclass(frozen=True)
@@ -211,8 +211,8 @@ def test_parallelism_follows_from_arguments(case: Spread) -> None:
     template = PodTemplate.parse(pods(*case.words))
     engine = StackEngine("main", None, 2, template, template)
     stated = None if case.stated is None else Parallelism.parse(case.stated)
-    told = parallelism_of(engine, stated).model_dump(by_alias=True, exclude_none=True)
-    assert told == case.expected
+    emitted = parallelism_of(engine, stated).model_dump(by_alias=True, exclude_none=True)
+    assert emitted == case.expected
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_what_is_inside_of_one_pod_makes_no_gang(words: tuple[str, ...], expecte
 
 
 @pytest.mark.parametrize(
-    ("image", "known"),
+    ("image", "is_engine"),
     [
         ("vllm-openai", True),
         ("docker.io/vllm/vllm-openai:v0.11.2", True),
@@ -240,5 +240,5 @@ def test_what_is_inside_of_one_pod_makes_no_gang(words: tuple[str, ...], expecte
         ("vllm-openai/other", False),
     ],
 )
-def test_an_image_is_known_by_the_last_part_of_its_name(image: str, *, known: bool) -> None:
-    assert bool(command_of(Container(image=image, args=("--x",)))) is known
+def test_an_image_is_known_by_the_last_part_of_its_name(image: str, *, is_engine: bool) -> None:
+    assert bool(command_of(Container(image=image, args=("--x",)))) is is_engine

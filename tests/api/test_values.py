@@ -81,26 +81,26 @@ def test_any_other_capacity_is_a_fault(holder: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("statuses", "told", "reason"),
+    ("statuses", "expected", "reason"),
     [
-        ((), None, "nothing is told"),
+        ((), None, "no such condition"),
         (("True",), True, "plainly"),
         (("False",), False, "plainly"),
-        (("Unknown",), None, "Unknown tells nothing"),
+        (("Unknown",), None, "Unknown says nothing"),
         (("true",), None, "nor does a value that is none"),
-        (("True", "False"), False, "told twice, the worst counts"),
+        (("True", "False"), False, "listed twice, the worst counts"),
         (("False", "True"), False, "whatever the order"),
         (("True", "Unknown"), None, "true and unknown is not true"),
     ],
 )
-def test_a_condition_is_true_false_or_not_told(
+def test_a_condition_is_true_false_or_unknown(
     statuses: tuple[str, ...],
-    told: object,
+    expected: object,
     reason: str,
 ) -> None:
     listed = tuple(ConditionStatus(type="Ready", status=status) for status in statuses)
     other = ConditionStatus(type="Synced", status="False")
-    assert condition((other, *listed), "Ready") is told, reason
+    assert condition((other, *listed), "Ready") is expected, reason
 
 
 TAINT = Taint(key="k", value="v", effect="NoSchedule")

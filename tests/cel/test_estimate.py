@@ -165,7 +165,7 @@ def test_no_api_server_sees_a_cluster_selector() -> None:
 
 @pytest.mark.skipif(not FILE, reason="CEL_VECTORS does not name the file of recorded cases")
 def test_recorded_estimates() -> None:
-    alike = decided = count = 0
+    equal = decided = count = 0
     for case in json.loads(Path(FILE).read_text(encoding="utf-8")):
         if "env" in case or "maxCost" not in case:
             continue
@@ -175,6 +175,6 @@ def test_recorded_estimates() -> None:
             continue
         assert estimate is not None
         count += 1
-        alike += estimate == case["maxCost"]
+        equal += estimate == case["maxCost"]
         decided += (estimate > LIMIT) == (case["maxCost"] > LIMIT)
-    assert (decided, alike >= 0.996 * count) == (count, True), f"{alike} of {count} exactly as recorded"
+    assert (decided, equal >= 0.996 * count) == (count, True), f"{equal} of {count} exactly as recorded"

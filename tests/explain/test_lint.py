@@ -95,8 +95,8 @@ def test_below_the_box_is_nearer_than_any_driver_keeps_back(
 ) -> None:
     selector = f'device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("{wanted}")) >= 0'
     fleet = here(build.pool("p", 2, [build.gpu(memory=published), build.gpu(name="big", memory="143771Mi")]))
-    found = findings(wants(build.request("gpu", 1, selector)), fleet)
-    assert [code for code, _ in found] == codes, reason
+    reported = findings(wants(build.request("gpu", 1, selector)), fleet)
+    assert [code for code, _ in reported] == codes, reason
 
 
 AMD = build.gpu(name="amd") | {"driver": "gpu.amd.com"}

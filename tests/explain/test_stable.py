@@ -105,11 +105,11 @@ def _taint(cluster: Plain) -> None:
     cluster["spec"]["taints"] = [{"key": "new", "effect": "NoSchedule"}]
 
 
-def _exchange(cluster: Plain) -> None:
+def _shrink(cluster: Plain) -> None:
     cluster["status"]["gpuPools"][0]["devices"][0]["capacity"]["memory"]["value"] = "1Gi"
 
 
-@pytest.mark.parametrize("change", [_relabel, _grow, _fail, _taint, _exchange])
+@pytest.mark.parametrize("change", [_relabel, _grow, _fail, _taint, _shrink])
 def test_what_scheduling_reads_changes_the_digest(change: Callable[[Plain], None]) -> None:
     made = one(wants(build.request())).but(input={"explain": "Status"})
     other = made.copy()

@@ -38,7 +38,7 @@ def isolate() -> bool:
 def document(table: str) -> None:
     """Write the table into docs/operations.md, below the command that prints it."""
     text = PAGE.read_text()
-    again, count = BLOCK.subn(lambda found: f"{found[1]}{table}{found[2]}", text)
+    again, count = BLOCK.subn(lambda match: f"{match[1]}{table}{match[2]}", text)
     assert count == 1, f"one block of `make live` in {PAGE}"
     PAGE.write_text(again)
 

@@ -210,15 +210,15 @@ def metrics() -> dict[str, float]:
     with urllib.request.urlopen(METRICS, timeout=10) as page:
         lines = page.read().decode().splitlines()
     ours = [line for line in lines if f'controller="{CONTROLLER}"' in line]
-    found: Counter[str] = Counter()
+    counted: Counter[str] = Counter()
     for item in ours:
         named, _, value = item.rpartition(" ")
         name = named.partition("{")[0]
         if name in ("controller_runtime_reconcile_total", "circuit_breaker_opens_total"):
-            found[name] += float(value)
+            counted[name] += float(value)
         if name == "circuit_breaker_events_total":
-            found["events " + re.sub(r'.*result="([^"]*)".*', r"\1", named)] += float(value)
-    return dict(found)
+            counted["events " + re.sub(r'.*result="([^"]*)".*', r"\1", named)] += float(value)
+    return dict(counted)
 
 
 class Asked:

@@ -89,7 +89,7 @@ def tokens(watches: list[Watch], name: str = "model") -> int:
     return sum(TOKENS[kind] for watch in watches for _, kind, of, _ in watch.seen if of.startswith(name))
 
 
-def told(watches: list[Watch], name: str = "model") -> Counter[str]:
+def notified(watches: list[Watch], name: str = "model") -> Counter[str]:
     """How often each thing changed, by kind."""
     return Counter(
         f"{watch.kind} {kind} {' '.join(sorted(paths))}".strip()
@@ -120,10 +120,10 @@ def to_ready(living: plane.ControlPlane, replicas: int, pause: float, others: in
     before, started = burst.metrics(), time.monotonic()
     made = burst.deployment("model", replicas)
     living.apply(made)
-    found = fleet.until_placed(living, made, replicas, 120)
+    standing = fleet.until_placed(living, made, replicas, 120)
     time.sleep(5)
     placed = tokens(watches)
-    for item in found:
+    for item in standing:
         fleet.make_ready(living, [item])
         time.sleep(pause)
         for one in fleet.endpoints(living, made):
@@ -153,8 +153,8 @@ def to_ready(living: plane.ControlPlane, replicas: int, pause: float, others: in
         "seconds until one more replica is placed": round(time.monotonic() - started, 1),
         "tokens of the others": tokens(watches, "other"),
         "metrics": spent,
-        "events": dict(told(watches).most_common()),
-        "events of the others": dict(told(watches, "other").most_common()),
+        "events": dict(notified(watches).most_common()),
+        "events of the others": dict(notified(watches, "other").most_common()),
     }
 
 
@@ -174,7 +174,7 @@ def to_pods(living: plane.ControlPlane) -> Plain:
         plane.until(lambda: fleet.endpoints(living, made), "an endpoint", 120)
         time.sleep(30)
     own = {watch.kind: tokens([watch]) for watch in watches}
-    return {"tokens": own, "events": dict(told(watches).most_common())}
+    return {"tokens": own, "events": dict(notified(watches).most_common())}
 
 
 @click.command()

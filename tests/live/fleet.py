@@ -99,8 +99,8 @@ def leave(plane: ControlPlane, namespace: str) -> None:
 
 def replicas(plane: ControlPlane, deployment: Plain, *, leaving: bool = False) -> list[Plain]:
     """The replicas of a deployment; those being deleted only when asked for."""
-    found = plane.list("ModelReplica", deployment["metadata"]["namespace"], labels_of(deployment))
-    return [manifest for manifest in found if leaving or "deletionTimestamp" not in manifest["metadata"]]
+    manifests = plane.list("ModelReplica", deployment["metadata"]["namespace"], labels_of(deployment))
+    return [manifest for manifest in manifests if leaving or "deletionTimestamp" not in manifest["metadata"]]
 
 
 def endpoints(plane: ControlPlane, deployment: Plain) -> list[Plain]:
@@ -113,22 +113,22 @@ def labels_of(deployment: Plain) -> str:
     return f"modelplane.ai/deployment={name_of(deployment)}"
 
 
-def clusters_of(found: list[Plain]) -> list[str]:
+def clusters_of(manifests: list[Plain]) -> list[str]:
     """The cluster of each replica, sorted."""
-    return sorted(manifest["spec"]["clusterName"] for manifest in found)
+    return sorted(manifest["spec"]["clusterName"] for manifest in manifests)
 
 
-def make_ready(plane: ControlPlane, found: list[Plain], *, ready: bool = True) -> None:
+def make_ready(plane: ControlPlane, manifests: list[Plain], *, ready: bool = True) -> None:
     """Say that replicas or endpoints became Ready, or ceased to be."""
-    for item in found:
+    for item in manifests:
         plane.publish({**item, "status": {"conditions": [_ready(ready=ready)]}})
 
 
 def current(plane: ControlPlane, deployment: Plain) -> Plain:
     """The deployment as it stands. Fails when it is gone."""
-    found = plane.get("ModelDeployment", name_of(deployment), deployment["metadata"]["namespace"])
-    assert found is not None, f"ModelDeployment {name_of(deployment)} is gone"
-    return found
+    deployed = plane.get("ModelDeployment", name_of(deployment), deployment["metadata"]["namespace"])
+    assert deployed is not None, f"ModelDeployment {name_of(deployment)} is gone"
+    return deployed
 
 
 def reason(plane: ControlPlane, deployment: Plain, kind: str = "ReplicasScheduled") -> str:
@@ -147,7 +147,7 @@ def until_reason(
 def until_placed(plane: ControlPlane, deployment: Plain, count: int, seconds: float = 60) -> list[Plain]:
     """Wait until a deployment has so many replicas, and return them."""
     return until(
-        lambda: found if len(found := replicas(plane, deployment)) == count else [],
+        lambda: standing if len(standing := replicas(plane, deployment)) == count else [],
         f"{count} replicas of {name_of(deployment)}",
         seconds,
     )
@@ -155,9 +155,9 @@ def until_placed(plane: ControlPlane, deployment: Plain, count: int, seconds: fl
 
 def until_serving(plane: ControlPlane, deployment: Plain, seconds: float = 60) -> None:
     """Make every replica Ready, wait for its endpoint, make that Ready, and wait for ReplicasReady."""
-    found = replicas(plane, deployment)
-    make_ready(plane, found)
-    names = {name_of(item) for item in found}
+    standing = replicas(plane, deployment)
+    make_ready(plane, standing)
+    names = {name_of(item) for item in standing}
     until(
         lambda: names == {name_of(endpoint) for endpoint in endpoints(plane, deployment)},
         f"an endpoint of each replica of {name_of(deployment)}",

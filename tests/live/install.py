@@ -63,8 +63,8 @@ def install(plane: ControlPlane) -> None:
 def configuration() -> Plain:
     """The Configuration that docs/install.md has applied, with the registry of the control plane."""
     blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "install.md").read_text(), re.DOTALL)
-    found = [yaml.safe_load(block.replace(build.PLACEHOLDER, REGISTRY)) for block in blocks]
-    (plain,) = [manifest for manifest in found if manifest.get("kind") == "Configuration"]
+    manifests = [yaml.safe_load(block.replace(build.PLACEHOLDER, REGISTRY)) for block in blocks]
+    (plain,) = [manifest for manifest in manifests if manifest.get("kind") == "Configuration"]
     return dict(plain)
 
 

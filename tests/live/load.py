@@ -38,7 +38,7 @@ QUIET = 75.0
 """Seconds without any change to a replica until a fleet is at rest: the settled ttl, and a queue."""
 START, FAILED = 5.0, 20.0
 """Mean seconds until a replica is Ready, and until one that failed is again."""
-MOST = 4
+MAX_REPLICAS = 4
 """Replicas of one deployment, at most: all of them together fill three quarters of the fleet."""
 LIMIT = 1024.0
 """MiB that the function may have: the limit in example/operate/runtime.yaml."""
@@ -135,7 +135,7 @@ class Load:
         self.living.request("PATCH", where, {"spec": spec}, "application/merge-patch+json")
 
     def _scale(self) -> None:
-        self._patch(self.draw.choice(self.deployments), {"replicas": self.draw.randint(1, MOST)})
+        self._patch(self.draw.choice(self.deployments), {"replicas": self.draw.randint(1, MAX_REPLICAS)})
 
     def _edit(self) -> None:
         """Give the engine another image; its replicas are updated in place."""
@@ -221,7 +221,9 @@ def started_load(living: ControlPlane, deployments: int, clusters: int, seed: in
     """Create the fleet and the deployments, and wait until every replica has a place."""
     burst.publish_fleet(living, clusters)
     draw = random.Random(seed)
-    made = [burst.deployment(f"model-{number:03}", draw.randint(1, MOST)) for number in range(deployments)]
+    made = [
+        burst.deployment(f"model-{number:03}", draw.randint(1, MAX_REPLICAS)) for number in range(deployments)
+    ]
     for at in range(0, deployments, 10):  # A burst is another measurement.
         living.apply(*made[at : at + 10])
         time.sleep(LOOK)

@@ -138,10 +138,10 @@ class ControlPlane:
 
     def list(self, kind: str, namespace: str = "", labels: str = "") -> list[Plain]:
         """Every object of a kind, in one namespace or in all, in the order of their names."""
-        found = self.request(
+        answer = self.request(
             "GET", path(kind, "", namespace) + (f"?labelSelector={labels}" if labels else "")
         )
-        items: list[Plain] = (found or {}).get("items", [])
+        items: list[Plain] = (answer or {}).get("items", [])
         return sorted(items, key=lambda item: (item["metadata"].get("namespace", ""), name_of(item)))
 
     def publish(self, plain: Plain, manager: str = "platform") -> None:

@@ -46,10 +46,10 @@ Place = tuple[Any, Any]
 def originals() -> list[Plain]:
     """Objects of the kinds that the API server knows: the good ones of the tests, and the examples."""
     examples = [plain for file in sorted(caller.HERE.rglob("*.yaml")) for plain in caller.objects(file)]
-    known = [
+    readable = [
         fleet.applicable(plain) for plain in (*(case.plain for case in GOOD), *examples) if served(plain)
     ]
-    return [plain for plain in known if not check(plain, shipped()[plain["kind"]])]
+    return [plain for plain in readable if not check(plain, shipped()[plain["kind"]])]
 
 
 def served(plain: Plain) -> bool:

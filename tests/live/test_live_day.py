@@ -27,13 +27,16 @@ what a Function package holds."""
 NEWER = "vllm/vllm-openai:v0.12.0"
 
 
-def uids(found: list[Plain]) -> set[str]:
-    return {manifest["metadata"]["uid"] for manifest in found}
+def uids(manifests: list[Plain]) -> set[str]:
+    return {manifest["metadata"]["uid"] for manifest in manifests}
 
 
-def images(found: list[Plain]) -> set[str]:
+def images(manifests: list[Plain]) -> set[str]:
     members = [
-        member for manifest in found for engine in manifest["spec"]["engines"] for member in engine["members"]
+        member
+        for manifest in manifests
+        for engine in manifest["spec"]["engines"]
+        for member in engine["members"]
     ]
     return {one_member["template"]["spec"]["containers"][0]["image"] for one_member in members}
 
@@ -65,9 +68,9 @@ def test_a_fleet_is_published(living: ControlPlane, day: Day) -> None:
     names = {
         name_of(manifest) for manifest in fleet.example_fleet() if manifest["kind"] == "InferenceCluster"
     }
-    found = [manifest for manifest in living.list("InferenceCluster") if name_of(manifest) in names]
-    assert len(found) == 8
-    assert all(manifest["status"]["gpuPools"] for manifest in found)
+    manifests = [manifest for manifest in living.list("InferenceCluster") if name_of(manifest) in names]
+    assert len(manifests) == 8
+    assert all(manifest["status"]["gpuPools"] for manifest in manifests)
     fleet.create_fleet(living, [fleet.small_cluster(f"day-{number}", "day", nodes=8) for number in (1, 2)])
 
 
@@ -99,9 +102,9 @@ def accepted(plane: ControlPlane, plain: Plain) -> bool:
 def test_replicas_are_placed(living: ControlPlane, day: Day) -> None:
     with day.step("create a deployment of 3 replicas", "3 ModelReplicas, ReplicasCreated"):
         living.shell("\n".join(install.commands("install.md", "apply -f example/small-model")))
-        found = fleet.until_placed(living, MODEL, 3)
+        manifests = fleet.until_placed(living, MODEL, 3)
         fleet.until_reason(living, MODEL, "ReplicasCreated")
-    assert fleet.clusters_of(found) == ["eks-us-east-1", "gke-europe-west4", "gke-europe-west4"]
+    assert fleet.clusters_of(manifests) == ["eks-us-east-1", "gke-europe-west4", "gke-europe-west4"]
 
 
 def test_traffic_reaches_ready_replicas(living: ControlPlane, day: Day) -> None:
@@ -147,8 +150,8 @@ def test_an_autoscaler_is_served(living: ControlPlane, day: Day) -> None:
 
 def autoscaling(living: ControlPlane, name: str) -> dict[str, tuple[str, str]]:
     """The conditions of an HPA: status and reason by type; empty while its metric was not asked for."""
-    found = living.get("HorizontalPodAutoscaler", name, NAMESPACE)
-    conditions = ((found or {}).get("status") or {}).get("conditions") or []
+    autoscaler = living.get("HorizontalPodAutoscaler", name, NAMESPACE)
+    conditions = ((autoscaler or {}).get("status") or {}).get("conditions") or []
     said = {condition["type"]: (condition["status"], condition["reason"]) for condition in conditions}
     return said if "ScalingActive" in said else {}
 

@@ -52,11 +52,11 @@ def say(plane: ControlPlane, replica: Plain, *, ready: bool = True) -> None:
 def serving(plane: ControlPlane, made: Plain) -> list[Plain]:
     """Create a deployment and make its replicas serve."""
     plane.apply(made)
-    found = fleet.until_placed(plane, made, made["spec"]["replicas"])
-    for replica in found:
+    standing = fleet.until_placed(plane, made, made["spec"]["replicas"])
+    for replica in standing:
         say(plane, replica)
     fleet.until_reason(plane, made, "AllReplicasUpdated", "ReplicasUpdated")
-    return found
+    return standing
 
 
 def image(replica: Plain) -> str:
@@ -66,14 +66,14 @@ def image(replica: Plain) -> str:
 
 def updated(plane: ControlPlane, made: Plain, wanted: str) -> dict[str, Plain]:
     """The replicas of a deployment that have an image, by name."""
-    found = fleet.replicas(plane, made)
-    return {name_of(replica): replica for replica in found if image(replica) == wanted}
+    manifests = fleet.replicas(plane, made)
+    return {name_of(replica): replica for replica in manifests if image(replica) == wanted}
 
 
 def until_updated(plane: ControlPlane, made: Plain, wanted: str, count: int) -> dict[str, Plain]:
     """Wait until so many replicas have an image, and return them."""
     return until(
-        lambda: found if len(found := updated(plane, made, wanted)) == count else {},
+        lambda: following if len(following := updated(plane, made, wanted)) == count else {},
         f"{count} replicas of {name_of(made)} with {wanted}",
     )
 
@@ -82,8 +82,8 @@ def until_paused(plane: ControlPlane, made: Plain, name: str) -> None:
     """Wait until the rollout waits for a replica."""
 
     def waits() -> bool:
-        told = condition(fleet.current(plane, made), "ReplicasUpdated")
-        return told.get("reason") == "RolloutPaused" and name in told["message"]
+        progress = condition(fleet.current(plane, made), "ReplicasUpdated")
+        return progress.get("reason") == "RolloutPaused" and name in progress["message"]
 
     until(waits, f"RolloutPaused, naming {name}")
 
@@ -116,11 +116,11 @@ def test_an_edit_goes_replica_by_replica(clusters: ControlPlane, day: Day) -> No
 
 def serve_the_next(plane: ControlPlane, made: Plain, served: set[str]) -> set[str]:
     """Wait until one more replica has the new image, and the rollout waits for it; make it serve."""
-    found = until_updated(plane, made, NEW, len(served) + 1)
-    (name,) = found.keys() - served
-    if len(found) < made["spec"]["replicas"]:
+    following = until_updated(plane, made, NEW, len(served) + 1)
+    (name,) = following.keys() - served
+    if len(following) < made["spec"]["replicas"]:
         until_paused(plane, made, name)
-    say(plane, found[name])
+    say(plane, following[name])
     return {name}
 
 
@@ -148,8 +148,8 @@ def is_labelled(replica: Plain) -> bool:
     return replica["metadata"].get("labels", {}).get("seen") == "again"
 
 
-def uids(found: list[Plain]) -> set[str]:
-    return {replica["metadata"]["uid"] for replica in found}
+def uids(manifests: list[Plain]) -> set[str]:
+    return {replica["metadata"]["uid"] for replica in manifests}
 
 
 def test_a_drained_replica_leaves_when_its_replacement_serves(clusters: ControlPlane, day: Day) -> None:
@@ -161,9 +161,9 @@ def test_a_drained_replica_leaves_when_its_replacement_serves(clusters: ControlP
         cluster, mark = old["spec"]["clusterName"], {"key": fleet.GROUP, "effect": "NoSchedule"}
         fleet.taint(clusters, cluster, mark, taint)
         clusters.shell(f"{COLLECT} | {sys.prefix}/bin/fleet-scheduler reconcile - --cluster {cluster} | sh")
-        found = fleet.until_placed(clusters, made, 2, TTL)
-    assert name_of(old) in {name_of(replica) for replica in found}
-    (replacement,) = [replica for replica in found if name_of(replica) != name_of(old)]
+        manifests = fleet.until_placed(clusters, made, 2, TTL)
+    assert name_of(old) in {name_of(replica) for replica in manifests}
+    (replacement,) = [replica for replica in manifests if name_of(replica) != name_of(old)]
     assert replacement["spec"]["clusterName"] != old["spec"]["clusterName"]
     with day.step("the second one serves", "the drained one leaves"):
         say(clusters, replacement)

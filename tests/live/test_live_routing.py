@@ -102,9 +102,9 @@ def test_a_replica_that_fails_takes_no_requests(living: ControlPlane, day: Day) 
 
 
 def test_requests_go_elsewhere_when_none_is_left_and_come_back(living: ControlPlane, day: Day) -> None:
-    found = fleet.replicas(living, MODEL)
+    standing = fleet.replicas(living, MODEL)
     with day.step("the other one fails too", "FailedOver: the route has the endpoint elsewhere"):
-        fleet.make_ready(living, found, ready=False)
+        fleet.make_ready(living, standing, ready=False)
         until(lambda: list(endpoints_of(living)) == ["elsewhere"], "the fallback", FOLLOWS)
     # Crossplane applies the route first and writes the status last.
     until(
@@ -113,8 +113,8 @@ def test_requests_go_elsewhere_when_none_is_left_and_come_back(living: ControlPl
         FOLLOWS,
     )
     with day.step("both recover", "the route has both again"):
-        fleet.make_ready(living, found)
-        until(lambda: list(endpoints_of(living)) == sorted(map(name_of, found)), "both", FOLLOWS)
+        fleet.make_ready(living, standing)
+        until(lambda: list(endpoints_of(living)) == sorted(map(name_of, standing)), "both", FOLLOWS)
     accept(living)
 
 
@@ -136,9 +136,9 @@ def test_nothing_is_left_of_it(living: ControlPlane) -> None:
 
 
 def current(plane: ControlPlane) -> Plain:
-    found = plane.get("ModelService", "routed", NAMESPACE)
-    assert found is not None
-    return found
+    service = plane.get("ModelService", "routed", NAMESPACE)
+    assert service is not None
+    return service
 
 
 def routes(plane: ControlPlane) -> list[Plain]:
@@ -166,13 +166,13 @@ def weights(plane: ControlPlane) -> dict[str, int]:
 
 def endpoints_of(plane: ControlPlane) -> dict[str, int]:
     """Return the weight of every endpoint in the route, by name, all of whose Services must be there."""
-    found = {}
+    backends = {}
     names = weights(plane)
     for endpoint in plane.list("ModelEndpoint", NAMESPACE):
         service = endpoint.get("status", {}).get("routing", {}).get("backendName")
         if service in names and plane.get("Service", service, NAMESPACE):
-            found[name_of(endpoint)] = names[service]
-    return found if len(found) == len(names) else {}
+            backends[name_of(endpoint)] = names[service]
+    return backends if len(backends) == len(names) else {}
 
 
 def accept(plane: ControlPlane) -> None:

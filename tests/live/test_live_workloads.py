@@ -42,9 +42,9 @@ BROKEN = fleet.small_deployment("broken", GROUP, 1, NAMESPACE)
 
 
 def current(plane: ControlPlane) -> Plain:
-    found = plane.get("InferenceCluster", CLUSTER)
-    assert found is not None, f"{CLUSTER} is gone"
-    return found
+    cluster = plane.get("InferenceCluster", CLUSTER)
+    assert cluster is not None, f"{CLUSTER} is gone"
+    return cluster
 
 
 def workloads(plane: ControlPlane) -> list[Plain]:
@@ -53,8 +53,8 @@ def workloads(plane: ControlPlane) -> list[Plain]:
     return [deployment for deployment in listed if not name_of(deployment).endswith("-epp")]
 
 
-def uids(found: list[Plain]) -> set[str]:
-    return {plain["metadata"]["uid"] for plain in found}
+def uids(manifests: list[Plain]) -> set[str]:
+    return {plain["metadata"]["uid"] for plain in manifests}
 
 
 def test_a_cluster_publishes_what_it_has(living: ControlPlane, day: Day) -> None:
@@ -95,8 +95,8 @@ def test_a_replica_says_why_it_has_no_pods(living: ControlPlane, day: Day) -> No
 
 
 def said(plane: ControlPlane, replica: Plain) -> str:
-    found = plane.get("ModelReplica", name_of(replica), NAMESPACE)
-    return str(condition(found, "PodsScheduled").get("message", ""))
+    observed = plane.get("ModelReplica", name_of(replica), NAMESPACE)
+    return str(condition(observed, "PodsScheduled").get("message", ""))
 
 
 def test_an_edit_reaches_the_pods(living: ControlPlane, day: Day) -> None:

@@ -63,11 +63,11 @@ def test_the_staged_worlds_are_worth_looking_at() -> None:
         kept_replicas = run(world).decision.kept
         seen["doubt"] += any(kept.doubt for kept in kept_replicas)
         seen["rolls in doubt"] += any(kept.doubt and kept.update for kept in kept_replicas)
-    few = {name: seen[name] for name in WORTH if seen[name] < 5}
+    few = {name: seen[name] for name in FEATURES if seen[name] < 5}
     assert not few, seen
 
 
-WORTH = (
+FEATURES = (
     *("surging", "RolloutPaused", "RollingOut", "Now", "Waits", "Superseded", "blocked", "waits"),
     *("doubt", "rolls in doubt"),
 )

@@ -65,11 +65,11 @@ class Timeline:
         return answer
 
 
-Told = tuple[list[str], list[dict[str, str]]]
+Reported = tuple[list[str], list[dict[str, str]]]
 """The conditions of every reconcile, and the image of every desired replica."""
 
 
-def in_place() -> Told:
+def in_place() -> Reported:
     """Three replicas, one at a time; a bad image; the edit taken back."""
     made = chat(3, "vllm:1", {"rollout": {"maxUnavailable": 1}})
     time = Timeline(made, clusters(use1=4, use2=4), [("use1", 0), ("use1", 1), ("use2", 0)])
@@ -85,7 +85,7 @@ def in_place() -> Told:
     return time.lines, seen
 
 
-def by_surge() -> Told:
+def by_surge() -> Reported:
     """One replica on a cluster that is drained, then an edit."""
     drained = {"taints": [build.taint("maintenance", "NoExecute")]}
     time = Timeline(chat(1, "vllm:1", BY_SURGE), clusters(use1=drained, use2=4), [("use1", 0)])

@@ -125,10 +125,10 @@ def unopened(world: World, answer: Answer) -> Iterator[str]:
 
 @each_batch
 def test_the_remedy_of_a_headline_opens_its_gate(number: int) -> None:
-    def told(world: World, _: Answer) -> Iterator[str]:
+    def unlocked(world: World, _: Answer) -> Iterator[str]:
         yield from unopened(world, run(world, level="plain"))
 
-    hold(number, told, quick=240, taste=generate.Taste(doubt=0.0, oddity=0.3, own=0.4))
+    hold(number, unlocked, quick=240, taste=generate.Taste(doubt=0.0, oddity=0.3, own=0.4))
 
 
 @each_batch

@@ -56,16 +56,16 @@ class Counting:
         raise AssertionError(said)
 
 
-Known = dict[tuple[Any, ...], str]
+Contents = dict[tuple[Any, ...], str]
 """Contents by their keys."""
 
 
 class Honest:
     """Gives objects their versions: low ones, used again and again, but never one key for two contents."""
 
-    def __init__(self, draw: random.Random, known: Known) -> None:
+    def __init__(self, draw: random.Random, contents: Contents) -> None:
         self.draw = draw
-        self.known = known
+        self.contents = contents
         self.unversioned, self.edited = draw.choice(((0.2, 0.5), (0.0, 0.05)))
         """How often an object has no uid or no version, and how often it is edited: much, or hardly ever."""
 
@@ -87,7 +87,7 @@ class Honest:
                 version,
                 len(write.struct(manifest)),
             )
-            if self.known.setdefault(key, content) == content:
+            if self.contents.setdefault(key, content) == content:
                 return
 
     def world(self, seed: int) -> World:
@@ -104,7 +104,7 @@ class Honest:
         return made
 
 
-def episode(seed: int, known: Known | None = None) -> Iterator[bytes]:
+def episode(seed: int, contents: Contents | None = None) -> Iterator[bytes]:
     """Yield the requests of two fleets whose objects share names and uids, in turn.
 
     Episodes that are asked of one memory share what is `known`, or their keys would mean several contents.
@@ -112,7 +112,7 @@ def episode(seed: int, known: Known | None = None) -> Iterator[bytes]:
     one again, its versions included, and in other bytes.
     """
     draw = random.Random(seed)
-    honest = Honest(draw, {} if known is None else known)
+    honest = Honest(draw, {} if contents is None else contents)
     past = [honest.world(seed), honest.world(seed + 1_000_000)]
     for step in range(STEPS):
         now = past[-2]
@@ -187,8 +187,8 @@ def test_episodes_have_answers_that_are_given_again(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("limit", [ROOMY, EVICTING])
 def test_the_same_with_many_threads_on_one_memory(limit: int) -> None:
     plain = Function(log=Counting())
-    known: Known = {}
-    asked = [content for seed in range(scale.count(2, 40, 200)) for content in episode(seed, known)]
+    contents: Contents = {}
+    asked = [content for seed in range(scale.count(2, 40, 200)) for content in episode(seed, contents)]
     expected = [plain.answer(content) for content in asked]
     reusing = Function(log=Counting(), memory=Memory(limit))
 
@@ -210,7 +210,7 @@ class Careless:
 
     def __init__(self, left_out: str) -> None:
         self.left_out = left_out
-        self.known: dict[Any, Any] = {}
+        self.contents: dict[Any, Any] = {}
 
     def parsed(self, document: Any, parse: Callable[[Any], Any]) -> Any:
         plain = document.plain()
@@ -222,9 +222,9 @@ class Careless:
         key["length"] = len(write.struct(plain))
         key.pop(self.left_out, None)
         place = (parse, *key.items())
-        if place not in self.known:
-            self.known[place] = parse(document)
-        return self.known[place]
+        if place not in self.contents:
+            self.contents[place] = parse(document)
+        return self.contents[place]
 
     def digest(self) -> None:
         """It tells nobody what was parsed."""

@@ -56,7 +56,7 @@ def test_what_a_stack_cannot_express_goes_elsewhere_and_nothing_is_lost(number: 
     for seed in batch(number, quick=120, gate=4_000):
         world = stacked(seed)
         answer = run(world)
-        assert not [found for _, found in placed(world, answer) if found], seed
+        assert not [barred for _, barred in placed(world, answer) if barred], seed
         for promise in (unexplained, too_many, uncertified, unsettled):
             assert not list(promise(world, answer)), (seed, promise.__name__)
 

@@ -211,8 +211,8 @@ def test_what_is_missing_is_explained_without_trying_anything_out(made: Counter[
 
 def test_who_asks_gets_every_explanation(made: Counter[str]) -> None:
     """Without it, the two tests above would pass with counters that count nothing."""
-    found = replace(misspelt(fleet(SMALL)), input={"explain": "Status"})
-    counters(Function(log=Counting()), Requests(found).next())
+    hinted = replace(misspelt(fleet(SMALL)), input={"explain": "Status"})
+    counters(Function(log=Counting()), Requests(hinted).next())
     assert made.keys() == EXPLAINING.keys()
 
 

@@ -152,7 +152,7 @@ def _template(value: Any, service: Plain) -> Any:
         return [_template(item, service) for item in value]
     if not isinstance(value, str):
         return value
-    text = re.sub(r"\{\{`(.*?)`\}\}|\{\{ \.Spec\.Model\.Name \}\}", lambda found: found[1] or "m", value)
+    text = re.sub(r"\{\{`(.*?)`\}\}|\{\{ \.Spec\.Model\.Name \}\}", lambda match: match[1] or "m", value)
     assert "{{" not in re.sub(r"\{\{`(.*?)`\}\}", "", value).replace("{{ .Spec.Model.Name }}", ""), value
     return text
 

@@ -163,15 +163,15 @@ def test_pods_of_a_group_and_groups_stay_apart(
     else:
         head = made["model-serving-main"]
         pod, name = head["spec"]["leaderWorkerTemplate"]["leaderTemplate"]["spec"], head["metadata"]["name"]
-    found: dict[str, list[str]] = {}
+    composed_keys: dict[str, list[str]] = {}
     for kind, terms in pod["affinity"]["podAntiAffinity"].items():
         for entry in terms:
             term = entry.get("podAffinityTerm", entry)
             assert term["labelSelector"] == {"matchLabels": {"leaderworkerset.sigs.k8s.io/name": name}}
-            found.setdefault(kind.partition("During")[0], []).extend(
+            composed_keys.setdefault(kind.partition("During")[0], []).extend(
                 key for key in term if key.endswith("Keys")
             )
-    assert found == keys
+    assert composed_keys == keys
 
 
 def test_copies_of_one_pod_stay_apart_by_what_kserve_labels_them() -> None:
@@ -215,8 +215,8 @@ def test_every_service_is_valid_and_runs_what_is_wanted(number: int) -> None:
         assert SERVICE in answer.desired, (seed, answer.conditions)
         for key, resource in answer.desired.items():
             looked_at = resource["spec"].get("managementPolicies") == ["Observe"]
-            found = schemas.findings(resource) if looked_at else tuple(schemas.composed(resource))
-            assert not found, (seed, key)
+            problems = schemas.findings(resource) if looked_at else tuple(schemas.composed(resource))
+            assert not problems, (seed, key)
         made = manifests(answer)[SERVICE]
         assert not list(kserve_cluster.refused(made)), seed
         _runs(scene.replica["spec"], kserve_cluster.workloads(made), made["metadata"]["name"], seed)
@@ -324,8 +324,8 @@ def test_what_kserve_waits_for_is_said_in_its_words(kind: str, reason: str) -> N
     observed = applied(run(SINGLE), "started")
     remote = observed[SERVICE]["status"]["atProvider"]["manifest"]
     remote["status"]["conditions"] = [{"type": kind, "status": "False", "message": "not found: x"}]
-    told = run(SINGLE.but(observed=observed)).conditions["ModelReady"]
-    assert told == (False, reason, "not found: x")
+    condition = run(SINGLE.but(observed=observed)).conditions["ModelReady"]
+    assert condition == (False, reason, "not found: x")
 
 
 def test_what_the_webhook_refuses_is_said_and_the_old_pods_serve() -> None:

@@ -325,5 +325,5 @@ def stored(scene: Scene, owner: str, version: int = 1) -> Scene:
         return {**plain, "metadata": {**metadata, "uid": uid, "resourceVersion": str(version)}}
 
     held = {key: given(manifest, f"{owner}/{key}") for key, manifest in scene.observed.items()}
-    known = None if scene.cluster is None else given(scene.cluster, f"{owner}/cluster")
-    return scene.but(observed=held, replica=given(scene.replica, owner), cluster=known)
+    delivered = None if scene.cluster is None else given(scene.cluster, f"{owner}/cluster")
+    return scene.but(observed=held, replica=given(scene.replica, owner), cluster=delivered)

@@ -105,7 +105,7 @@ def test_lists_that_are_alike_match_alike(requests: list[Plain], constraints: li
     engine = single(*named, constraints=constraints)
     inputs = decide(World(ask(engines=[engine]), [one("a")])).inputs
     [member] = inputs.deployment.shapes[0].engines[0].members
-    alike = DeviceEquivalence(inputs)
+    classes = DeviceEquivalence(inputs)
 
     def every(devices: tuple[Device, ...]) -> list[object]:
         ways, _ = resolve_every(inputs.evaluations, member, devices, budget=Budget(1_000))
@@ -117,7 +117,7 @@ def test_lists_that_are_alike_match_alike(requests: list[Plain], constraints: li
         first = [device(draw) for _ in range(draw.choice((1, 2)))]
         second = [changed(draw, item) for item in first]
         one_list, other = (tuple(map(Device.parse, listed)) for listed in (first, second))
-        if first != second and alike.of(pool(one_list)) == alike.of(pool(other)):
+        if first != second and classes.of(pool(one_list)) == classes.of(pool(other)):
             shared += 1
             assert every(one_list) == every(other), (first, second)
     event(f"{min(shared, 10)} of 100, or more, differ and are alike")
@@ -130,8 +130,8 @@ def test_a_long_list_is_like_no_other() -> None:
         tuple(Device.parse({**build.gpu(8), "name": f"gpu{at}"}) for at in range(number))
         for number in (MAX_COMPARED + 1, MAX_COMPARED + 1, MAX_COMPARED)
     )
-    alike = DeviceEquivalence(inputs)
+    classes = DeviceEquivalence(inputs)
     first = pool(long)
-    assert alike.of(first) == alike.of(first)
-    assert alike.of(first) != alike.of(pool(again))
-    assert alike.of(pool(short)) == alike.of(pool(again[:MAX_COMPARED]))
+    assert classes.of(first) == classes.of(first)
+    assert classes.of(first) != classes.of(pool(again))
+    assert classes.of(pool(short)) == classes.of(pool(again[:MAX_COMPARED]))

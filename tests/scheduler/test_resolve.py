@@ -103,12 +103,12 @@ EVERY = [
 ]
 
 
-@pytest.mark.parametrize(("requests", "devices", "selector", "found", "reason"), EVERY)
+@pytest.mark.parametrize(("requests", "devices", "selector", "expected", "reason"), EVERY)
 def test_every_way_to_claim(
-    requests: list[Plain], devices: list[Plain], selector: Plain, found: list[str], reason: str
+    requests: list[Plain], devices: list[Plain], selector: Plain, expected: list[str], reason: str
 ) -> None:
     matches, cut_short = resolve_every(*arguments(requests, devices, **selector), budget=Budget(STEPS))
-    assert ([names(match) for match in matches], cut_short) == (found, False), reason
+    assert ([names(match) for match in matches], cut_short) == (expected, False), reason
 
 
 def test_the_preferred_way_is_the_first_of_every() -> None:

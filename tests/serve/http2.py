@@ -13,7 +13,7 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
 END_HEADERS, ACK = 0x4, 0x1
 INITIAL_WINDOW = 0x4
-MOST = 16_384
+MAX_FRAME = 16_384
 """Bytes of a frame."""
 QUIET = 1.0
 """Seconds without a frame of the server after which it is taken to have no more to say."""
@@ -84,7 +84,7 @@ class Client:
 
     def _more(self, number: int) -> bool:
         stream = self.streams[number]
-        size = min(MOST, stream.left, stream.window, self.window)
+        size = min(MAX_FRAME, stream.left, stream.window, self.window)
         if stream.ended or size <= 0:
             return False
         stream.left -= size

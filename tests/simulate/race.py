@@ -53,7 +53,7 @@ class Race:
     """Pools that were overcommitted at some step."""
     published: list[Plain] = field(init=False)
     """The clusters as they stand, with what they published of their charges."""
-    told: dict[str, Response] = field(default_factory=dict)
+    answers: dict[str, Response] = field(default_factory=dict)
     """The latest answer to each deployment."""
 
     def __post_init__(self) -> None:
@@ -153,7 +153,7 @@ class Race:
                 self.input or None,
             )
         )
-        self.told[name] = answer
+        self.answers[name] = answer
         for key, manifest in observed.items():
             if key not in answer.desired:
                 self._give_up(manifest)

@@ -29,7 +29,7 @@ def test_without_yield_pools_are_overcommitted_and_every_deployment_there_says_s
         for where in race.crowded():
             ended_so += 1
             for name in race.on(where):
-                scheduled = next(e for e in race.told[name].conditions if e.type == "ReplicasScheduled")
+                scheduled = next(e for e in race.answers[name].conditions if e.type == "ReplicasScheduled")
                 said = scheduled.message.partition("PoolOvercommitted: ")[2]
                 assert f"{where[0]}/{where[1]} holds" in said, (seed, name)
     assert ended_so > len(EPISODES) // 10

@@ -42,10 +42,10 @@ def devices(kind: Plain, count: int, **more: Any) -> list[Plain]:
 
 
 def resource_slice(
-    node: str, found: list[Plain], driver: str = "gpu.nvidia.com", generation: int = 1, of: int = 1
+    node: str, published: list[Plain], driver: str = "gpu.nvidia.com", generation: int = 1, of: int = 1
 ) -> Plain:
     pool = {"name": node, "generation": generation, "resourceSliceCount": of}
-    spec = {"driver": driver, "nodeName": node, "pool": pool, "devices": found}
+    spec = {"driver": driver, "nodeName": node, "pool": pool, "devices": published}
     return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "spec": spec}
 
 

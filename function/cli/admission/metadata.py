@@ -39,14 +39,14 @@ def check(metadata: Mapping[str, Any], *, namespaced: bool) -> Iterator[Finding]
     """Every finding on the metadata of one object."""
     for key, value in metadata.items():
         if key not in FIELDS:
-            yield Finding(("metadata", key), "unknown field", hint=_meant(key, value), code=UNKNOWN_FIELD)
+            yield Finding(("metadata", key), "unknown field", hint=_guess(key, value), code=UNKNOWN_FIELD)
     yield from _name(metadata.get("name"), ("metadata", "name"), _SUBDOMAIN, SUBDOMAIN_TEXT)
     yield from _namespace(metadata.get("namespace"), namespaced=namespaced)
     yield from _labels(metadata.get("labels"))
     yield from _strings(metadata.get("annotations"), ("metadata", "annotations"))
 
 
-def _meant(key: str, value: Any) -> str:
+def _guess(key: str, value: Any) -> str:
     if not nearest(key, FIELDS) and isinstance(value, str):
         return f"did you mean labels: {{{key}: {value}}}?"
     return closest(key, FIELDS)

@@ -146,16 +146,16 @@ class Check:
             self._rules(schema, value, path)
 
     def _map(self, schema: Schema, value: JsonObject, path: Path) -> None:
-        meant: set[str] = set()
+        explained: set[str] = set()
         for key, child in value.items():
             below = schema.properties.get(key) or schema.values
             if below is None:
                 if not schema.open:
-                    meant |= self._unknown(schema, key, value, path)
+                    explained |= self._unknown(schema, key, value, path)
             elif child is not None:
                 self.value(below, child, (*path, key))
         for name in schema.required:
-            if value.get(name) is None and name not in meant:
+            if value.get(name) is None and name not in explained:
                 self.findings.append(Finding((*path, name), REQUIRED))
 
     def _list(self, schema: Schema, value: list[Any], path: Path) -> None:
@@ -172,10 +172,10 @@ class Check:
             values = [plain.get(key) for key in keys] if keys else [item]
             identity = repr(values)
             if identity in keys_before and values != [None]:
-                said = " and ".join(
+                key_text = " and ".join(
                     f"{key} {shown(part)}" for key, part in zip(keys or ("item",), values, strict=True)
                 )
-                self.findings.append(Finding((*path, index), f"duplicate {said}"))
+                self.findings.append(Finding((*path, index), f"duplicate {key_text}"))
             keys_before.add(identity)
 
     def _scalar(self, schema: Schema, value: Any, path: Path) -> None:
@@ -209,13 +209,13 @@ class Check:
         near = nearest(key, schema.properties, most=1)
         required = {name for name in near if name in schema.required and holder.get(name) is None}
         missing = (*path, *required) if required else ()
-        hint = self._meant(schema, key, holder[key])
+        hint = self._guess(schema, key, holder[key])
         self.findings.append(
             Finding((*path, key), "unknown field", hint=hint, code=UNKNOWN_FIELD, missing=missing)
         )
         return required
 
-    def _meant(self, schema: Schema, key: str, value: Any) -> str:
+    def _guess(self, schema: Schema, key: str, value: Any) -> str:
         """What was meant by an unknown key: another spelling, an entry of a map beside it, another place."""
         if nearest(key, schema.properties):
             return closest(key, schema.properties)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from function.cli.worlds.source import Source
     from function.deployment.forecast import Overcommitted
 
-HOW = (
+CAVEAT = (
     "Nothing was moved. A move is a delete and a new placement, which takes the best place of its "
     "moment: its deployment is paused until the other one has taken the room. What was deleted does not "
     "come back: its deployment places another."
@@ -137,7 +137,7 @@ def _show(answer: Advised, faults: tuple[str, ...]) -> None:
     if answer.advices:
         if answer.stuck or answer.upgrades:
             out.print()
-        out.print(HOW, style="dim")
+        out.print(CAVEAT, style="dim")
     if not (answer.reliefs or answer.advices or answer.stuck or answer.upgrades):
         reassure(out, "Nothing is missing, and nothing could be upgraded", faults)
 

@@ -132,5 +132,5 @@ def _annotate(deployment: Deployment) -> str:
     if not all(word.isprintable() for word in words):  # No API server takes such a name, nor should a shell.
         raise BadInput(f"ModelDeployment {deployment.namespace}/{deployment.name}: not a name")
     name, namespace, token = map(quote, words)
-    who = f"modeldeployments.modelplane.ai {name} -n {namespace}"
-    return f"annotate {who} {RECONCILE_ANNOTATION}={token} --overwrite"
+    target = f"modeldeployments.modelplane.ai {name} -n {namespace}"
+    return f"annotate {target} {RECONCILE_ANNOTATION}={token} --overwrite"

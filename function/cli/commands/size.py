@@ -286,9 +286,9 @@ def _fleet(source: Source) -> tuple[Manifests | None, tuple[str, ...]]:
     return manifests, review(manifests)
 
 
-def _write(made: dict[str, Any], said: list[str], output: str) -> None:
+def _write(made: dict[str, Any], comments: list[str], output: str) -> None:
     """The manifest as YAML that says what in it is estimated, or as data."""
     if output == "json":
         emit(output, made)
     else:
-        click.echo("".join(f"# {printable(line)}\n" for line in said) + as_yaml(made), nl=False)
+        click.echo("".join(f"# {printable(line)}\n" for line in comments) + as_yaml(made), nl=False)

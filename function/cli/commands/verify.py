@@ -189,7 +189,7 @@ def verify(source: Source, decision: str | None, output: str, *, live: bool) -> 
     standing = check_state(state)
     desired = {} if live else _from_file(decision) if decision else _planned(inputs)
     decided = [] if live else decisions(inputs, state, desired)
-    broken = _about(check(state, decided), inputs)
+    violations = _about(check(state, decided), inputs)
     if output == "table":
         charged, clusters = counted(len(state.replicas), "replica"), counted(len(state.clusters), "cluster")
         fine = f"{charged} on {clusters}: nothing is overcommitted"
@@ -197,7 +197,9 @@ def verify(source: Source, decision: str | None, output: str, *, live: bool) -> 
         if not live:
             replicas = counted(sum(len(deployment.desired) for deployment in decided), "replica")
             fine = f"{replicas} of {counted(len(decided), 'deployment')}: every placement follows the rules"
-            _section("The decision", broken, fine, inputs.faults)
+            _section("The decision", violations, fine, inputs.faults)
     else:
-        emit(output, answered("Verification", {"state": _as_data(standing), "decision": _as_data(broken)}))
-    end(inputs.faults, findings=bool(standing or broken))
+        emit(
+            output, answered("Verification", {"state": _as_data(standing), "decision": _as_data(violations)})
+        )
+    end(inputs.faults, findings=bool(standing or violations))

@@ -146,7 +146,7 @@ def script_of(manifests: Manifests, changes: tuple[Change, ...]) -> Commands:
     return script.commands
 
 
-def ask(
+def forecast_both(
     manifests: Manifests, changes: tuple[Change, ...], origin: Origin | None = None
 ) -> tuple[WhatIf, tuple[str, ...]]:
     """Forecast with and without the changes. Returns the answer and what cannot be read. Raises BadInput."""
@@ -276,7 +276,7 @@ def whatif(source: Source, output: str, **options: tuple[Any, ...]) -> None:
         flags = ", ".join(flag for flag, _ in _CHANGES)
         raise BadInput(f"nothing to change: give at least one of {flags}")
     manifests, origin = gather(source)
-    answer, faults = ask(manifests, changes, origin)
+    answer, faults = forecast_both(manifests, changes, origin)
     if output == "table":
         _show(answer)
     else:

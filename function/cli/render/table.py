@@ -64,12 +64,12 @@ def show_condition(out: Console, condition: Condition) -> None:
     mark, style = ("✓", "green") if condition.status else ("✗", "yellow")
     if condition.reason in UNDER_WAY:
         mark, style = "…", "cyan"
-    parts = (condition.type, condition.reason, said(condition.reason, condition.message))
+    parts = (condition.type, condition.reason, message_of(condition.reason, condition.message))
     text = ": ".join(part for part in parts if part)
     out.print(f"  {mark} {escape(text)}", style=style, soft_wrap=True)
 
 
-def said(reason: str, message: str) -> str:
+def message_of(reason: str, message: str) -> str:
     """A condition's message, with what is waited for where its reason reads like a failure."""
     waiting = UNDER_WAY.get(reason)
     return f"{message} ({waiting})" if waiting else message

@@ -129,9 +129,9 @@ class Delete:
 
     def commands(self, manifests: Manifests) -> Commands:  # noqa: ARG002 - as every change
         """Keep the object, and delete it; where the platform made the cluster, that is deleted too."""
-        who, file = resource("InferenceCluster", self.cluster), quote(f"{self.cluster}.yaml")
-        kept = f"kubectl get {who} -o yaml > {file}"
-        return Commands((kept, f"kubectl delete {who}"), (f"kubectl create -f {file}",))
+        target, file = resource("InferenceCluster", self.cluster), quote(f"{self.cluster}.yaml")
+        kept = f"kubectl get {target} -o yaml > {file}"
+        return Commands((kept, f"kubectl delete {target}"), (f"kubectl create -f {file}",))
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,8 +87,8 @@ def taken(manifests: Manifests, origin: Origin | None = None, *, quietly: bool =
         return Inputs(manifests, world, (), origin)
     faults = {**world.faults, **faults_of(manifests, world)}
     errors = review(manifests, faults)
-    said = {place for issue in manifests.issues for place in issue.places}
-    others = tuple(text for place, text in faults.items() if place not in said)
+    explained = {place for issue in manifests.issues for place in issue.places}
+    others = tuple(text for place, text in faults.items() if place not in explained)
     complain(others)
     complain(folded(world.assumptions), "note")
     return Inputs(manifests, world, (*errors, *others), origin)

@@ -129,13 +129,13 @@ def delete_replica(namespace: str, replica: str) -> str:
 
 def move(namespace: str, deployment: str, replica: str) -> Commands:
     """Give up a replica while its deployment is paused, so that it cannot take its old place again."""
-    who = resource("ModelDeployment", deployment, namespace)
-    pause = f"kubectl annotate {who} {PAUSED}=true --overwrite"
-    return Commands((pause, delete_replica(namespace, replica)), (f"kubectl annotate {who} {PAUSED}-",))
+    target = resource("ModelDeployment", deployment, namespace)
+    pause = f"kubectl annotate {target} {PAUSED}=true --overwrite"
+    return Commands((pause, delete_replica(namespace, replica)), (f"kubectl annotate {target} {PAUSED}-",))
 
 
 def reconcile_until(namespace: str, deployment: str, total: int) -> tuple[str, str]:
     """Ask a deployment to place what it misses, and wait until it has."""
-    who = resource("ModelDeployment", deployment, namespace)
-    now = f'kubectl annotate {who} {RECONCILE_ANNOTATION}="$(date +%s)" --overwrite'
-    return now, f"kubectl wait {who} --for=jsonpath='{{.status.replicas.total}}'={total} --timeout=5m"
+    target = resource("ModelDeployment", deployment, namespace)
+    now = f'kubectl annotate {target} {RECONCILE_ANNOTATION}="$(date +%s)" --overwrite'
+    return now, f"kubectl wait {target} --for=jsonpath='{{.status.replicas.total}}'={total} --timeout=5m"

@@ -51,21 +51,21 @@ def parse_documents(name: str, text: str) -> Iterator[object]:
                 return
         yield from _loaded(text)
     except yaml.YAMLError as error:
-        raise BadInput(f"{name}: {_said(error, text)}") from None
+        raise BadInput(f"{name}: {_explained(error, text)}") from None
     except BadInput as error:
         raise BadInput(f"{name}: {error}") from None
     except RecursionError:
         raise BadInput(f"{name}: nested too deeply") from None
 
 
-def _said(error: yaml.YAMLError, text: str) -> str:
+def _explained(error: yaml.YAMLError, text: str) -> str:
     """What a parser says, in one line, and the commonest reason for it."""
-    said = _NO_FILE.sub("at ", " ".join(str(error).split()))
+    message = _NO_FILE.sub("at ", " ".join(str(error).split()))
     mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
     line = text.splitlines()[mark.line : mark.line + 1] if mark else []
     if mark and line and "\t" in line[0][: len(line[0]) - len(line[0].lstrip())]:
-        return f"line {mark.line + 1}: a tab indents it, YAML takes spaces only: {said}"
-    return said
+        return f"line {mark.line + 1}: a tab indents it, YAML takes spaces only: {message}"
+    return message
 
 
 def compose_documents(text: str) -> Iterator[yaml.Node]:

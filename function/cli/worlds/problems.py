@@ -118,13 +118,13 @@ def problems_of(manifests: Manifests) -> Iterator[Problem]:
         value, hint = (f", found {finding.value}" if finding.value else ""), finding.hint
         message = f"{finding.message}{value}{f'; {hint}' if hint else ''}"
         where = issue.manifest.short_title, finding.field
-        said = better.pop(where, None) if finding.code == SELECTOR else None
+        mended = better.pop(where, None) if finding.code == SELECTOR else None
         yield _problem(
             issue.manifest,
             finding.path,
             level=level(issue, faults),
             code=finding.code,
-            message=said.message if said else message,
+            message=mended.message if mended else message,
             excerpt=finding.excerpt,
         )
     yield from better.values()
@@ -144,10 +144,10 @@ def _problem(
 
 def _faults(manifests: Manifests, faults: dict[tuple[str, str], str]) -> Iterator[Problem]:
     """What keeps objects from being read, but for what a schema has said."""
-    said = {place for issue in manifests.issues for place in issue.places}
+    explained = {place for issue in manifests.issues for place in issue.places}
     by_title = {manifest.short_title: manifest for those in manifests.by_kind.values() for manifest in those}
     for (title, path), text in faults.items():
-        if (title, path) in said:
+        if (title, path) in explained:
             continue
         manifest = by_title[title]
         message = text.removeprefix(f"{manifest.title}: ").removeprefix(f"{path}: ")

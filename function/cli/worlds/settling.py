@@ -91,7 +91,7 @@ class Standing:
         """`2 of 3 replicas ready, 1 leaving`."""
         states = [replica.state for replica in self.replicas.values()]
         leaving = f", {states.count('leaving')} leaving" if "leaving" in states else ""
-        late = f"; but {self._said(RESPONSIVE)}" if self._is_false(RESPONSIVE) else ""
+        late = f"; but {self._sentence(RESPONSIVE)}" if self._is_false(RESPONSIVE) else ""
         return f"{states.count('ready')} of {self.wanted} replicas ready{leaving}{late}"
 
     @property
@@ -101,13 +101,13 @@ class Standing:
         Synced comes first: where Crossplane had no answer, only it says why, and all others are Unknown.
         """
         refusing = (
-            self._said(name)
+            self._sentence(name)
             for name in (SYNCED, *self._deciding)
             if name in self.conditions and not self._is_true(name)
         )
         return next(refusing, self.summary)
 
-    def _said(self, name: str) -> str:
+    def _sentence(self, name: str) -> str:
         condition = self.conditions[name]
         return ": ".join(filter(None, (name, condition.reason, condition.message)))
 

@@ -98,7 +98,7 @@ class Catalogue:
         plugin = unqualified(name)
         return plugin if plugin in self.drivers else nearest(name, self.drivers)
 
-    def meant(self, read: Reference) -> Reference | None:
+    def intended(self, read: Reference) -> Reference | None:
         """What is meant by something that nobody publishes: the nearest that somebody does; None for none.
 
         In this order: a name with its domain in one key, the same name in the nearest domain or of the other
@@ -125,10 +125,10 @@ class Catalogue:
 
     def instead_of(self, read: Reference) -> str:
         """What is meant by something that nobody publishes, as it is written; empty for none."""
-        meant = self.meant(read)
-        if meant is None:
+        intended = self.intended(read)
+        if intended is None:
             return ""
-        return written(meant) if meant.id else f'the domain "{meant.domain}"'
+        return written(intended) if intended.id else f'the domain "{intended.domain}"'
 
 
 def written(read: Reference) -> str:

@@ -56,9 +56,9 @@ def _respelt(selector: Selector, subject: Subject, catalogue: Catalogue) -> Iter
     """A name that nobody publishes, a driver that nobody has, a value that is nearly the published one."""
     source, meaning = selector.source, "correct the spelling"
     for read in sorted(selector.reads, key=str):
-        meant = None if catalogue.publishes(read) else catalogue.meant(read)
-        if meant is not None:
-            yield Rewrite(Effort.SPELLING, source, respelt(source, read, meant), meaning)
+        intended = None if catalogue.publishes(read) else catalogue.intended(read)
+        if intended is not None:
+            yield Rewrite(Effort.SPELLING, source, respelt(source, read, intended), meaning)
     for compared in selector.comparisons():
         value = _value(subject, compared)
         if compared.reference.kind == "driver" and compared.literal not in catalogue.drivers:

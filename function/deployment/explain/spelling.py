@@ -74,13 +74,13 @@ def _unflattened(source: str, fleet: Fleet) -> tuple[str, str]:
     return "", ""
 
 
-def respelt(source: str, read: Reference, meant: Reference) -> str:
+def respelt(source: str, read: Reference, intended: Reference) -> str:
     """A selector with a name that nobody publishes replaced by the one that is meant; empty if it cannot."""
-    if meant.id is None or meant.kind != read.kind:
+    if intended.id is None or intended.kind != read.kind:
         return ""
     domain, name = re.escape(read.domain or ""), re.escape(read.id or "")
     key = rf"""\bdevice\.(?:attributes|capacity)\[(["']){domain}\1\]\s*(?:\.\s*{name}\b|\[(["']){name}\2\])"""
-    text = re.sub(key, lambda _: written(meant), source)
+    text = re.sub(key, lambda _: written(intended), source)
     return text if text != source and _compiles(compile_device, text) else ""
 
 

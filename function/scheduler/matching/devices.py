@@ -251,7 +251,9 @@ _REASONS = {
 }
 
 
-def meant(evaluations: Evaluations, sub: SubRequest, devices: Sequence[Device]) -> Sequence[Device]:
+def relevant_entries(
+    evaluations: Evaluations, sub: SubRequest, devices: Sequence[Device]
+) -> Sequence[Device]:
     """The entries a request is about: those that publish in a domain its selectors read.
 
     A selector on a GPU errs on a network card, which means nothing. Where no entry publishes in any of
@@ -273,7 +275,7 @@ def errs(evaluations: Evaluations, member: Member, devices: Sequence[Device]) ->
     return any(
         evaluations.probe(sub, device).kind in ("error", "cost")
         for sub in subs
-        for device in meant(evaluations, sub, devices)
+        for device in relevant_entries(evaluations, sub, devices)
     )
 
 
@@ -282,7 +284,7 @@ def _why_none(evaluations: Evaluations, request: DeviceRequest, devices: Sequenc
     closest: tuple[int, SubRequest, Device, Probe] | None = None
     deepest: tuple[int, int, bool] | None = None
     for rank, sub in enumerate(request.ranked):
-        for device in meant(evaluations, sub, devices):
+        for device in relevant_entries(evaluations, sub, devices):
             probe = evaluations.probe(sub, device)
             depth = (_DEEPEST_LAST.index(probe.kind), probe.selector, device.name == request.name)
             if deepest is None or depth > deepest:

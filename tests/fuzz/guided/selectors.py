@@ -41,7 +41,7 @@ TEXTS = (*vocabulary.MEANINGS, *(grammar.boolean(random.Random(seed)) for seed i
 SEEDS = tuple(bytes(5) + b"\x02" + text.encode() for text in TEXTS)
 """Texts as they stand, about two known devices."""
 OUTCOMES = ("match", "nomatch", "error", "cost")
-KNOWN = (devices.MIXED, devices.H200, devices.NETWORK, devices.TPU, devices.MIG)
+DEVICES = (devices.MIXED, devices.H200, devices.NETWORK, devices.TPU, devices.MIG)
 LEVELS = {"device": environment.DEVICE, "cluster": environment.CLUSTER, "node": environment.NODE}
 
 
@@ -76,23 +76,23 @@ def _source(draw: Drawn) -> str:
 
 def _subject(draw: Drawn, level: str) -> Callable[[], Subject]:
     """Return what makes a subject: one that is known, perhaps with an attribute or a capacity of its own."""
-    known: Plain = draw.choice(KNOWN)
-    attributes, capacity = dict(known["attributes"]), dict(known["capacity"])
+    device: Plain = draw.choice(DEVICES)
+    attributes, capacity = dict(device["attributes"]), dict(device["capacity"])
     for _ in range(draw.randrange(3)):
         if draw.randrange(3):
             attributes[_name(draw, attributes)] = _attribute(draw)
         else:
             capacity[_name(draw, capacity)] = draw.choice(({"value": draw.text()}, draw.choice(ODD)))
     if level == "device":
-        return lambda: bind_device(driver=known["driver"], attributes=attributes, capacity=capacity)
+        return lambda: bind_device(driver=device["driver"], attributes=attributes, capacity=capacity)
     if level == "cluster":
         labels = {"region": "eu", "tier": draw.text()}
         return lambda: bind_cluster(name="use1", labels=labels, attributes=attributes)
-    return lambda: bind_node(name="frontier", class_name=known["driver"], attributes=attributes)
+    return lambda: bind_node(name="frontier", class_name=device["driver"], attributes=attributes)
 
 
-def _name(draw: Drawn, known: Plain) -> str:
-    return draw.choice([*known, draw.text()])
+def _name(draw: Drawn, device: Plain) -> str:
+    return draw.choice([*device, draw.text()])
 
 
 def _attribute(draw: Drawn) -> Any:
