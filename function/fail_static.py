@@ -144,14 +144,7 @@ def _again(metadata: dict[str, Any], namespace: str) -> dict[str, Any]:
     return again
 
 
-# ---------------------------------------------------------------------------------------------------- Law C
-#
-# What is composed on another cluster through Objects of provider-kubernetes:
-#
-# 1. A key leaves only when the spec no longer has what it belongs to, or its successor is observed in use.
-# 2. While a fact is missing, everything is desired as observed and nothing new is composed.
-# 4. The remote object is found by its manifest's kind, namespace and name: another identity is another key.
-# 5. An Object never changes its ProviderConfig: another one is another cluster.
+# What is composed on another cluster, through Objects of provider-kubernetes
 
 
 def key_of(base: str, manifest: Mapping[str, Plain], observed: Mapping[str, ObservedObject]) -> str:

@@ -106,12 +106,12 @@ class InferenceCluster(Model):
         """Since when it is not Ready, and at most as long as it exists; None where that is not known."""
         if self.ready is not False or self.status is None:
             return None
-        shares = [
+        transitions = [
             condition_row.last_transition_time
             for condition_row in self.status.conditions
             if condition_row.type == "Ready"
         ]
-        return latest([*shares, *filter(None, [self.metadata.creation_timestamp])])
+        return latest([*transitions, *filter(None, [self.metadata.creation_timestamp])])
 
     @property
     def gateway(self) -> str:

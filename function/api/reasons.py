@@ -84,6 +84,11 @@ class Reason(Enum):
         return self.nature is Nature.DOUBT
 
     @property
+    def is_standing(self) -> bool:
+        """Whether a cluster gives it whatever is placed where: it comes before the gates that count."""
+        return self.depth < Reason.MaxReplicasPerCluster.depth
+
+    @property
     def capacity(self) -> bool:
         """Whether only what is taken stands in the way."""
         return self.nature is Nature.CAPACITY

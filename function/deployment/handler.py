@@ -1,6 +1,6 @@
 """Handle a ModelDeployment: one request in, one response out. This file is the table of contents.
 
-requirements -> snapshot -> schedule (retain, scale down, fill, replace, roll) -> explain -> compose
+requirements -> snapshot -> schedule (retain, scale down, fill, replace, roll) -> compose (with explain)
 """
 
 from __future__ import annotations

@@ -72,13 +72,13 @@ class Queue:
             for own_replica in inputs.fleet.own_replicas
         }
         self._waiting = deque(gives_way if inputs.config.coordination == "None" else ())
-        names = {(standing.replica.namespace, standing.replica.deployment) for standing in self._waiting}
+        names = {(yields.replica.namespace, yields.replica.deployment) for yields in self._waiting}
         self._counts = {name: ReplicaCounts() for name in names}
         for replica in inputs.fleet.other_replicas if names else ():
             if not replica.deleting and (replica.namespace, replica.deployment) in names:
                 self._counts[replica.namespace, replica.deployment].add(replica.cluster)
-        for leaving in self._waiting:
-            replica = leaving.replica
+        for yields in self._waiting:
+            replica = yields.replica
             self._counts[replica.namespace, replica.deployment].add(replica.cluster, -1)
 
     def serve_seniors(self) -> None:

@@ -95,7 +95,8 @@ def _stays(
     too_long = None if kept.mismatch else evacuating.mismatch(own_replica, cluster)
     if too_long is None:
         return kept
-    # Law 2, reason 7. It matches as ever: while there is nowhere to go it is updated, and may be mended so.
+    # Law 2, reason 7. It matches as ever: while it has nowhere to go it is updated like any other, which
+    # may mend it.
     return replace(kept, mismatch=too_long, detail=f"for over {evacuating.after} s")
 
 

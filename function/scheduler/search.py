@@ -43,7 +43,7 @@ def _take(option: EngineOption, free: Capacities) -> Capacities | None:
 
 
 def free_left(options: Sequence[EngineOption], free: Capacities) -> int:
-    """Capacities nodes left in the pools that options use; 0 where they do not fit."""
+    """Free nodes left in the pools that options use; 0 where they do not fit."""
     left: Capacities | None = free
     for option in options:
         left = _take(option, left) if left is not None else None

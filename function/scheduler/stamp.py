@@ -96,9 +96,7 @@ def updated_spec(
     return replica_spec(deployment, cluster, engines)
 
 
-def paused_spec(
-    _deployment: ModelDeployment, _cluster: str, shape: ReplicaShape, observed: Mapping[str, Any]
-) -> dict[str, Any]:
+def paused_spec(shape: ReplicaShape, observed: Mapping[str, Any]) -> dict[str, Any]:
     """The spec of a replica whose update waits: as observed, with as many copies as are wanted now.
 
     How many copies there are is no part of the template: scaling an engine does not wait for a rollout.

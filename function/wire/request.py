@@ -57,7 +57,7 @@ def decode(content: bytes) -> ReceivedCall:
     """Slice a request. No object in it is decoded yet, so the objects may still turn out unreadable.
 
     Raises:
-        Malformed: when the bytes are no RunFunctionRequest.
+        MalformedRequest: when the bytes are no RunFunctionRequest.
     """
     required: Mapping[str, tuple[bytes | memoryview, ...]]
     try:

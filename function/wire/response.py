@@ -133,7 +133,7 @@ def _came_unasked(request: Request, requirements: tuple[Requirement, ...]) -> bo
     """
     delivered = all(requirement.delivered(request) for requirement in requirements)
     something = any(request.required.get(requirement.name) for requirement in requirements)
-    return delivered and (something or not requirements)
+    return delivered and something
 
 
 def _select(selector: Any, requirement: Requirement) -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from function.api.reasons import Reason
-from tests.support import drive
+from tests.support import build, drive
 from tests.support.rejected import CASES
+from tests.support.world import World
+
+Plain = dict[str, Any]
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -52,3 +57,63 @@ def test_the_codes_say_whether_they_may_pass() -> None:
     assert list(sections) == [reason.name for reason in Reason]
     said = {name: "Resolvable" in section for name, section in sections.items()}
     assert said == {reason.name: reason.passes for reason in Reason}
+
+
+Broken = Callable[[Plain, World], World]
+"""Breaks one more thing about a cluster, which is changed, or about its world."""
+
+
+def _replaced(key: str, value: Any, *path: str) -> Broken:
+    def change(cluster: Plain, world: World) -> World:
+        part = cluster
+        for name in path:
+            part = part[name]
+        part[key] = value
+        return world
+
+    return change
+
+
+BREAKS: dict[str, Broken] = {
+    "ClusterDeleting": _replaced("deletionTimestamp", build.CREATED, "metadata"),
+    "ClusterSelectorMismatch": _replaced("tier", "dev", "metadata", "labels"),
+    "OutsideCacheFootprint": _replaced("region", "us", "metadata", "labels"),
+    "CacheNotReady": lambda _, world: world.but(
+        cache=[build.cache("weights", {"region": "eu"}, phases={"here": "Hydrating"})]
+    ),
+    "UntoleratedTaint": _replaced("taints", [build.taint("maintenance")], "spec"),
+    "StackCannotExpress": _replaced("stack", "KServe", "spec"),
+    "ClusterNotReady": _replaced("conditions", [build.condition("Ready", status=False)], "status"),
+    "ClusterLost": _replaced("heartbeat", "2026-03-01T09:00:00Z", "status"),
+    "NoGatewayAddress": _replaced("gateway", {}, "status"),
+    "NoPoolsPublished": _replaced("gpuPools", [], "status"),
+    "ChargeNotPublished": lambda _, world: world,
+}
+"""In the order of the reasons; the last one is broken from the start."""
+
+
+@pytest.mark.parametrize("first", range(len(BREAKS)), ids=list(BREAKS))
+def test_of_several_gates_the_first_in_the_order_of_reasons_speaks(first: int) -> None:
+    """Everything from one gate on is closed: an order of the filters other than the reasons' is found out."""
+    engine = build.engine(members=[build.member(devices=[build.request()])])
+    engine["members"][0]["template"]["metadata"] = {"labels": {"pods-have-it": "KServe passes on none"}}
+    made = build.deployment(engines=[engine], match={"tier": "prod"}, cache="weights")
+    made["spec"]["placement"] = {"cache": "Require", "evacuate": {"afterSeconds": 3600}}
+    names, pools = ("here", "there", "elsewhere"), [build.pool("p", 2)]
+    fleet = [build.cluster(name, pools, labels={"tier": "prod", "region": "eu"}) for name in names]
+    for cluster in fleet:
+        cluster["status"]["heartbeat"] = "2026-03-01T12:00:00Z"
+    staged = build.cache("weights", {"region": "eu"}, phases=dict.fromkeys(names, "Ready"))
+    world = World(made, fleet, [], {}, cache=[staged], input={"capacity": "Published"})
+    world = world.but(more={"own-replicas": []})
+    for broken in list(BREAKS.values())[first:]:
+        world = broken(fleet[0], world)
+    rejected = drive.run(world).decision.rejections["here"]
+    assert rejected.reason.name == list(BREAKS)[first], rejected
+
+
+def test_every_standing_reason_has_its_turn() -> None:
+    same_gate = {"MalformedCluster", "ClusterSelectorError"}
+    assert list(BREAKS) == [
+        reason.name for reason in Reason if reason.is_standing and reason.name not in same_gate
+    ]

@@ -84,7 +84,7 @@ def _others_unchanged(
 ) -> None:
     """What stood at the gates of other clusters stands there still, unless it was the same thing."""
     for name, rejection in before.items():
-        gated = rejection.reason.depth <= Reason.ChargeNotPublished.depth
+        gated = rejection.reason.is_standing
         if name != mended and gated and rejection.reason is not reason:
             assert after[name].reason is rejection.reason, f"seed {seed}, {name}"
 

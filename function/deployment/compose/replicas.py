@@ -101,10 +101,11 @@ def _updated(deployment: ModelDeployment, kept: Kept) -> dict[str, Any]:
     own_replica, shape = kept.own_replica, kept.shape
     assert own_replica.identity is not None  # noqa: S101 - only a replica with an identity is updated
     assert shape is not None  # noqa: S101 - see kept_replica
-    at_once = kept.update in AT_ONCE
-    observed = own_replica.document.project(STAMPED if at_once else RUNNING)["spec"]
-    made = updated_spec if at_once else paused_spec
-    spec = made(deployment, own_replica.cluster, shape, observed)
+    if kept.update in AT_ONCE:
+        stamped = own_replica.document.project(STAMPED)["spec"]
+        spec = updated_spec(deployment, own_replica.cluster, shape, stamped)
+    else:
+        spec = paused_spec(shape, own_replica.document.project(RUNNING)["spec"])
     labelled = labels(deployment, own_replica.identity, shape.name)
     return composed(KIND, own_replica.replica.name, deployment.namespace, labelled, spec)
 

@@ -109,7 +109,7 @@ class Survey:
 
 
 def _below_gates(rejection: Rejection | None) -> bool:
-    return rejection is None or rejection.reason.depth > Reason.ChargeNotPublished.depth
+    return rejection is None or not rejection.reason.is_standing
 
 
 def pools_of(decision: Decision, cluster: InferenceCluster, *, below_gates: bool = True) -> list[JsonObject]:

@@ -147,7 +147,7 @@ def stamped_gangs(engines: Iterable[StampedEngine]) -> dict[str, Gangs]:
 def kinds_of(pool: Pool) -> tuple[DeviceKind, ...]:
     """The kinds of devices that claims can bind on a node of the pool."""
     bindable = (device for device in pool.devices or () if device.claimable and device.count)
-    return tuple(DeviceKind(request.device_class_name, request.count) for request in bindable)
+    return tuple(DeviceKind(device.device_class_name, device.count) for device in bindable)
 
 
 @lru_cache(maxsize=4096)

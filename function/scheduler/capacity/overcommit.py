@@ -103,14 +103,14 @@ def yielding(ledger: Ledger) -> tuple[Yielding, ...]:
                 charges.append((cluster, replica))
             else:
                 _occupy(rooms, ledger, cluster, replica)
-    overcommitted = []
+    gives_way = []
     for cluster, replica in sorted(charges, key=lambda charge: seniority(charge[1])):
         pool = _lacking(rooms, ledger, cluster, replica)
         if pool is None:
             _occupy(rooms, ledger, cluster, replica)
         else:
-            overcommitted.append(Yielding(replica, pool))
-    return tuple(overcommitted)
+            gives_way.append(Yielding(replica, pool))
+    return tuple(gives_way)
 
 
 Rooms: TypeAlias = "dict[tuple[str, str], PoolCapacity]"

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from function.api import Device, Member
 
 Values = frozenset[tuple[str, object]]
+PossibleValues = tuple[Values | None, ...]
+"""What each constraint's requests may still share; None where none of them has a device yet."""
 SharedAttribute = tuple[str, frozenset[int]]
 """A qualified attribute name and the positions of the requests that must share it."""
 
@@ -66,21 +68,21 @@ class Constraints:
             ]
         )
 
-    def start(self) -> tuple[Values | None, ...]:
+    def start(self) -> PossibleValues:
         """Nothing assigned: any value is still possible."""
         return (None,) * len(self._rules)
 
-    def narrow(self, values: tuple[object, ...], at: int, device: Device) -> tuple[Values | None, ...] | None:
+    def narrow(self, values: PossibleValues, at: int, device: Device) -> PossibleValues | None:
         """Narrow the possible values by the device chosen for request `at`; None when none is left."""
         if not self._rules:
             return ()
         narrowed: list[Values | None] = []
         for (name, requests), possible in zip(self._rules, values, strict=True):
             if at not in requests:
-                narrowed.append(possible)  # type: ignore[arg-type]
+                narrowed.append(possible)
                 continue
             mine = values_of(device, name)
-            both = mine if possible is None else mine & possible  # type: ignore[operator]
+            both = mine if possible is None else mine & possible
             if not both:
                 return None
             narrowed.append(both)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from function.api.reasons import DeferredGap, Reason, Rejection, combined
 from function.scheduler.budget import OutOfSteps
 from function.scheduler.capacity.device_accounting import Claim
-from function.scheduler.matching.constraints import Constraints
+from function.scheduler.matching.constraints import Constraints, PossibleValues
 from function.scheduler.selectors.published_value import gap
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class _Assignment:
         return chosen if self._extend(chosen, free, self._constraints.start(), need=claiming) else None
 
     def _extend(
-        self, chosen: list[Option], free: tuple[int, ...], values: tuple[object, ...], *, need: bool
+        self, chosen: list[Option], free: tuple[int, ...], values: PossibleValues, *, need: bool
     ) -> bool:
         at = len(chosen)
         if at == len(self._options):
@@ -145,7 +145,7 @@ class _Assignment:
         return self._walk([], free, self._constraints.start(), set())
 
     def _walk(
-        self, chosen: list[Option], free: tuple[int, ...], values: tuple[object, ...], visited: set[object]
+        self, chosen: list[Option], free: tuple[int, ...], values: PossibleValues, visited: set[object]
     ) -> Iterator[list[Option]]:
         at = len(chosen)
         state = (at, free, values, tuple(self._claim(choice) for choice in chosen))

@@ -95,7 +95,7 @@ def option(engine: Engine, verdicts: Verdicts, pools: tuple[int, ...]) -> Engine
 
 
 def alone(engine: Engine, verdicts: Sequence[Verdict], pools: tuple[int, ...]) -> EngineOption | Rejection:
-    """The same, looking at these pools only: found is what was found about each member there."""
+    """The same, looking at these pools only. `verdicts` has one for each member, on its pool."""
     barred = [verdict for verdict in verdicts if isinstance(verdict, Rejection)]
     if barred:
         return combined(barred)

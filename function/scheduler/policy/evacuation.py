@@ -100,8 +100,8 @@ def evacuation(inputs: SchedulingInput) -> Evacuation:
         return Evacuation()
     after, beats = stated.after_seconds, _heartbeats(inputs.fleet)
     if len(beats) < QUORUM:
-        readings = "no cluster publishes" if not beats else "only one cluster publishes"
-        return Evacuation(after, paused=f"NoClock: {readings} a heartbeat, so nothing is evacuated")
+        publishers = "no cluster publishes" if not beats else "only one cluster publishes"
+        return Evacuation(after, paused=f"NoClock: {publishers} a heartbeat, so nothing is evacuated")
     newest = max(beats.values())
     fresh = sorted(name for name, beat in beats.items() if beat >= newest - after)
     if 2 * len(fresh) < len(beats):

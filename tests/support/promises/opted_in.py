@@ -1,6 +1,6 @@
 """The promises, on worlds whose deployments, clusters and inputs use opt-in fields.
 
-The oracle of `tests/oracle` knows part 1 only, so here the promises are read without it: `law` for what may
+The oracle of `tests/oracle` knows few of them, so here the promises are read without it: `law` for what may
 leave, `function.verify`, which shares no code with the scheduler, for capacity, gates, pools and names.
 P10, P11 and P15 are about what these fields change on purpose; `tests/placement` and `tests/accounting` hold
 the rules one by one.
