@@ -17,7 +17,7 @@ from function.cel.values import NONE, Map, Optional
 from tests.cel.devices import MIXED, bound
 
 FEW, MANY = list(range(SHORT)), list(range(100))
-EACH = [[one] for one in MANY]
+SINGLES = [[one] for one in MANY]
 """A hundred lists of one element, which count as three hundred: each list, its opening, and its element."""
 BOXES: list[Any] = [Optional(one) for one in MANY]
 WORDS = ["a" * 20] * 100
@@ -36,7 +36,7 @@ CASES = [
     ("whichever it is", cost.compare, ["a" * 40, "a" * 11], 2),
     ("comparing few elements: the same", cost.compare, [FEW, FEW], 7),
     ("comparing many: four for each beyond", cost.compare, [MANY, MANY], 10 + 4 * (100 - SHORT)),
-    ("with those that nest", cost.compare, [EACH, EACH], 10 + 4 * (300 - SHORT)),
+    ("with those that nest", cost.compare, [SINGLES, SINGLES], 10 + 4 * (300 - SHORT)),
     ("and those in optionals", cost.compare, [[Optional(MANY)], [Optional(MANY)]], 1 + 4 * (102 - SHORT)),
     ("and in maps", cost.compare, [TABLE, TABLE], 10 + 4 * (300 - SHORT)),
     ("a list is not gone through for another type", cost.compare, [MANY, "a" * 200], 10),
@@ -44,10 +44,10 @@ CASES = [
     ("in a list: its elements", cost.search, [1, FEW], 64),
     ("numbers in many: four for each beyond", cost.search, [1, MANY], 100 + 4 * (100 - SHORT)),
     ("texts are found quickly", cost.search, ["a", WORDS], 100),
-    ("lists in many: all that nests", cost.search, [[1], EACH], 100 + 4 * (300 - SHORT)),
+    ("lists in many: all that nests", cost.search, [[1], SINGLES], 100 + 4 * (300 - SHORT)),
     ("in a map one", cost.search, ["a", TABLE], 1),
     ("includes: one", cost.held, [MANY, 1], 1),
-    ("includes of a list: all that nests", cost.held, [EACH, [1]], 1 + 4 * (300 - SHORT)),
+    ("includes of a list: all that nests", cost.held, [SINGLES, [1]], 1 + 4 * (300 - SHORT)),
     ("contains: the product of tenths", cost.product, ["a" * 21, "a" * 11], 6),
     ("matching: the text by a quarter of the pattern", cost.regex, ["a" * 20, "a" * 5], 6),
     ("the text counts one more", cost.regex, ["a" * 9, "a" * 4], 1),
@@ -69,7 +69,7 @@ CASES = [
     (
         "looking for a list: four for all that nests",
         cost.elements,
-        [EACH, [1]],
+        [SINGLES, [1]],
         100 + (4 * 300 - SHORT),
     ),
     ("looking for a number: twice beyond", cost.elements, [MANY, 1], 100 + 36),
@@ -88,7 +88,7 @@ CASES = [
     ("looking late: one", cost.looked, [1, FEW], 1),
     ("until it is much", cost.looked, [1, MANY], 1 + 100 + 4 * 36 - SHORT),
     ("sets of plain values: each with each", sets.crossed, [MANY, [1, 2]], 201),
-    ("of what nests: four for each beyond", sets.crossed, [EACH, [[1], [2]]], 201 + 4 * (600 - SHORT)),
+    ("of what nests: four for each beyond", sets.crossed, [SINGLES, [[1], [2]]], 201 + 4 * (600 - SHORT)),
     ("both ways: twice, and one call", sets.crossed_twice, [[1, 2], [2, 1]], 9),
     ("a template: a tenth", text_format.template_cost, ["%" * 11, [1]], 2),
     ("short texts cost nothing more", text_format.template_cost, ["%" * 10, ["a" * 64]], 1),

@@ -28,14 +28,14 @@ class Page(HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.open: list[str] = []
         self.texts: list[str] = []
         self.feed(text)
         assert self.open == []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
+        self.elements.append((tag, dict(attrs)))
         if tag not in VOID:
             self.open.append(tag)
 
@@ -46,7 +46,7 @@ class Page(HTMLParser):
         self.texts.append(data)
 
     def all(self, tag: str, **wanted: str) -> list[dict[str, str | None]]:
-        return [item for name, item in self.found if name == tag and wanted.items() <= item.items()]
+        return [item for name, item in self.elements if name == tag and wanted.items() <= item.items()]
 
 
 def _fleet() -> list[Plain]:

@@ -33,7 +33,7 @@ def world(**settings: Any) -> World:
     deployment = build.deployment("chat", 2, engines, cache="weights")
     other = build.deployment("other", 1, engines, namespace="elsewhere")
     other["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z"
-    own = build.replica(deployment, "a", 0, ready=True)
+    replica = build.replica(deployment, "a", 0, ready=True)
     clusters = [build.cluster(on, [build.pool("h100", 2)], labels={"tier": "prod"}) for on in "abc"]
     for cluster in clusters:
         cluster["status"]["conditions"][0]["lastTransitionTime"] = "2026-03-02T08:00:00Z"
@@ -41,8 +41,8 @@ def world(**settings: Any) -> World:
     made = World(
         deployment,
         clusters,
-        [own, build.replica(other, "b", 0, ready=True)],
-        build.observed(own, endpoints=[build.endpoint(own)]),
+        [replica, build.replica(other, "b", 0, ready=True)],
+        build.observed(replica, endpoints=[build.endpoint(replica)]),
         input={**INPUT, **settings},
         more={"all-deployments": [other, deployment], "all-caches": [_versioned(build.cache())]},
     )
@@ -170,7 +170,7 @@ ANOTHER: tuple[tuple[str, Callable[[World], World | None]], ...] = (
     ("the clusters are not delivered", lambda made: made.but(clusters=None)),
     ("an own replica is observed otherwise", _own_observed),
     ("an endpoint is observed otherwise", _endpoint),
-    ("an endpoint is not observed", lambda made: made.but(observed={"replica-a-0": _own(made)})),
+    ("an endpoint is not observed", lambda made: made.but(observed={"replica-a-0": _own_replica(made)})),
     ("the input says something else", lambda made: made.but(input={**INPUT, "overcommit": "Yield"})),
     ("true is not 1", lambda made: made.but(input={**(made.input or {}), "searchBudget": True})),
     ("the caches are other ones", lambda made: made.but(more={**made.more, "all-caches": []})),
@@ -179,7 +179,7 @@ ANOTHER: tuple[tuple[str, Callable[[World], World | None]], ...] = (
 )
 
 
-def _own(made: World) -> Plain:
+def _own_replica(made: World) -> Plain:
     manifest: Plain = made.observed["replica-a-0"]
     return manifest
 

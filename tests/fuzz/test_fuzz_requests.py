@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from tests.support.world import World
 
-BUSY = generate.Taste(doubt=0.1, oddity=0.1, own=1.0)
-STEADY = generate.Taste(doubt=0.0, oddity=0.0, own=0.9, edits=0.0)
+BUSY = generate.Taste(doubt=0.1, oddity=0.1, own_replicas=1.0)
+STEADY = generate.Taste(doubt=0.0, oddity=0.0, own_replicas=0.9, edits=0.0)
 MEBI = 1024 * 1024
 
 each_batch = pytest.mark.parametrize("number", range(scale.BATCHES))

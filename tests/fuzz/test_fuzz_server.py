@@ -16,7 +16,7 @@ from tests.support import drive, generate, scale
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-BUSY = generate.Taste(doubt=0.1, oddity=0.1, own=1.0)
+BUSY = generate.Taste(doubt=0.1, oddity=0.1, own_replicas=1.0)
 WARM = 0.25
 """Share of the requests after which a server holds all that it will ever hold."""
 BOUND = 20.0

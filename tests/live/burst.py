@@ -188,14 +188,14 @@ def create(living: plane.ControlPlane, plan: Plan) -> float:
     lock = threading.Lock()
 
     def work() -> None:
-        own = plane.ControlPlane(living.scripts, living.state)
+        connection = plane.ControlPlane(living.scripts, living.state)
         while True:
             with lock:
                 if not waiting:
                     return
                 item, number = waiting.pop(0), plan.deployments - len(waiting)
             time.sleep(max(0.0, started + number * pace - time.monotonic()))
-            own.request("POST", where, item)
+            connection.request("POST", where, item)
 
     workers = [threading.Thread(target=work) for _ in range(THREADS)]
     for worker in workers:

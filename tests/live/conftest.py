@@ -78,7 +78,7 @@ def living(
 @pytest.fixture(scope="session")
 def by_ttl(living: plane.ControlPlane) -> Iterator[Future[dict[str, float]]]:
     """How soon each change of a fleet is acted on when nobody asks: a minute, beside the other steps."""
-    scene, own = Scene("ttl"), plane.ControlPlane(living.scripts, living.state)
-    scene.set_up(own)
+    scene, connection = Scene("ttl"), plane.ControlPlane(living.scripts, living.state)
+    scene.set_up(connection)
     with ThreadPoolExecutor(max_workers=1) as beside:
-        yield beside.submit(scene.change, own)
+        yield beside.submit(scene.change, connection)

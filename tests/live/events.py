@@ -173,8 +173,8 @@ def to_pods(living: plane.ControlPlane) -> Plain:
         living.apply(made)
         plane.until(lambda: fleet.endpoints(living, made), "an endpoint", 120)
         time.sleep(30)
-    own = {watch.kind: tokens([watch]) for watch in watches}
-    return {"tokens": own, "events": dict(notified(watches).most_common())}
+    by_kind = {watch.kind: tokens([watch]) for watch in watches}
+    return {"tokens": by_kind, "events": dict(notified(watches).most_common())}
 
 
 @click.command()

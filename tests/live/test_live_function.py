@@ -129,5 +129,5 @@ def test_the_runtime_config_is_taken(living: ControlPlane) -> None:
 
 
 def deployments(plane: ControlPlane) -> list[Plain]:
-    found = plane.request("GET", f"/apis/apps/v1/namespaces/{SYSTEM}/deployments")
-    return [item for item in (found or {})["items"] if install.FUNCTION in item["metadata"]["name"]]
+    listed = plane.request("GET", f"/apis/apps/v1/namespaces/{SYSTEM}/deployments")
+    return [item for item in (listed or {})["items"] if install.FUNCTION in item["metadata"]["name"]]

@@ -120,7 +120,7 @@ def composed(plane: ControlPlane) -> set[str]:
     owners = {CLUSTER, name_of(MODEL)}
     listed = plane.list("Object")
     labels = [(plain, plain["metadata"].get("labels", {})) for plain in listed]
-    return uids([plain for plain, own in labels if own.get("crossplane.io/composite") in owners])
+    return uids([plain for plain, carried in labels if carried.get("crossplane.io/composite") in owners])
 
 
 def test_a_withdrawn_class_takes_nothing_away(living: ControlPlane, day: Day) -> None:

@@ -96,7 +96,7 @@ class Facts:
     deployment: Plain
     clusters: dict[str, Cluster] | None
     """The clusters that can be read."""
-    own: tuple[Replica, ...]
+    own_replicas: tuple[Replica, ...]
     """Ours: one for each identity, observed ones first."""
     others: tuple[Replica, ...]
     """All that exists besides: charged, never emitted."""
@@ -166,7 +166,7 @@ def read(world: World) -> Facts:
         unreadable=frozenset(
             cluster["metadata"]["name"] for cluster in world.clusters or () if not _readable(cluster)
         ),
-        own=own_replicas,
+        own_replicas=own_replicas,
         others=others,
         listed=world.replicas is not None,
         observed_keys=frozenset(world.observed),

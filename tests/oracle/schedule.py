@@ -109,10 +109,10 @@ class Scheduler:
 
     def run(self) -> Plan:
         """Return what is to be."""
-        for replica in (*self.facts.own, *self.facts.others):
+        for replica in (*self.facts.own_replicas, *self.facts.others):
             self.charged += self.cost(replica)
         if self.facts.clusters is None or not self.facts.listed:
-            self.plan.kept = [replica for replica in self.facts.own if not replica.terminating]
+            self.plan.kept = [replica for replica in self.facts.own_replicas if not replica.terminating]
         else:
             self.act()
         self.say()
@@ -166,7 +166,7 @@ class Scheduler:
 
     def retain(self) -> None:
         """Keep every replica unless there is a listed reason not to."""
-        for replica in sorted(self.facts.own, key=lambda one: (one.cluster, one.index)):
+        for replica in sorted(self.facts.own_replicas, key=lambda one: (one.cluster, one.index)):
             reason = self.leaves(replica)
             if reason:
                 self.plan.dropped[str(replica.key)] = reason
@@ -469,13 +469,13 @@ class Scheduler:
     def index(self, cluster: str) -> int:
         """Return the lowest index that is free on a cluster, in every sense."""
         facts = self.facts
-        taken = {replica.index for replica in facts.own if replica.cluster == cluster}
+        taken = {replica.index for replica in facts.own_replicas if replica.cluster == cluster}
         taken |= {replica.index for replica in facts.others if replica.key and replica.cluster == cluster}
         taken |= {replica.index for replica in self.plan.new if replica.cluster == cluster}
         namespace = facts.deployment["metadata"]["namespace"]
         names = {
             placement.name
-            for placement in (*facts.own, *facts.others)
+            for placement in (*facts.own_replicas, *facts.others)
             if placement.cluster == cluster or placement.plain["metadata"]["namespace"] == namespace
         }
         names |= {self.name(replica.cluster, replica.index) for replica in self.plan.new}

@@ -109,8 +109,8 @@ class Staged(Scheduler):
         self.roll()
 
     def retain(self) -> None:
-        reasons = {replica.key: self.leaves(replica) for replica in self.facts.own}
-        staying = [one for one in self.facts.own if reasons[one.key] in ("", "drained")]
+        reasons = {replica.key: self.leaves(replica) for replica in self.facts.own_replicas}
+        staying = [one for one in self.facts.own_replicas if reasons[one.key] in ("", "drained")]
         drained = [one for one in staying if reasons[one.key] == "drained"]
         outgoing = list(drained)
         while drained:
@@ -123,7 +123,7 @@ class Staged(Scheduler):
             if idle or self.enough(staying, first, self.drains):
                 staying.remove(first)
                 outgoing.remove(first)
-        for replica in sorted(self.facts.own, key=lambda one: (one.cluster, one.index)):
+        for replica in sorted(self.facts.own_replicas, key=lambda one: (one.cluster, one.index)):
             if replica not in staying:
                 self.plan.dropped[str(replica.key)] = reasons[replica.key]
                 continue

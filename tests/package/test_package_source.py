@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 ROOT = Path(function.__file__).parent
+TREE = Path(__file__).parents[2]
 
 
 WORDS = frozenset({"alike", "each", "found", "known", "own", "told"})
@@ -91,8 +92,9 @@ def test_one_name_is_one_type() -> None:
 
 def test_a_name_is_a_noun() -> None:
     given = {
-        (str(path.relative_to(ROOT)), name.strip("_"))
-        for path in ROOT.rglob("*.py")
+        (str(path.relative_to(TREE)), name.strip("_").lower())
+        for folder in (ROOT, TREE / "bench", TREE / "hack", TREE / "tests")
+        for path in folder.rglob("*.py")
         for name in names_of(path.read_text())
     }
     assert [pair for pair in sorted(given) if pair[1] in WORDS] == []

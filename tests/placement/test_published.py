@@ -54,19 +54,19 @@ def cluster(name: str, nodes: int, held: Sequence[Plain] = (), **pool: Any) -> P
 def world(
     deployment: Plain,
     clusters: Sequence[Plain],
-    own: Sequence[Plain] | None = (),
+    listed: Sequence[Plain] | None = (),
     observed: Sequence[Plain] | None = None,
     settings: Plain | None = None,
 ) -> World:
     """Return a request; what is listed is observed too unless it is said otherwise. None: not delivered."""
-    seen = own if observed is None else observed
+    seen = listed if observed is None else observed
     return World(
         deployment,
         clusters,
         None,
         build.observed(*(seen or ())),
         input=settings or PUBLISHED,
-        more={} if own is None else {"own-replicas": own},
+        more={} if listed is None else {"own-replicas": listed},
     )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Plain = dict[str, Any]
 
-STEADY = generate.Taste(doubt=0.0, oddity=0.0, own=1.0, edits=0.0)
+STEADY = generate.Taste(doubt=0.0, oddity=0.0, own_replicas=1.0, edits=0.0)
 """Nothing is mismatched: on an unreadable cluster that cannot be told, on one that is unavailable it can."""
 
 UNREADABLE: tuple[Any, ...] = (

@@ -128,7 +128,7 @@ def test_the_remedy_of_a_headline_opens_its_gate(number: int) -> None:
     def unlocked(world: World, _: Answer) -> Iterator[str]:
         yield from unopened(world, run(world, level="plain"))
 
-    hold(number, unlocked, quick=240, taste=generate.Taste(doubt=0.0, oddity=0.3, own=0.4))
+    hold(number, unlocked, quick=240, taste=generate.Taste(doubt=0.0, oddity=0.3, own_replicas=0.4))
 
 
 @each_batch
@@ -143,4 +143,4 @@ def test_a_cluster_is_rejected_if_and_only_if_it_has_a_reason(number: int) -> No
             if cluster["metadata"]["name"] not in decision.rejections:
                 yield f"{cluster['metadata']['name']} takes nothing and no reason is given"
 
-    hold(number, silent, taste=generate.Taste(doubt=0.0, oddity=0.2, own=0.5))
+    hold(number, silent, taste=generate.Taste(doubt=0.0, oddity=0.2, own_replicas=0.5))

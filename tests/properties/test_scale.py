@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.support.world import World
 
-BUSY = generate.Taste(doubt=0.0, oddity=0.1, own=1.0)
+BUSY = generate.Taste(doubt=0.0, oddity=0.1, own_replicas=1.0)
 
 
 def scaled(world: World, to: int) -> World:

@@ -77,7 +77,7 @@ def undeclared() -> list[Plain]:
 @dataclass(frozen=True)
 class Case:
     reason: str
-    found: Callable[[], Kept]
+    make: Callable[[], Kept]
     doubt: str = ""
     mismatch: Mismatch | None = None
     detail: str = ""
@@ -222,7 +222,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
 def test_how_a_replica_is_kept(case: Case) -> None:
-    replica = case.found()
+    replica = case.make()
     assert (replica.mismatch, replica.detail, replica.doubt) == (case.mismatch, case.detail, case.doubt)
     assert (replica.shape is not None) == case.updated
     assert replica.withheld_until == ((case.until,) if case.until else ())

@@ -190,7 +190,7 @@ class Burst:
             self.under_way += 1
             self.after(self.draw.uniform(*self.kind.queue), self._application(model, self._snapshot(model)))
 
-    def own(self, model: Model) -> dict[str, Plain]:
+    def observed_of(self, model: Model) -> dict[str, Plain]:
         """What is observed of a deployment, by key: what is being deleted has left it."""
         name = model.plain["metadata"]["name"]
         return {
@@ -208,11 +208,11 @@ class Burst:
         }
         if self.by_charges:
             name = model.plain["metadata"]["name"]
-            own = [item for item in documents["all-replicas"] if label(item, "deployment") == name]
-            documents = {"clusters": list(self.published), "own-replicas": own}
+            listed = [item for item in documents["all-replicas"] if label(item, "deployment") == name]
+            documents = {"clusters": list(self.published), "own-replicas": listed}
         return Request(
             PlainDocument(model.plain),
-            {key: PlainDocument(frozen(replica)) for key, replica in self.own(model).items()},
+            {key: PlainDocument(frozen(replica)) for key, replica in self.observed_of(model).items()},
             {name: tuple(PlainDocument(item) for item in items) for name, items in documents.items()},
             self.input or None,
         )
@@ -326,7 +326,7 @@ class Burst:
     def missing(self) -> dict[str, int]:
         """Replicas without a place, by deployment."""
         short = {
-            name: model.plain["spec"]["replicas"] - len(self.own(model))
+            name: model.plain["spec"]["replicas"] - len(self.observed_of(model))
             for name, model in self.models.items()
         }
         return {name: number for name, number in sorted(short.items()) if number}

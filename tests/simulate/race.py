@@ -119,7 +119,7 @@ class Race:
     def _listed(self) -> list[Plain]:
         return [frozen(replica) for replica in self.replicas.values()]
 
-    def own(self, deployment: Plain) -> dict[str, Plain]:
+    def observed_of(self, deployment: Plain) -> dict[str, Plain]:
         """What is observed of a deployment: its replicas that are not being deleted, by key."""
         mine = {
             name: replica
@@ -133,7 +133,7 @@ class Race:
 
     def _reconcile(self, deployment: Plain, listed: list[Plain]) -> None:
         """Ask the function, and apply the answer as Crossplane does."""
-        observed = self.own(deployment)
+        observed = self.observed_of(deployment)
         name = deployment["metadata"]["name"]
         own_replicas = [frozen(item) for item in self.replicas.values() if label(item, "deployment") == name]
         others = [item for item in listed if label(item, "deployment") != name]

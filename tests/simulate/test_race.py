@@ -81,6 +81,6 @@ def test_every_episode_ends_with_what_the_fleet_has_room_for() -> None:
             engine = replica["spec"]["engines"][0]
             free[replica["spec"]["clusterName"], engine["members"][0]["nodePoolName"]] -= engine["copies"]
         for deployment in race.deployments:
-            missing = deployment["spec"]["replicas"] - len(race.own(deployment))
+            missing = deployment["spec"]["replicas"] - len(race.observed_of(deployment))
             needs = deployment["spec"]["template"]["spec"]["engines"][0].get("copies", 1)
             assert not missing or max(free.values()) < needs, (seed, deployment["metadata"]["name"])

@@ -12,8 +12,8 @@ from tests.support.parts import Source
 if TYPE_CHECKING:
     from tests.support.world import World
 
-STAGING = generate.Taste(doubt=0.0, oddity=0.05, own=1.0, edits=0.5)
-DOUBTFUL = generate.Taste(doubt=0.3, oddity=0.25, own=1.0, edits=0.5)
+STAGING = generate.Taste(doubt=0.0, oddity=0.05, own_replicas=1.0, edits=0.5)
+DOUBTFUL = generate.Taste(doubt=0.3, oddity=0.25, own_replicas=1.0, edits=0.5)
 BROKEN: tuple[Any, ...] = ("broken", {"gpuPools": [None]}, {"gpuPools": "none"})
 """Statuses of a cluster that nobody can read."""
 

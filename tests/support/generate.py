@@ -34,7 +34,7 @@ def world(seed: int, taste: Taste = TASTE) -> World:
     clusters = [cluster(draw, name, taste) for name in CLUSTERS[: draw.choice((1, 2, 2, 3, 3, 4))]]
     parent = deployment(draw, clusters, taste)
     store = existing.Store()
-    if draw.odds(taste.own):
+    if draw.odds(taste.own_replicas):
         existing.add_own(draw, parent, clusters, store, taste)
     existing.strangers(draw, clusters, store)
     draw.shuffle(clusters)

@@ -24,7 +24,7 @@ class Taste:
     """Something is not delivered, or a selector does not compile."""
     oddity: float = 0.12
     """Per object: something unusual about it."""
-    own: float = 0.75
+    own_replicas: float = 0.75
     """The deployment has replicas already."""
     edits: float = 0.35
     """The deployment was edited since they were stamped."""
@@ -33,7 +33,7 @@ class Taste:
 
 
 TASTE = Taste()
-CALM = Taste(doubt=0.0, oddity=0.0, own=0.6)
+CALM = Taste(doubt=0.0, oddity=0.0, own_replicas=0.6)
 
 
 class Source(random.Random):

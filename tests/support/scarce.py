@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Plain = dict[str, Any]
 
-TASTE = generate.Taste(doubt=0.0, oddity=0.3, own=0.5)
+TASTE = generate.Taste(doubt=0.0, oddity=0.3, own_replicas=0.5)
 MANY = 12
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.support.drive import Answer
     from tests.support.world import World
 
-DOUBTFUL = generate.Taste(doubt=0.5, oddity=0.25, own=1.0)
+DOUBTFUL = generate.Taste(doubt=0.5, oddity=0.25, own_replicas=1.0)
 
 
 def unexplained(world: World, answer: Answer) -> Iterator[str]:

@@ -30,7 +30,7 @@ def barred(world: World, answer: Answer) -> Iterator[str]:
 
 
 def dead_ends(world: World, answer: Answer) -> Iterator[str]:
-    ready = {item.key for item in read_facts.read(world).own if item.condition == "True"}
+    ready = {item.key for item in read_facts.read(world).own_replicas if item.condition == "True"}
     for key in answer.endpoints:
         replica = key.replace("endpoint-", "replica-", 1)
         if replica not in answer.desired:
@@ -49,7 +49,7 @@ def uneven(world: World, answer: Answer) -> Iterator[str]:
     if not new(world, answer) or any(placement.replaces is not None for placement in replaced):
         return
     scheduler = Scheduler(read_facts.read(apply(world, answer)))
-    for replica in (*scheduler.facts.own, *scheduler.facts.others):
+    for replica in (*scheduler.facts.own_replicas, *scheduler.facts.others):
         scheduler.charged += scheduler.cost(replica)
     hosts = Counter(replica["spec"]["clusterName"] for replica in answer.replicas.values())
     chosen = {manifest["spec"]["clusterName"] for manifest in new(world, answer).values()}

@@ -32,7 +32,7 @@ def pools(replica: Plain) -> dict[str, list[str]]:
 
 
 def moved(world: World, answer: Answer) -> Iterator[str]:
-    for replica in read_facts.read(world).own:
+    for replica in read_facts.read(world).own_replicas:
         desired = answer.desired.get(str(replica.key))
         if desired is None:
             continue
@@ -44,7 +44,7 @@ def moved(world: World, answer: Answer) -> Iterator[str]:
 
 def new(world: World, answer: Answer) -> dict[str, Plain]:
     """Return the desired replicas that are new."""
-    kept = {replica.key for replica in read_facts.read(world).own}
+    kept = {replica.key for replica in read_facts.read(world).own_replicas}
     return {key: replica for key, replica in answer.replicas.items() if key not in kept}
 
 
@@ -55,7 +55,7 @@ def reused(world: World, answer: Answer) -> Iterator[str]:
             yield f"two objects are called the same: {sorted(names)}"
         yield from (f"{name} is no valid name" for name in names if not LABEL.fullmatch(name))
     facts = read_facts.read(world)
-    everybody = (*facts.own, *facts.others)
+    everybody = (*facts.own_replicas, *facts.others)
     mine = world.deployment["metadata"]["namespace"]
     for key, manifest in new(world, answer).items():
         on = manifest["spec"]["clusterName"]

@@ -36,9 +36,9 @@ def stamped(replica: Plain) -> Counter[Where]:
 def existing(world: World) -> tuple[Scheduler, dict[str, Counter[Where]]]:
     """Return what every existing replica takes, ours by key."""
     scheduler = Scheduler(read_facts.read(world))
-    for replica in (*scheduler.facts.own, *scheduler.facts.others):
+    for replica in (*scheduler.facts.own_replicas, *scheduler.facts.others):
         scheduler.charged += scheduler.cost(replica)
-    return scheduler, {str(replica.key): scheduler.cost(replica) for replica in scheduler.facts.own}
+    return scheduler, {str(replica.key): scheduler.cost(replica) for replica in scheduler.facts.own_replicas}
 
 
 def overcharged(world: World, answer: Answer) -> Iterator[str]:
@@ -58,7 +58,7 @@ def overcharged(world: World, answer: Answer) -> Iterator[str]:
 
 def too_many(world: World, answer: Answer) -> Iterator[str]:
     facts = read_facts.read(world)
-    new = [key for key in answer.replicas if key not in {replica.key for replica in facts.own}]
+    new = [key for key in answer.replicas if key not in {replica.key for replica in facts.own_replicas}]
     delivered = facts.clusters is not None and facts.listed
     most = facts.wanted + facts.surge
     if len(answer.replicas) > most and (delivered or new):

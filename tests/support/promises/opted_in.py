@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 Plain = dict[str, Any]
 
 OPTED = generate.Taste(opted=True)
-DOUBTFUL = generate.Taste(doubt=0.5, oddity=0.25, own=1.0, opted=True)
-CROWDED = generate.Taste(doubt=0.0, own=1.0, edits=0.0, opted=True)
-BUSY = generate.Taste(doubt=0.0, oddity=0.1, own=1.0, opted=True)
+DOUBTFUL = generate.Taste(doubt=0.5, oddity=0.25, own_replicas=1.0, opted=True)
+CROWDED = generate.Taste(doubt=0.0, own_replicas=1.0, edits=0.0, opted=True)
+BUSY = generate.Taste(doubt=0.0, oddity=0.1, own_replicas=1.0, opted=True)
 
 
 def replica(plain: Plain) -> ModelReplica:
@@ -88,7 +88,9 @@ def uncertified(world: World, answer: Answer) -> Iterator[str]:
     """
     if world.clusters is None or world.replicas is None:
         return
-    own_replicas = [document.plain for document in read_facts.read(world).own if not document.terminating]
+    own_replicas = [
+        document.plain for document in read_facts.read(world).own_replicas if not document.terminating
+    ]
     parent, seen = with_defaults(ModelDeployment.parse(world.deployment), world.input), state(world)
     decided = Decided(
         parent, tuple(map(replica, own_replicas)), tuple(map(replica, answer.replicas.values()))
@@ -123,7 +125,9 @@ def unsettled(world: World, answer: Answer) -> Iterator[str]:
     """
     if world.replicas is None or doubles(world) or outlives(answer) or _yields(world):
         return
-    own_replicas = {str(document.key): stamped(document.plain) for document in read_facts.read(world).own}
+    own_replicas = {
+        str(document.key): stamped(document.plain) for document in read_facts.read(world).own_replicas
+    }
     if any(
         own_replicas[key] - stamped(running_replica)
         for key, running_replica in answer.replicas.items()
@@ -160,7 +164,7 @@ def ready_yields(world: World, answer: Answer) -> Iterator[str]:
 
 def split(world: World, answer: Answer) -> Iterator[str]:
     """P8. Several pools only under `SameFabric`; that their fabric is the same, the checker looks at."""
-    own_keys = {item.key for item in read_facts.read(world).own}
+    own_keys = {item.key for item in read_facts.read(world).own_replicas}
     inner = world.deployment["spec"]["template"]["spec"]
     shapes = {
         alternative["name"]: alternative["engines"] for alternative in inner.get("alternatives", [])
@@ -212,7 +216,7 @@ def survivors(world: World, answer: Answer) -> dict[str, Plain]:
     replaced = {
         placement.replaces.key for placement in answer.decision.placed if placement.replaces is not None
     }
-    own_replicas = {str(document.key): document.plain for document in read_facts.read(world).own}
+    own_replicas = {str(document.key): document.plain for document in read_facts.read(world).own_replicas}
     return {
         key: answer.desired.get(key, value)
         for key, value in own_replicas.items()
