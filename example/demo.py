@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from example import caller, compare
-from function.cli.render.table import UNDER_WAY, said
+from function.cli.render.table import UNDER_WAY, message_of
 from function.cli.text import counted
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def show(console: Console, folder: Path, answer: caller.Answer) -> None:
         true = condition.status == fnv1.STATUS_CONDITION_TRUE
         style = "green" if true else "cyan" if condition.reason in UNDER_WAY else "yellow"
         mark = f"[{style}]{condition.type}={true} {condition.reason}[/]"
-        console.print(mark, escape(said(condition.reason, condition.message)), highlight=False)
+        console.print(mark, escape(message_of(condition.reason, condition.message)), highlight=False)
     for result in answer.response.results:
         console.print(f"[dim]event:[/] {escape(result.message)}", highlight=False)
 
