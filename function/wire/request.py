@@ -70,7 +70,7 @@ def decode(content: bytes) -> ReceivedCall:
     request = Request(
         composite=WireDocument(message.observed.composite.resource).opened(),
         observed=_observed(message.observed.resources),
-        required={name: tuple(WireDocument(item) for item in required[name]) for name in sorted(required)},
+        required={name: tuple(map(WireDocument, required[name])) for name in sorted(required)},
         input=_input(message),
         desired=frozenset(message.desired.resources),
         desired_status=_status(message.desired.composite.resource),

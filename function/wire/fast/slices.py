@@ -83,13 +83,21 @@ def _objects(content: memoryview, at: int, end: int) -> Iterator[memoryview]:
     while at < end:
         if content[at] != _FIRST:
             raise Unusual
-        size, start = _varint(content, at + 1)
+        size = content[at + 1]
+        if size >= _MORE > content[at + 2]:  # As nearly all are: of 128 bytes to 16 kB.
+            size, start = size & 0x7F | content[at + 2] << 7, at + 3
+        else:
+            size, start = _varint(content, at + 1)
         at = start + size
         if at > end:
             raise Unusual
         if size and content[start] == _FIRST:
-            length, first = _varint(content, start + 1)
-            if length and first + length == at:  # As nearly all are written: the object and nothing else.
+            length = content[start + 1]
+            if length >= _MORE > content[start + 2]:
+                length, first = length & 0x7F | content[start + 2] << 7, start + 3
+            else:
+                length, first = _varint(content, start + 1)
+            if length and first + length == at:  # The object and nothing else.
                 yield content[first:at]
                 continue
         item = _item(content, start, at)
