@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from function.scheduler.fleet import Fleet
 
 NO_REUSE = NoReuse()
+DEFAULTS = SchedulerConfig()
+"""What a step without an input asks for."""
 
 KIND = "ModelDeployment"
 
@@ -132,8 +134,10 @@ def condition_types(request: Request) -> tuple[str, ...]:
 
 def _config(request: Request) -> tuple[SchedulerConfig, str]:
     """Read the function's input. An invalid one is reported, and the defaults apply."""
+    if not request.input:
+        return DEFAULTS, ""
     try:
-        return SchedulerConfig.parse(request.input or {}), ""
+        return SchedulerConfig.parse(request.input), ""
     except Malformed as error:
         coordination: Any = "GlobalOrder" if coordinated(request) else "None"
         capacity: Any = "Published" if published(request) else "Replicas"

@@ -32,6 +32,12 @@ class Sorting:
     """Observed own replicas whose object name is missing, or another's too: nothing listed is one of them."""
     candidates: dict[Identity, list[tuple[ModelReplica, Document]]] = field(default_factory=dict)
     others: list[ModelReplica] = field(default_factory=list)
+    name: str = field(init=False)
+    """The deployment's, which every replica of a fleet is compared with."""
+
+    def __post_init__(self) -> None:
+        """Take the name."""
+        self.name = self.deployment.name
 
     @classmethod
     def beside(
@@ -53,7 +59,7 @@ class Sorting:
 
     def concerns(self, replica: ModelReplica) -> bool:
         """Whether a replica may be ours. Most of a large fleet are somebody else's, and only charged."""
-        return replica.deployment == self.deployment.name or replica.name in self.observed
+        return replica.deployment == self.name or replica.name in self.observed
 
     def add(self, replica: ModelReplica, document: Document) -> None:
         """Sort one listed replica that may be ours."""
