@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from contextlib import contextmanager
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 BAD_INPUT = 1
 """Exit code where the command line or a file cannot be read."""
+SELDOM = (100_000, 20, 50)
+"""Thresholds of the collector: what a command parses lives until it ends, has no cycles, and is not to be
+walked through over and over."""
 INTERRUPTED = 130
 """Exit code of a program that ctrl-c ended, as shells have it: 128 and the number of SIGINT."""
 
@@ -90,9 +94,10 @@ class Group(click.Group):
 
     def main(self, *args: Any, **more: Any) -> Any:
         """Run the program; a reader that has read enough (`| head`) ends the output, not the program."""
-        streams = sys.stdout, sys.stderr
+        streams, thresholds = (sys.stdout, sys.stderr), gc.get_threshold()
         out, errors = map(Patient, streams)
         sys.stdout, sys.stderr = out, errors
+        gc.set_threshold(*SELDOM)
         try:
             return super().main(*args, **more)
         finally:
@@ -101,6 +106,7 @@ class Group(click.Group):
                 errors.write(f"error: standard output: {out.fault}\n")
             errors.flush()
             sys.stdout, sys.stderr = streams
+            gc.set_threshold(*thresholds)
             if out.fault:
                 raise SystemExit(BAD_INPUT)
 

@@ -151,15 +151,15 @@ def _first(
 
 
 def _preferred(
-    options: Options, free: Capacities, budget: Budget, *, tightest: bool
+    fit: ClusterFit, free: Capacities, budget: Budget, *, tightest: bool
 ) -> list[EngineOption] | None:
     """Find the first choice, or the first of the most preferred ones where options differ in that."""
-    chosen = _first(options, free, budget, tightest=tightest)
-    settled = list(options)
-    for at, candidate in enumerate(options):
-        levels = sorted({option.preference for option in candidate})
+    settled: list[Sequence[EngineOption]] = [engine.options for engine in fit.engines]
+    chosen = _first(settled, free, budget, tightest=tightest)
+    for at, engine in enumerate(fit.engines):
+        levels = engine.preferences
         for level in levels if chosen and len(levels) > 1 else ():
-            settled[at] = [option for option in candidate if option.preference == level]
+            settled[at] = [option for option in engine.options if option.preference == level]
             better = _first(settled, free, budget, tightest=tightest)
             if better is not None:
                 chosen = better
@@ -174,9 +174,8 @@ def search(
 
     With `tightest`, pools that are left with the fewest free nodes come first (bin packing).
     """
-    options = [engine.options for engine in fit.engines]
     try:
-        choice = _preferred(options, free, budget, tightest=tightest)
+        choice = _preferred(fit, free, budget, tightest=tightest)
     except OutOfSteps:
         return Reason.SearchBudgetExceeded
     if choice is not None:

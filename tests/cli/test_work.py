@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+import gc
 from collections import Counter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from function.api import replica as replica_api
+from function.cli.commands import fleet_map
 from function.cli.worlds import world
+from function.scheduler.matching.engine_options import EngineOption
 from tests.cli.command import run, write
 from tests.support import build
 
@@ -58,3 +61,29 @@ def test_a_ledger_is_copied_without_the_replicas_in_it(
     monkeypatch.setattr(copy, "deepcopy", lambda value, *_: copied.append(value) or value)
     assert run("map", "-o", "svg", fleet).out == whole
     assert not [value for value in copied if not isinstance(value, dict)]
+
+
+def test_the_collector_runs_seldom_while_a_command_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What was read is held to the end: walking through it again and again took a quarter of a map."""
+    before, during = gc.get_threshold(), list[tuple[int, ...]]()
+    drawn = fleet_map.draw
+    monkeypatch.setattr(fleet_map, "draw", lambda *of: during.append(gc.get_threshold()) or drawn(*of))
+    run("map", "-o", "svg", write(tmp_path / "fleet.yaml", _fleet()))
+    assert during[0][0] >= 100 * before[0]
+    assert gc.get_threshold() == before
+
+
+def test_what_is_preferred_is_found_out_for_devices_and_not_for_every_cluster(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[EngineOption] = []
+    real = EngineOption.preference.fget
+    assert real is not None
+    monkeypatch.setattr(
+        EngineOption, "preference", property(lambda option: asked.append(option) or real(option))
+    )
+    clusters = [build.cluster(f"c{n}", [build.pool("a", n), build.pool("b", 1)]) for n in range(1, 9)]
+    run("plan", write(tmp_path / "fleet.yaml", [*clusters, build.deployment("chat", 1)]))
+    assert len(asked) == 2, "two pools, whose devices are those of every cluster"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -62,7 +63,7 @@ class EngineOption:
         return (len(set(self.pools)) > 1, self.ranks)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class EngineFit:
     """The options of one engine on a cluster, and why each pool that is none is none."""
 
@@ -73,6 +74,11 @@ class EngineFit:
     """Whether every member fits some pool, so that only being together stands in the way."""
     cut_short: bool = False
     """Whether there may be more options than the budget allowed to find."""
+
+    @cached_property
+    def preferences(self) -> tuple[tuple[object, ...], ...]:
+        """The preferences of the options, the most preferred first: of all clusters with the same devices."""
+        return tuple(sorted({option.preference for option in self.options}))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
