@@ -11,6 +11,7 @@ Nothing here remembers: what was found out about a cluster is kept in `cache`, u
 
 from __future__ import annotations
 
+from functools import cached_property
 from heapq import nsmallest
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from function.scheduler.capacity.ledger import Ledger
     from function.scheduler.capacity.pool_capacity import Capacities
     from function.scheduler.diagnosis import OnPools
-    from function.scheduler.filters import StandingFilter
     from function.scheduler.indices import Indices
     from function.scheduler.matching.engine_options import ClusterFit, EngineOption
     from function.scheduler.matching.matcher import Matcher
@@ -55,27 +55,28 @@ class Placer:
     """Finds places for new replicas on the clusters of one pass, and takes them."""
 
     def __init__(self, inputs: SchedulingInput, matcher: Matcher, ledger: Ledger, indices: Indices) -> None:
-        """Ask the standing gates; everything below them is found out when it is needed."""
+        """Look at no cluster yet: everything is found out when it is needed."""
         self._inputs, self._matcher, self.ledger, self.indices = inputs, matcher, ledger, indices
         self._counting, self._scores = counting(inputs), scores(inputs)
-        gates = standing(inputs)
-        self._stacks = next((gate for gate in gates if isinstance(gate, StackExpresses)), None)
-        self._gated, self._eligible = self._ask_standing_gates(gates)
+        self._gates = standing(inputs)
+        self._stacks = next((gate for gate in self._gates if isinstance(gate, StackExpresses)), None)
         elsewhere = [part.elsewhere for part in self._counting] + [part.elsewhere for part in self._scores]
         self._cache = PlacementCache(ledger, local=not any(elsewhere))
         self._searches = SearchCache()
 
-    def _ask_standing_gates(
-        self, gates: tuple[StandingFilter, ...]
-    ) -> tuple[dict[str, Rejection], list[InferenceCluster]]:
-        """Why clusters take no new replica in this pass, and those that are not among them."""
+    @cached_property
+    def _standing(self) -> tuple[dict[str, Rejection], list[InferenceCluster]]:
+        """Why clusters take no new replica in this pass, and those that are not among them.
+
+        Nobody asks in a pass where all is as it should be.
+        """
         gated = {
             name: Rejection(Reason.MalformedCluster, detail=unreadable.fault)
             for name, unreadable in self._inputs.fleet.unreadable.items()
         }
         eligible = []
         for name, cluster in self._inputs.fleet.clusters.items():
-            rejection = next((refusal for gate in gates if (refusal := gate.reject(cluster))), None)
+            rejection = next((refusal for gate in self._gates if (refusal := gate.reject(cluster))), None)
             if rejection is None:
                 eligible.append(cluster)
             else:
@@ -86,8 +87,9 @@ class Placer:
 
     def best(self) -> Placement | None:
         """The best place for one more replica; None when there is none."""
+        _, eligible = self._standing
         for shapes in self._turns():
-            placement = self._select(self._cache.scored(shapes, self._eligible, self._evaluate))
+            placement = self._select(self._cache.scored(shapes, eligible, self._evaluate))
             if placement is not None:
                 return placement
         return None
@@ -191,7 +193,7 @@ class Placer:
 
     def rejections(self) -> dict[str, Rejection]:
         """Why each cluster takes no other replica now; a cluster that would take one is not in it."""
-        return self._cache.rejections(self._gated, self._eligible, self._reject)
+        return self._cache.rejections(*self._standing, self._reject)
 
     def _reject(self, cluster: InferenceCluster) -> Rejection | None:
         """Why a cluster takes no other replica: a counting gate, or the shape that comes nearest."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from function.api import replica as replica_api
 from function.cli.commands import fleet_map
 from function.cli.worlds import world
+from function.scheduler.filters.cluster_state import StateGate
 from function.scheduler.matching.engine_options import EngineOption
 from tests.cli.command import run, write
 from tests.support import build
@@ -87,3 +88,22 @@ def test_what_is_preferred_is_found_out_for_devices_and_not_for_every_cluster(
     clusters = [build.cluster(f"c{n}", [build.pool("a", n), build.pool("b", 1)]) for n in range(1, 9)]
     run("plan", write(tmp_path / "fleet.yaml", [*clusters, build.deployment("chat", 1)]))
     assert len(asked) == 2, "two pools, whose devices are those of every cluster"
+
+
+def test_where_nothing_is_missing_no_cluster_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Most passes find all as it should be: why clusters take no more is asked where one is missing."""
+    asked: list[str] = []
+    real = StateGate.reject
+    monkeypatch.setattr(
+        StateGate, "reject", lambda gate, cluster: asked.append(cluster.name) or real(gate, cluster)
+    )
+    settled = _fleet()
+    for manifest in settled:
+        if manifest["kind"] == "ModelDeployment":
+            manifest["spec"] |= {"replicas": 1}  # type: ignore[operator]
+    run("plan", write(tmp_path / "settled.yaml", settled))
+    assert asked == []
+    run("plan", write(tmp_path / "short.yaml", _fleet()))
+    assert {*asked} == {"east", "north", "west"}
