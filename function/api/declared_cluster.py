@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -95,11 +95,10 @@ class ClusterName(Model):
 
 
 class DeclaredCluster(Model):
-    """One cluster, read for what it publishes. Its raw pools are mirrored as they stand."""
+    """One cluster, read for what it publishes."""
 
     metadata: ClusterName
     spec: DeclaredClusterSpec
-    raw_pools: tuple[dict[str, Any], ...] = ()
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""What a replica's objects come to, and the last of it, which the next call most often wants again."""
+"""What is composed for a replica, and a cache of the latest: most calls are about replicas at rest."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Earlier(NamedTuple):
 
 
 class CompositionCache:
-    """What one replica last came to. It lives with the replica as it was read.
+    """What was composed last for one replica. It lives with the replica as it was read.
 
     Law: a composition is a pure function of the replica, of the other values that were read and of the facts.
     What was read is kept as long as its bytes are the same, so the same values are the same content. Buys: a
@@ -50,7 +50,7 @@ class CompositionCache:
     def composed(
         self, values: tuple[object, ...], facts: tuple[object, ...], compose: Callable[[], Composition]
     ) -> Composition:
-        """Return what the replica comes to with these values and facts: as it was last, or composed anew."""
+        """Return what is composed of these values and facts: as it was last, or anew."""
         earlier = self._earlier
         if earlier is not None and earlier.facts == facts and all(map(is_, earlier.values, values)):
             return earlier.composition

@@ -1,8 +1,9 @@
 """Memory beside the algorithm.
 
 Rules. Everything that the scheduler remembers must live here (what a pass knows of its clusters), in
-`matching.cache` (what fits), `selectors.evaluations` (what selectors said) or `pass_values`. Parsed objects
-are in the parse cache of `boundary`, composed ones in `compose.cache`, whole answers in `deployment.answers`.
+`matching.cache` (what fits), `selectors.evaluations` (what selectors said) or `pass_values`; one function of
+small values holds its own results (`device_accounting.load`). Parsed objects are in the parse cache of
+`boundary`, composed ones in `compose.cache`, whole answers in `deployment.answers`.
 1. Nothing here changes an answer: without it the same is computed again.
 2. A key is a value, or a version that the owner of the state raises (the journal of the ledger); never the
    identity of an object.

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from function.scheduler.decision import Decision
     from tests.support.world import World
 
-Remedy = tuple[str, "World"]
-
 
 def _tolerated(made: World, decision: Decision, name: str, _: Rejection) -> None:
     inputs = decision.inputs

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from tests.support.world import World
 
-Promise = "Callable[[World, Answer], Iterable[str]]"
-
 each_batch = pytest.mark.parametrize("number", range(scale.BATCHES))
 
 

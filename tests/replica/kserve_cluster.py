@@ -39,7 +39,6 @@ PRESET: Plain = {
     ],
 }
 _BY = {"env": "name", "volumeMounts": "mountPath", "ports": "containerPort", "volumes": "name"}
-_PASSED = ("kueue.x-k8s.io",)
 
 
 def size(parallelism: Plain | None) -> int | None:

@@ -85,12 +85,6 @@ def recover(made: World, name: str) -> None:
     cluster_of(made, name)["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
 
 
-def widen(made: World, label: str) -> None:
-    """Stage the cache whatever the value of a label."""
-    for manifest in made.cache or ():
-        del manifest["spec"]["clusterSelector"]["matchLabels"][label]
-
-
 def free(made: World, hint: Plain) -> None:
     """Delete replicas of a holder, the smallest first, until enough nodes are free."""
     left = hint["nodes"]
