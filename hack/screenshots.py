@@ -14,7 +14,7 @@ from function.cli import main as command_line
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
-FLAGS = (
+HEADLESS = (
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
@@ -23,9 +23,9 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--hide-scrollbars",
-    "--virtual-time-budget=2000",
 )
+"""How a browser runs without a screen, and asks nobody for anything."""
+FLAGS = (*HEADLESS, "--hide-scrollbars", "--virtual-time-budget=2000")
 SHOTS = {"map-light.png": ("", 1), "map-dark.png": ("#ml-large%2Fllama-405b", 0)}
 """File to the deployment that is filtered for, and the colour scheme (0 dark, 1 light)."""
 

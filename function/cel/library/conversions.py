@@ -7,7 +7,7 @@ import re
 
 from function.cel.errors import EvaluationError
 from function.cel.library import charges as cost
-from function.cel.library.arithmetic import uint64
+from function.cel.library.arithmetic import int64, uint64
 from function.cel.library.declarations import function
 from function.cel.library.times import format_duration, format_timestamp, parse_duration, parse_timestamp
 from function.cel.values import (
@@ -111,10 +111,7 @@ def to_int(value: Value) -> int:
         return int(value)
     if kind is Timestamp:
         return int(value.nanos // NANO)
-    number = int(value.nanos if kind is Duration else value)
-    if not is_int64(number):
-        raise EvaluationError("integer overflow")
-    return number
+    return int64(int(value.nanos if kind is Duration else value))
 
 
 def to_uint(value: Value) -> UInt:

@@ -16,7 +16,7 @@ from function.cel.library.quoting import quoted
 from function.cel.values import Map, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
 
 _ALPHANUMERIC = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 PATH = frozenset(_ALPHANUMERIC + "-_.~$&+,/:;=@")
@@ -243,18 +243,17 @@ def _literal_host(host: str) -> str:
 
 def _unescaped_host(content: str) -> str:
     """Unescape a host, in which only bytes beyond ASCII may be escaped."""
-    for match in _ESCAPE.finditer(content):
-        if int(match[1], 16) < _ASCII and match[0] != _ZONE:
-            _fail(f"invalid URL escape {quoted(match[0])}")
-    unescaped = _unescaped(content)
-    _refuse_in_host(_ESCAPE.sub("", content))
-    return unescaped
+    return _unescaped_where(content, lambda byte: ord(byte) >= _ASCII)
 
 
 def _unescaped_zone(content: str) -> str:
+    """Unescape a zone, in which a space may be escaped, and what a host may hold."""
+    return _unescaped_where(content, lambda byte: byte == " " or byte in HOST)
+
+
+def _unescaped_where(content: str, may_be_escaped: Callable[[str], bool]) -> str:
     for match in _ESCAPE.finditer(content):
-        byte = chr(int(match[1], 16))
-        if match[0] != _ZONE and byte != " " and byte not in HOST:
+        if match[0] != _ZONE and not may_be_escaped(chr(int(match[1], 16))):
             _fail(f"invalid URL escape {quoted(match[0])}")
     unescaped = _unescaped(content)
     _refuse_in_host(_ESCAPE.sub("", content))
