@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.api.condition_reasons import INTERNAL_ERROR
 from function.api.lenient import mapping
+from function.api.names import API_VERSION
 from function.boundary import Condition, Desired
 from function.objects import KIND as OBJECT_KIND
 from function.objects import identity_of
@@ -106,7 +107,7 @@ def as_observed(
     *,
     kind: str,
     namespace: str,
-    api_version: str = "modelplane.ai/v1alpha1",
+    api_version: str = API_VERSION,
     fields: Sequence[str] = ("spec",),
 ) -> dict[str, Any]:
     """Emit an observed object again, exactly as it was last applied.

@@ -11,8 +11,18 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TypeAlias
 
+API_VERSION = "modelplane.ai/v1alpha1"
+"""Group and version of the platform's kinds."""
+KEY_ANNOTATION = "crossplane.io/composition-resource-name"
+"""The key of a composed resource, as Crossplane notes it there."""
+PAUSED_ANNOTATION = "crossplane.io/paused"
+"""Crossplane does not reconcile a composite while this is "true"."""
 RECONCILE_ANNOTATION = "crossplane.io/reconcile-requested-at"
 """A new value makes Crossplane reconcile a composite now."""
+POOL_LABEL = "modelplane.ai/pool"
+"""The pool of a node, where the pool has no labels of its own."""
+SERVING_LABEL = "modelplane.ai/serving"
+"""The replica that a serving pod belongs to."""
 BASE_LENGTH = 57
 """Characters of the deployment's name that are kept: with `-` and the digest that makes 63."""
 DIGEST_LENGTH = 5

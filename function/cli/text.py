@@ -160,7 +160,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def listed(names: list[str]) -> str:
+def listed(names: list[str], most: int = NAMED) -> str:
     """Name a few, and count the rest."""
-    rest = len(names) - NAMED
-    return ", ".join([*names[:NAMED], *([f"{rest} more"] if rest > 0 else [])])
+    rest = len(names) - most
+    return ", ".join([*names[:most], *([f"{rest} more"] if rest > 0 else [])])

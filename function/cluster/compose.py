@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.api.declared_cluster import DeclaredCluster
+from function.api.names import API_VERSION
 from function.boundary import Desired, text_at
 from function.cluster.names import (
     GUARD,
@@ -21,16 +22,15 @@ from function.cluster.names import (
     stack_name,
 )
 from function.cluster.observe import observations
-from function.cluster.requirements import API_VERSION
 from function.cluster.verification import collections, observes_drift
 from function.fail_static import as_observed, steadfast
+from function.objects import API_VERSION as PROVIDER_API_VERSION
 
 if TYPE_CHECKING:
     from function.api.declared_cluster import Existing, SecretRef
     from function.boundary import Request
     from function.cluster.snapshot import ClusterSnapshot
 
-PROVIDER_API_VERSION = "kubernetes.m.crossplane.io/v1alpha1"
 STACK_API_VERSION = "infrastructure.modelplane.ai/v1alpha1"
 GUARD_API_VERSION = "protection.crossplane.io/v1beta1"
 GUARD_REASON = "ModelReplicas run on this cluster"

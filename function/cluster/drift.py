@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from function.api.lenient import mapping
+from function.api.names import POOL_LABEL
 from function.cel.errors import EvaluationError
 from function.cel.library.quantity import quantity
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from function.boundary import JsonObject
 
 
-POOL_LABEL = "modelplane.ai/pool"
 BLOCKING, DOUBTFUL, CAPACITY, INFORMATION = range(4)
 """Weights: pods wait for ever; some may; fewer fit than declared; nothing is wrong."""
 

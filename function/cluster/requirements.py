@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.api.lenient import mapping
+from function.api.names import API_VERSION
 from function.api.replica import CLUSTER_LABEL
 from function.boundary import Requirement, Unreadable, text_at
 from function.cluster.verification import members
@@ -16,7 +17,6 @@ from function.cluster.verification import members
 if TYPE_CHECKING:
     from function.boundary import Request
 
-API_VERSION = "modelplane.ai/v1alpha1"
 REPLICAS = "model-replicas"
 
 

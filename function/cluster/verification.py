@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.api.lenient import mapping, plain_of
+from function.api.names import POOL_LABEL
 from function.api.text import one_line
 from function.boundary import Condition, Requirement, Resolution, Unreadable, text_at
-from function.cluster.drift import POOL_LABEL, drift
+from function.cluster.drift import drift
 from function.cluster.names import NAMESPACE, NODES, SLICES
 from function.objects import API_VERSION, COLLECTION, KIND, MEMBERSHIP_LABEL, PROVIDER_CONFIG_KIND
 

@@ -8,10 +8,9 @@ namespace may have the object name that a new one of ours would get on its clust
 
 from __future__ import annotations
 
+from function.api.names import API_VERSION
 from function.api.replica import DEPLOYMENT_LABEL
 from function.boundary import Request, Requirement, text_at
-
-API_VERSION = "modelplane.ai/v1alpha1"
 
 CLUSTERS, REPLICAS, CACHE = "clusters", "all-replicas", "cache"
 OWN_REPLICAS = "own-replicas"

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from function.api.names import RECONCILE_ANNOTATION
+from function.api.names import API_VERSION, RECONCILE_ANNOTATION
 from function.api.text import one_line
 from function.boundary import Desired, NoReuse, Requirement, Response, Result, text_at
 from function.deployment.explain.digest import digest
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from function.boundary import Request, Reuse
 
-API_VERSION = "modelplane.ai/v1alpha1"
 LENGTH = 16
 """Hex digits of a token."""
 NO_REUSE = NoReuse()

@@ -20,7 +20,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from function.api.names import RECONCILE_ANNOTATION
+from function.api.names import KEY_ANNOTATION, PAUSED_ANNOTATION, RECONCILE_ANNOTATION
 from function.api.replica import (
     ALTERNATIVE_LABEL,
     CLUSTER_LABEL,
@@ -38,8 +38,6 @@ Allowed: TypeAlias = "Cut | Mapping[str, Allowed]"
 for every field that is not named."""
 
 STRIPPED = "(stripped)"
-PAUSED_ANNOTATION = "crossplane.io/paused"
-KEY_ANNOTATION = "crossplane.io/composition-resource-name"
 OUR_LABELS = frozenset({DEPLOYMENT_LABEL, CLUSTER_LABEL, INDEX_LABEL, ALTERNATIVE_LABEL})
 OUR_CONDITIONS = frozenset({"ModelCacheResolved", "ReplicasScheduled", "ReplicasReady", "CapacityRespected"})
 """Conditions of a deployment that are compared with those of the answer, message included."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.api.text import one_line
+from function.api.text import listed, one_line
 from function.boundary import Condition
 from function.fail_static import Doubt, base_of
 from function.gateway_api import rejections
@@ -62,7 +62,7 @@ def _accepted(snapshot: ReplicaSnapshot | Doubt, states: tuple[EngineState, ...]
     waiting = [
         f"{state.name}{f' ({state.fault})' if state.fault else ''}" for state in states if not state.created
     ]
-    text = f"Not on {snapshot.replica.spec.cluster_name} yet: {_listed(waiting)}"
+    text = f"Not on {snapshot.replica.spec.cluster_name} yet: {listed(waiting, SHOWN)}"
     return Condition(ACCEPTED, status=False, reason="Deploying", message=one_line(text))
 
 
@@ -73,7 +73,7 @@ def _ready(
         if not all_of(state.created for state in states):
             text = "Waiting for the workloads to be created"
             return Condition(READY, status=False, reason="WaitingForModel", message=text)
-        waiting = f"Not serving yet: {_listed([state.name for state in states if not state.ready])}"
+        waiting = f"Not serving yet: {listed([state.name for state in states if not state.ready], SHOWN)}"
         reason, said = waits_for(observed)
         reason, text = ("Unschedulable", pending) if pending else (reason, said or waiting)
         return Condition(READY, status=False, reason=reason, message=one_line(text))
@@ -106,7 +106,7 @@ def _updated(states: tuple[EngineState, ...]) -> Condition:
     counts = [
         f"{state.name} {state.updated} of {state.copies} copies" for state in states if not state.rolled_out
     ]
-    text = _listed(counts) or "No workload is composed yet"
+    text = listed(counts, SHOWN) or "No workload is composed yet"
     return Condition(UPDATED, status=False, reason="Updating", message=one_line(text))
 
 
@@ -118,8 +118,3 @@ def _scheduled(states: tuple[EngineState, ...], pending: str | None) -> Conditio
         text = "The pods are not observed yet"
         return Condition(SCHEDULED, status=False, reason="WaitingForPods", message=text)
     return Condition(SCHEDULED, status=True, reason="Scheduled")
-
-
-def _listed(named: list[str]) -> str:
-    more = f" and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
-    return f"{', '.join(named[:SHOWN])}{more}"

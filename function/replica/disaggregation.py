@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from function.api.names import SERVING_LABEL
 from function.replica.ports import PORT, engine_port, listening
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def disaggregated(replica: Workload, engine: WorkloadEngine, template: dict[str,
     if engine.phase == "Decode":
         spec["containers"].append(_sidecar(engine_port(replica, engine)))
     metadata["labels"] |= {
-        "app": metadata["labels"]["modelplane.ai/serving"],
+        "app": metadata["labels"][SERVING_LABEL],
         "llm-d.ai/inference-serving": "true",
         "llm-d.ai/role": engine.phase.lower(),
     }

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.api.lenient import mapping
+from function.api.names import POOL_LABEL, SERVING_LABEL
 from function.api.stack import HUGGING_FACE, KSERVE
 from function.replica import names
 from function.replica.disaggregation import disaggregated
@@ -22,9 +23,7 @@ if TYPE_CHECKING:
     from function.objects import ObservedObject
     from function.replica.snapshot import ReplicaSnapshot
 
-SERVING_LABEL = "modelplane.ai/serving"
 WORKLOAD_LABEL = "modelplane.ai/workload"
-POOL_LABEL = "modelplane.ai/pool"
 GANG_ROLE_LABEL = "modelplane.ai/lws-role"
 GANG_LABEL = "leaderworkerset.sigs.k8s.io/name"
 GROUP_LABEL = "leaderworkerset.sigs.k8s.io/group-key"

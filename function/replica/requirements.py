@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.api.names import API_VERSION
 from function.boundary import Requirement, text_at
 from function.fail_static import base_of
 from function.objects import API_VERSION as OBJECT_API_VERSION
@@ -17,7 +18,6 @@ from function.replica.names import PODS, read_key
 if TYPE_CHECKING:
     from function.boundary import Request
 
-API_VERSION = "modelplane.ai/v1alpha1"
 CLUSTER = "cluster"
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from function.api.names import SERVING_LABEL
 from function.gateway_api import http_route, prefix_match, url_rewrite
 from function.replica import names
 from function.replica.picker import PICKER_PORT
-from function.replica.pods import SERVING_LABEL
 from function.replica.ports import PORT
 
 if TYPE_CHECKING:

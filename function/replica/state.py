@@ -106,8 +106,7 @@ def is_serving(workload: ObservedObject) -> bool:
 
 def count(workload: ObservedObject, field: str) -> int:
     """Return a count of the remote status, 0 where there is none."""
-    value = workload.remote_status.get(field)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    return _positive(workload.remote_status.get(field)) or 0
 
 
 def copies_available(workload: ObservedObject, copies: int) -> int:
@@ -127,8 +126,12 @@ def _is_gang(workload: ObservedObject) -> bool:
 
 def replicas_of(workload: Mapping[str, Any]) -> int:
     """Return the copies that a workload's spec asks for, 1 where it does not say."""
-    value = mapping(workload.get("spec")).get("replicas")
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 1
+    return _positive(mapping(workload.get("spec")).get("replicas")) or 1
+
+
+def _positive(value: object) -> int | None:
+    """Return a count that is one, None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 def is_seen_by_controller(workload: ObservedObject) -> bool:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from function.api.names import API_VERSION
 from function.deployment.requirements import CLUSTERS, REPLICAS
 from function.wire import messages, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-API_VERSION = "modelplane.ai/v1alpha1"
 INPUT = {
     "apiVersion": "fleet-scheduler.fn.modelplane.ai/v1alpha1",
     "kind": "SchedulerConfig",

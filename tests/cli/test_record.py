@@ -11,9 +11,9 @@ from google.protobuf import json_format, struct_pb2
 from google.protobuf.descriptor import FieldDescriptor
 
 from function import wire
+from function.api.names import PAUSED_ANNOTATION
 from function.cli.commands.replay import answer
 from function.operations.state import WATCHED
-from function.recording.allowed import PAUSED_ANNOTATION
 from function.recording.file import loaded
 from function.runner import Function
 from function.server.record import Recorder

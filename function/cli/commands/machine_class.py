@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from function.api.names import API_VERSION
 from function.catalogue import UnknownMachineType, entry, machine_types
 from function.cli.bad_input import BadInput
 from function.cli.live.connection import ControlPlane
@@ -100,7 +101,7 @@ def _nothing(what: tuple[str, ...]) -> str:
 def _class(name: str, spec: JsonObject) -> JsonObject:
     metadata = {"name": name}
     return {
-        "apiVersion": "modelplane.ai/v1alpha1",
+        "apiVersion": API_VERSION,
         "kind": "InferenceClass",
         "metadata": metadata,
         "spec": spec,

@@ -15,7 +15,7 @@ from function.cli.sizing import models
 from function.cli.sizing.fitting import Drivers, PoolFit, pools_for, selector
 from function.cli.sizing.manifest import IMAGE, Wish, manifest, remarks
 from function.cli.sizing.memory import BYTES, GIB, Load, Need, cache_per_token, needs, weights_total
-from function.cli.text import answered, as_yaml, console, emit, escape, printable
+from function.cli.text import answered, as_yaml, console, emit, escape, listed, printable
 from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.review import review
 from function.cli.worlds.source import gather
@@ -103,7 +103,7 @@ def _where(pools: list[PoolFit], *, with_fleet: bool) -> str:
         return ""
     ready = [f"{fit.cluster}/{fit.pool} ({fit.replicas})" for fit in pools if fit.replicas]
     full = len(pools) - len(ready)
-    return ", ".join([*ready[:4], *([f"{len(ready) - 4} more"] if len(ready) > 4 else [])]) or (  # noqa: PLR2004
+    return listed(ready, 4) or (
         f"{full} {'pool fits' if full == 1 else 'pools fit'}, none has room now" if full else "no pool"
     )
 
@@ -206,7 +206,7 @@ def _list() -> None:
     show_default=True,
     help="GiB of a GPU, for a manifest without FILEs.",
 )
-@click.option("--list", "listed", is_flag=True, help="List the models that are known by name.")
+@click.option("--list", "list_models", is_flag=True, help="List the models that are known by name.")
 @OUTPUT
 def size(  # noqa: PLR0913 - one parameter per option
     *,
@@ -224,7 +224,7 @@ def size(  # noqa: PLR0913 - one parameter per option
     image: str,
     repository: str,
     gpu_memory: int,
-    listed: bool,
+    list_models: bool,
     output: str,
 ) -> None:
     r"""Estimate the memory a model needs per GPU, and write the ModelDeployment that serves it.
@@ -250,7 +250,7 @@ def size(  # noqa: PLR0913 - one parameter per option
       fleet-scheduler size config.json fleet.yaml --dtype fp8 --max-model-len 32768 --batch 16
       fleet-scheduler size kimi-k2 --manifest -n ml-team --gpu-memory 140 | kubectl apply -f -
     """
-    if listed:
+    if list_models:
         _list()
         end((), findings=False)
     if not model:

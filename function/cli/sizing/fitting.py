@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from function.api.names import API_VERSION
 from function.cel.library.quantity import quantity
 from function.cli.worlds.inputs import taken
 from function.cli.worlds.manifests import Manifest, Manifests
@@ -72,7 +73,7 @@ def _engine(need: Need, drivers: Drivers) -> dict[str, Any]:
 
 def _deployment(need: Need, drivers: Drivers) -> Manifest:
     content = {
-        "apiVersion": "modelplane.ai/v1alpha1",
+        "apiVersion": API_VERSION,
         "kind": "ModelDeployment",
         "metadata": {"name": NAME, "namespace": "default"},
         "spec": {"replicas": 0, "template": {"spec": {"engines": [_engine(need, drivers)]}}},

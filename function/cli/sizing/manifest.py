@@ -7,6 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from function.api.names import API_VERSION
 from function.cli.bad_input import BadInput
 from function.cli.sizing.memory import GIB, Load, Need, weights_total
 
@@ -45,7 +46,7 @@ def manifest(model: SizedModel, load: Load, need: Need, selector: JsonObject, wi
     words = _words(model, load, need, repository)
     member = _Member(need, selector, wish.image, words, _object_name(model.name))
     return {
-        "apiVersion": "modelplane.ai/v1alpha1",
+        "apiVersion": API_VERSION,
         "kind": "ModelDeployment",
         "metadata": {"name": wish.name or _object_name(model.name), "namespace": wish.namespace},
         "spec": {

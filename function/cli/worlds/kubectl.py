@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from function.api.names import RECONCILE_ANNOTATION
+from function.api.names import PAUSED_ANNOTATION, RECONCILE_ANNOTATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from function.boundary import JsonObject
 
 GROUP = "modelplane.ai"
-PAUSED = "crossplane.io/paused"
-"""A paused deployment is not reconciled, and holds no node back from the others."""
 RESOURCES = {
     "ModelDeployment": "modeldeployments",
     "ModelReplica": "modelreplicas",
@@ -130,8 +128,10 @@ def delete_replica(namespace: str, replica: str) -> str:
 def move(namespace: str, deployment: str, replica: str) -> Commands:
     """Give up a replica while its deployment is paused, so that it cannot take its old place again."""
     target = resource("ModelDeployment", deployment, namespace)
-    pause = f"kubectl annotate {target} {PAUSED}=true --overwrite"
-    return Commands((pause, delete_replica(namespace, replica)), (f"kubectl annotate {target} {PAUSED}-",))
+    pause = f"kubectl annotate {target} {PAUSED_ANNOTATION}=true --overwrite"
+    return Commands(
+        (pause, delete_replica(namespace, replica)), (f"kubectl annotate {target} {PAUSED_ANNOTATION}-",)
+    )
 
 
 def reconcile_until(namespace: str, deployment: str, total: int) -> tuple[str, str]:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
+from function.api.names import KEY_ANNOTATION
 from function.cli.progress import track
 from function.cli.worlds.memo import ParseMemo
-from function.cli.worlds.world import KEY_ANNOTATION, Planned, World, identity_of, is_deleting, plan_all
+from function.cli.worlds.world import Planned, World, identity_of, is_deleting, plan_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from function.api.lenient import condition_of, mapping
+from function.api.names import KEY_ANNOTATION
 from function.boundary import PlainDocument, Request
 from function.dispatch import run
 from function.objects import COLLECTION, KIND, MEMBERSHIP_LABEL, OBSERVE, read_object
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from function.cli.worlds.world import Planned
 
 COMPOSITE_LABEL = "crossplane.io/composite"
-KEY_ANNOTATION = "crossplane.io/composition-resource-name"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from function.api import replica as replica_api
-from function.api.names import Identity, endpoint_key, replica_key
+from function.api.names import KEY_ANNOTATION, Identity, endpoint_key, replica_key
 from function.api.ownership import Owner, turn
 from function.api.replica import CLUSTER_LABEL, INDEX_LABEL
 from function.boundary import PlainDocument, Request, Response
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from function.boundary import Requirement, Reuse
     from function.cli.worlds.derive import Assumption
     from function.cli.worlds.manifests import Manifest, Manifests
-
-KEY_ANNOTATION = "crossplane.io/composition-resource-name"
 
 
 @dataclass(slots=True)

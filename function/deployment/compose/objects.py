@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from function.api.names import API_VERSION
 from function.api.replica import ALTERNATIVE_LABEL, CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
-from function.deployment.requirements import API_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

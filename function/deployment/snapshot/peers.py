@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from function.api import ModelCache, ModelDeployment
 from function.api import replica as replica_api
+from function.api.names import PAUSED_ANNOTATION
 from function.api.ownership import turn
 from function.boundary import Cost, Resolution
 from function.deployment.requirements import CACHES, DEPLOYMENTS, REPLICAS
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from function.boundary import Costs, Document, Part, Request, Reuse
     from function.scheduler.fleet import Fleet
 
-PAUSED_ANNOTATION = "crossplane.io/paused"
-"""Crossplane does not reconcile a composite while this is "true"."""
 
 Parsed = TypeVar("Parsed")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.api.fault import Malformed
 from function.api.lenient import mapping, plain_of
+from function.api.names import API_VERSION
 from function.api.routing_config import RoutingConfig
 from function.boundary import Requirement
 from function.gateway_api import API_VERSION as GATEWAY_API_VERSION
@@ -19,7 +20,6 @@ from function.gateway_api import GATEWAY as GATEWAY_KIND
 if TYPE_CHECKING:
     from function.boundary import Request
 
-API_VERSION = "modelplane.ai/v1alpha1"
 INFERENCE_GATEWAY, GATEWAY = "inference-gateway", "gateway"
 INFERENCE_GATEWAY_NAME = "default"
 
