@@ -247,6 +247,31 @@ def test_a_plan_that_places_all_says_that_it_is_done_and_what_is_waited_for(tmp_
     assert (ran.code, line in ran.out) == (0, True), ran.out
 
 
+UNREADY = [
+    ([], "nothing was said of it yet", "its Composition has not looked at it"),
+    ([("Synced", "ReconcileError"), ("Ready", "Creating")], "Synced: ReconcileError", "the cause"),
+    ([("Ready", "Creating"), ("ModelReady", "Unschedulable")], "ModelReady: Unschedulable", "its handler"),
+]
+
+
+@pytest.mark.parametrize(("conditions", "expected", "reason"), UNREADY)
+def test_a_replica_that_is_not_ready_is_named_with_what_it_says(
+    conditions: list[tuple[str, str]], expected: str, reason: str, tmp_path: Path
+) -> None:
+    objects = _fleet()
+    replicas = [build.replica(objects[1], "east", index, ready=index == 0 or None) for index in range(2)]
+    replicas[1]["status"] = {
+        "conditions": [build.condition(kind, status=False, reason=why) for kind, why in conditions]
+    }
+    path, name = write(tmp_path / "f.yaml", [*objects, *replicas]), replicas[1]["metadata"]["name"]
+    for words in (("plan",), ("why", "chat")):
+        out = run(*words, path).out
+        assert f"    not Ready: {name} on east: {expected}\n" in out, reason
+        assert out.count("not Ready: ") == 1, reason
+    (unready,) = run("why", "chat", path, "-o", "json").data["unready"]
+    assert (unready["name"], unready["cluster"]) == (name, "east")
+
+
 def test_older_deployments_come_first_and_later_ones_see_what_they_took(tmp_path: Path) -> None:
     young, old = build.deployment("aaa", 2), build.deployment("zzz", 2)
     young["metadata"]["creationTimestamp"] = "2027-01-01T00:00:00Z"

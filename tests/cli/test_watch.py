@@ -106,6 +106,16 @@ def test_each_change_is_one_line(watched: Watched) -> None:
     assert (ran.code, ran.err) == (0, "settled: 1 of 1 replicas ready\n")
 
 
+def test_what_a_starting_replica_says_of_itself_is_said(watched: Watched) -> None:
+    waits = _replica(0, ready=False)
+    refused = build.condition("ModelReady", status=False, reason="Unschedulable")
+    waits["status"]["conditions"].append({**refused, "message": "no node has 8 GPUs"})
+    watched.table.moments = [[_deployment(1, ReplicasScheduled="True"), waits]]
+    name = build.composed_name("chat", "east", 0)
+    said = f"{name}: starting on east: ModelReady: Unschedulable: no node has 8 GPUs\n"
+    assert said in watched.run("--timeout", "0").out
+
+
 def test_lines_of_json_are_one_object_each(watched: Watched) -> None:
     watched.table.moments = _moments()
     lines = [json.loads(line) for line in watched.run("-o", "json").out.splitlines()]

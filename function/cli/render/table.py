@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from function.cli.text import console, escape, short
+from function.cli.worlds.unready import unready_of
 from function.deployment.forecast import rejection_phrase
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 """How many rejected clusters are listed before they are only counted."""
+UNREADY_SHOWN = 5
+"""How many replicas that are not Ready say why."""
 
 UNDER_WAY = {
     "Scheduling": "placement is done; waiting for the replicas to be created",
@@ -51,6 +54,7 @@ def _deployment(out: Console, planned: Planned, words: str) -> None:
     out.print(escape(planned.title), style="bold", soft_wrap=True)
     for condition in planned.response.conditions:
         show_condition(out, condition)
+    show_unready(out, planned)
     if forecast.standing or forecast.leaving:
         out.print(_replicas([*forecast.standing, *forecast.leaving]))
     if forecast.rejections:
@@ -67,6 +71,15 @@ def show_condition(out: Console, condition: Condition) -> None:
     parts = (condition.type, condition.reason, message_of(condition.reason, condition.message))
     text = ": ".join(part for part in parts if part)
     out.print(f"  {mark} {escape(text)}", style=style, soft_wrap=True)
+
+
+def show_unready(out: Console, planned: Planned) -> None:
+    """Print what replicas that are not Ready say of themselves, a line for each."""
+    unready = unready_of(planned)
+    for replica in unready[:UNREADY_SHOWN]:
+        out.print(f"    not Ready: {escape(str(replica))}", style="yellow", soft_wrap=True)
+    if len(unready) > UNREADY_SHOWN:
+        out.print(f"    and {len(unready) - UNREADY_SHOWN} more (-o json lists all)", style="yellow")
 
 
 def message_of(reason: str, message: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from function.api.lenient import mapping
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
+from function.cli.worlds.unready import obstacle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -44,6 +45,12 @@ class Replica(NamedTuple):
     cluster: str
     state: str
     """`starting`, `ready` or `leaving`."""
+    why: str = ""
+    """What keeps it from being Ready, as it says itself."""
+
+    def __str__(self) -> str:
+        """`starting on use1: ModelReady: ModelStarting`."""
+        return ": ".join(filter(None, (f"{self.state} on {self.cluster}", self.why)))
 
 
 class StateChange(NamedTuple):
@@ -136,7 +143,7 @@ def standing(deployment: JsonObject, replicas: Iterable[JsonObject]) -> Standing
 def _replica(plain: JsonObject) -> tuple[str, Replica]:
     replica = parse_replica(PlainDocument(plain))
     state = "leaving" if replica.deleting else "ready" if replica.ready else "starting"
-    return replica.name, Replica(replica.cluster, state)
+    return replica.name, Replica(replica.cluster, state, obstacle(plain) if state == "starting" else "")
 
 
 def changes(before: Standing, after: Standing) -> Iterator[StateChange]:
@@ -148,7 +155,7 @@ def changes(before: Standing, after: Standing) -> Iterator[StateChange]:
     for name in sorted({*before.replicas, *after.replicas}):
         was, now = before.replicas.get(name), after.replicas.get(name)
         if was != now:
-            yield StateChange("Replica", name, f"{now.state} on {now.cluster}" if now else "gone")
+            yield StateChange("Replica", name, str(now) if now else "gone")
     for name in [*after.conditions, *(name for name in before.conditions if name not in after.conditions)]:
         condition = after.conditions.get(name)
         if condition != before.conditions.get(name):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.cli.group import BAD_INPUT
+from function.cli.worlds.unready import unready_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -29,13 +30,14 @@ def _code(planned: Planned) -> int:
 
 
 def summary_of(planned: Planned) -> dict[str, Any]:
-    """Name, status and conditions of a planned deployment as plain data."""
+    """Name, status, conditions and unready replicas of a planned deployment as plain data."""
     manifest = planned.manifest
     return {
         "namespace": manifest.namespace,
         "name": manifest.name,
         **planned.response.status,
         "conditions": plain_conditions(planned.response),
+        "unready": [unready._asdict() for unready in unready_of(planned)],
     }
 
 
