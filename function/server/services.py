@@ -62,7 +62,7 @@ class Runner:
         message = None
         try:
             message = await self.intake.receive(context)
-            return await asyncio.wrap_future(self._submitted(message or Message(b"")))
+            return await self._submitted(message or Message(b""))
         except wire.MalformedRequest as error:
             if message and message.size > _MUCH:  # gRPC keeps what an aborted call had until it is collected.
                 asyncio.get_running_loop().call_soon(gc.collect)
@@ -71,24 +71,45 @@ class Runner:
         finally:
             self.calls -= 1
 
-    def _submitted(self, message: Message) -> Future[bytes]:
+    def _submitted(self, message: Message) -> asyncio.Future[bytes]:
         """Queue the work on a message. When its caller gives up, it leaves the queue and its bytes go.
 
         The queue itself holds a job until a worker comes to it, given up or not; so the job only knows where
         the bytes are. Work under way cannot be given up: its bytes count until it ends.
+
+        The loop is woken once when work has ended, for the answer and for the bytes: a thread that wakes
+        another takes as long as recognising ten objects.
         """
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[bytes] = loop.create_future()
 
         def work() -> bytes:
             return self._function.answer(message.take())
 
         def ended(job: Future[bytes]) -> None:
             self._jobs.discard(job)
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(concluded, job)
+
+        def concluded(job: Future[bytes]) -> None:
             message.release()
+            if answer.done():  # Its caller has given up.
+                return
+            error = job.exception()
+            if error is None:
+                answer.set_result(job.result())
+            else:
+                answer.set_exception(error)
+
+        def given_up(answer: asyncio.Future[bytes]) -> None:
+            if answer.cancelled():
+                job.cancel()
 
         job = self._pool.submit(work)
         self._jobs.add(job)
         job.add_done_callback(ended)
-        return job
+        answer.add_done_callback(given_up)
+        return answer
 
     @property
     def unfinished(self) -> int:
