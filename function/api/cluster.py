@@ -164,8 +164,16 @@ class InferenceCluster(Model):
 
     @cached_property
     def counts_devices(self) -> bool:
-        """Whether some pool charges devices instead of whole nodes."""
-        return any(pool.accounting == "Device" for pool in self.pools)
+        """Whether some pool charges devices instead of whole nodes.
+
+        Most clusters state it nowhere: their pools are not completed to learn that.
+        """
+        published = (self.status.gpu_pools or ()) if self.status else ()
+        stated = {
+            *(pool.accounting for pool in published),
+            *(declared.accounting for declared in self.spec.node_pools or ()),
+        }
+        return "Device" in stated and any(pool.accounting == "Device" for pool in self.pools)
 
     @property
     def shared(self) -> Iterator[SharedDevices]:

@@ -40,7 +40,7 @@ def published(request: Request) -> bool:
 def referenced_cache(request: Request) -> tuple[str, str]:
     """Return the name and namespace of the ModelCache the composite references, as far as readable."""
     cache = text_at(request.composite, "spec", "template", "spec", "modelCacheRef", "name")
-    return cache, text_at(request.composite, "metadata", "namespace")
+    return cache, text_at(request.composite, "metadata", "namespace") if cache else ""
 
 
 def declared(request: Request) -> tuple[Requirement, ...]:
