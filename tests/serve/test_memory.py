@@ -6,6 +6,7 @@ import copy
 import gc
 import random
 import sys
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import grpc
@@ -20,6 +21,7 @@ from function.cel import compile_device
 from function.cel.checker.environment import DEVICE
 from function.cel.selector import compiled
 from function.runner import Function
+from function.server.rehearsal import Silence, rehearse
 from function.wire import messages, write
 from tests.fuzz.mutate import mutated_bytes
 from tests.serve.server import PATIENCE, Server, runner
@@ -137,6 +139,48 @@ def test_a_compiled_selector_leaves_nothing_for_the_collector() -> None:
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+TIMES_ITS_REQUEST = 4
+"""What a call may take at most, its request included."""
+
+
+@pytest.mark.parametrize(
+    ("size", "reason"),
+    [(Size(10, 2, 50), "an answer is a tenth of the request"), (Size(60, 4, 300), "objects are most of it")],
+)
+def test_a_call_allocates_at_most_four_times_its_request(size: Size, reason: str) -> None:
+    """Counted by the interpreter: cold, everything is remembered; warm, next to nothing is new.
+
+    What the parser in C holds is not in it: one object at a time, and what is no required object.
+    """
+    requests, function = Requests(fleet(size)), Function(Silence(), memory=Memory(256 * MEBI))
+    rehearse(Function(Silence()).answer)
+    cold, warm = (peak_of(function, requests.next()) for _ in range(2))
+    assert cold <= TIMES_ITS_REQUEST, reason
+    assert warm <= TIMES_ITS_REQUEST / 2, reason
+
+
+def peak_of(function: Function, content: bytes) -> float:
+    """Return how many times the size of a request its call takes, the request included."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        function.answer(content)
+        return 1 + tracemalloc.get_traced_memory()[1] / len(content)
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_cold_call_takes_at_most_four_times_its_request_of_a_server() -> None:
+    """All of it, as the system counts: what gRPC needs to receive 6 MB, and what is remembered of them."""
+    content = Requests(fleet(Size(200, 4, 1_000))).next()
+    with Server("--insecure", "--reuse-size", "256") as server, server.channel() as channel:
+        call = runner(channel)
+        call(Requests(fleet(Size(2, 2, 4))).next(), timeout=PATIENCE)
+        idle = server.peak
+        call(content, timeout=PATIENCE)
+        assert server.peak - idle <= TIMES_ITS_REQUEST * len(content) / MEBI
 
 
 LARGE, TIMES = 20 * MEBI, 20
