@@ -21,19 +21,16 @@ class SubRequest(Keyed):
     claim_selectors: tuple[DeviceSelector, ...] = ()
     """They are about the device of a node (its uuid), which no class publishes: only the claim has them."""
 
-    @property
-    def claimed_by(self) -> tuple[DeviceSelector, ...]:
+    @cached_property
+    def claimed_by(self) -> tuple[str, ...]:
         """What the claim selects with: what the fleet is matched with, then what only the claim has."""
-        return (*self.selectors, *self.claim_selectors)
+        return tuple(selector.cel for selector in (*self.selectors, *self.claim_selectors))
 
 
-class DeviceRequest(Keyed):
+class DeviceRequest(SubRequest):
     """A DRA request: one set of devices, or the first available of several."""
 
     name: Name
-    count: Count = 1
-    selectors: tuple[DeviceSelector, ...] = ()
-    claim_selectors: tuple[DeviceSelector, ...] = ()
     first_available: tuple[SubRequest, ...] = ()
 
     @model_validator(mode="after")
@@ -42,17 +39,10 @@ class DeviceRequest(Keyed):
             raise ValueError("claimSelectors: not beside firstAvailable; every way has its own")
         return self
 
-    @cached_property
+    @property
     def ranked(self) -> tuple[SubRequest, ...]:
-        """The ways to satisfy the request, best first."""
-        return self.first_available or (
-            SubRequest(
-                name=self.name,
-                count=self.count,
-                selectors=self.selectors,
-                claim_selectors=self.claim_selectors,
-            ),
-        )
+        """The ways to satisfy the request, best first; itself where there is no list of them."""
+        return self.first_available or (self,)
 
 
 class MatchConstraint(Keyed):

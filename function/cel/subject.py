@@ -148,6 +148,7 @@ def _below(field: str, values: Mapping[ReadPath, Value]) -> dict[str, Value]:
 
 SCALARS: Mapping[str, type] = {"int": int, "bool": bool, "string": str, "version": str}
 LISTS: Mapping[str, str] = {"ints": "int", "bools": "bool", "strings": "string", "versions": "version"}
+_KINDS = (*LISTS, *SCALARS)
 
 
 class _Binder:
@@ -198,7 +199,7 @@ def _number(value: Any) -> str:
 def _given(attribute: Any) -> tuple[str, Any]:
     """Return the kind of an attribute and its value in the API's form."""
     if isinstance(attribute, dict):
-        for kind in (*LISTS, *SCALARS):
+        for kind in _KINDS:
             if attribute.get(kind) is not None:
                 return kind, attribute[kind]
         nested = attribute.get("list")

@@ -35,8 +35,7 @@ def _largest(deployment: ModelDeployment) -> int:
     for member in deployment.members:
         sizes[member.shape.name] += len(json.dumps(member.member.template).encode())
     for request in deployment.requests:
-        selectors = request.sub.claimed_by
-        sizes[request.of.shape.name] += sum(len(selector.cel.encode()) + 100 for selector in selectors)
+        sizes[request.of.shape.name] += sum(len(source.encode()) + 100 for source in request.sub.claimed_by)
     return max(sizes.values()) + OVERHEAD
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from function.api.reasons import DeferredGap, Reason, Rejection, combined
 from function.scheduler.budget import OutOfSteps
@@ -75,12 +75,11 @@ class Match:
         return tuple(choice.rank for choice in self.resolved)
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """One way to satisfy one request: a rank and a device entry."""
 
     rank: int
-    count: int
+    number: int
     entry: int
     selectors: tuple[str, ...]
     """What the claim selects with."""
@@ -90,7 +89,7 @@ def _options(
     evaluations: Evaluations, request: DeviceRequest, devices: Sequence[Device], allowed: DeviceFilter | None
 ) -> list[Option]:
     return [
-        Option(rank, sub.count, entry, tuple(selector.cel for selector in sub.claimed_by))
+        Option(rank, sub.count, entry, sub.claimed_by)
         for rank, sub in enumerate(request.ranked)
         for entry, device in enumerate(devices)
         if sub.count <= device.count
@@ -127,7 +126,7 @@ class _Assignment:
             return False
         for option in self._options[at]:
             self._budget.step()
-            left = free[option.entry] - option.count
+            left = free[option.entry] - option.number
             narrowed = self._constraints.narrow(values, at, self._devices[option.entry])
             if left < 0 or narrowed is None:
                 continue
@@ -157,7 +156,7 @@ class _Assignment:
             return
         for option in self._options[at]:
             self._budget.step()
-            left = free[option.entry] - option.count
+            left = free[option.entry] - option.number
             narrowed = self._constraints.narrow(values, at, self._devices[option.entry])
             if left >= 0 and narrowed is not None:
                 rest = (*free[: option.entry], left, *free[option.entry + 1 :])
@@ -165,7 +164,7 @@ class _Assignment:
 
     def _claim(self, option: Option) -> tuple[str, int] | None:
         device = self._devices[option.entry]
-        return (device.device_class_name, option.count) if device.claimable else None
+        return (device.device_class_name, option.number) if device.claimable else None
 
 
 def resolve(
@@ -202,7 +201,7 @@ def resolve(
 def _match(requests: Sequence[DeviceRequest], chosen: Sequence[Option], devices: Sequence[Device]) -> Match:
     return Match(
         tuple(
-            Resolved(request.name, option.rank, option.count, option.selectors, devices[option.entry])
+            Resolved(request.name, option.rank, option.number, option.selectors, devices[option.entry])
             for request, option in zip(requests, chosen, strict=True)
         )
     )
@@ -259,12 +258,7 @@ def relevant_entries(
     A selector on a GPU errs on a network card, which means nothing. Where no entry publishes in any of
     the domains (a misspelt one, say), all of them are meant.
     """
-    domains = {
-        read.domain
-        for selector in sub.selectors
-        for read in evaluations.program(selector).reads
-        if read.domain
-    }
+    domains = evaluations.domains(sub)
     about = [device for device in devices if not domains.isdisjoint(device.domains)]
     return about or devices
 

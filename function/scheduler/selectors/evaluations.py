@@ -39,6 +39,7 @@ class Evaluations:
         self._release = release
         self.outcomes = OutcomeCache()
         self._probes: dict[tuple[SubRequest, Subject], Probe] = {}
+        self._domains: dict[SubRequest, frozenset[str]] = {}
         self._gaps: dict[tuple[Selector, Hashable], Gap] = {}
 
     def program(self, selector: CelSelector) -> Selector:
@@ -68,6 +69,14 @@ class Evaluations:
             if outcome.kind != "match":
                 return Probe(outcome.kind, index, outcome.message)
         return Probe("match")
+
+    def domains(self, sub: SubRequest) -> frozenset[str]:
+        """The domains in which the selectors of a request read something."""
+        domains = self._domains.get(sub)
+        if domains is None:
+            reads = (read for selector in sub.selectors for read in self.program(selector).reads)
+            domains = self._domains[sub] = frozenset(read.domain for read in reads if read.domain)
+        return domains
 
     def gap(self, selector: Selector, subject: Subject) -> Gap:
         """What lies between a subject and a selector, computed once for all of which it reads the same."""
