@@ -59,7 +59,9 @@ def test_without_another_place_there_is_no_advice(tmp_path: Path) -> None:
     ran = run("advise", write(tmp_path / "f.yaml", _fleet(spare=0)), "-o", "json")
     assert ran.code == 2
     assert ran.data["advice"] == []
-    assert [item["deployment"] for item in ran.data["stuck"]] == ["ml-team/big"]
+    (stuck,) = ran.data["stuck"]
+    assert stuck["deployment"] == "ml-team/big"
+    assert stuck["hints"][-1] == "add 1 node to pool h100 of cluster east (2 to 3)", "what else would help"
 
 
 def test_fewest_moves_come_first(tmp_path: Path) -> None:

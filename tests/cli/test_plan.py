@@ -268,6 +268,9 @@ def test_a_replica_that_is_not_ready_is_named_with_what_it_says(
         out = run(*words, path).out
         assert f"    not Ready: {name} on east: {expected}\n" in out, reason
         assert out.count("not Ready: ") == 1, reason
+    other = build.replica(objects[1], "east", 2, ready=None)
+    both = write(tmp_path / "both.yaml", [*objects, *replicas, {**other, "status": replicas[1]["status"]}])
+    assert run("plan", both).out.count("not Ready: ") == 1, "alike ones are one line"
     (unready,) = run("why", "chat", path, "-o", "json").data["unready"]
     assert (unready["name"], unready["cluster"]) == (name, "east")
 

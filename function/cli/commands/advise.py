@@ -48,7 +48,12 @@ class Advised:
             "overcommitted": [_relief(relief) for relief in self.reliefs],
             "advice": [_advice(advice) for advice in self.advices],
             "stuck": [
-                {"deployment": stuck.deployment, "short": stuck.short, "message": stuck.message}
+                {
+                    "deployment": stuck.deployment,
+                    "short": stuck.short,
+                    "message": stuck.message,
+                    "hints": list(stuck.hints),
+                }
                 for stuck in self.stuck
             ],
             "upgrades": [
@@ -131,6 +136,8 @@ def _show(answer: Advised, faults: tuple[str, ...]) -> None:
         line = f"{stuck.deployment}: {stuck.short} missing, and no moves were found"
         out.print(escape(line), style="bold yellow")
         out.print(escape(f"    {stuck.message}"), soft_wrap=True)
+        for hint in stuck.hints:
+            out.print(f"    [green]•[/green] {escape(hint)}", soft_wrap=True)
     for upgrade in answer.upgrades:
         text = f"{upgrade.deployment} {upgrade.replica}: runs as {upgrade.alternative} on {upgrade.origin}"
         out.print(escape(f"{text}; {upgrade.better} would fit on {upgrade.target}"), style="green")
@@ -155,7 +162,7 @@ def _advise(inputs: Inputs, chosen: list[str], max_moves: int) -> Advised:
         answer.advices += advices
         (now,) = one_round(replace(world, deployments=[planned.manifest]), reuse)
         if outcome(now).short:
-            answer.stuck.append(Stuck(now.title, outcome(now).short, outcome(now).message))
+            answer.stuck.append(Stuck.of(now))
     upgrades = upgrades_of(world, reuse)
     answer.upgrades += [upgrade for upgrade in upgrades if not chosen or upgrade.deployment in chosen]
     return answer

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from function.cli.text import console, escape, short
+from function.cli.text import console, escape, listed, short
 from function.cli.worlds.unready import unready_of
 from function.deployment.forecast import rejection_phrase
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 SHOWN = 20
 """How many rejected clusters are listed before they are only counted."""
 UNREADY_SHOWN = 5
-"""How many replicas that are not Ready say why."""
+"""How many reasons for which replicas are not Ready are printed."""
 
 UNDER_WAY = {
     "Scheduling": "placement is done; waiting for the replicas to be created",
@@ -74,12 +75,14 @@ def show_condition(out: Console, condition: Condition) -> None:
 
 
 def show_unready(out: Console, planned: Planned) -> None:
-    """Print what replicas that are not Ready say of themselves, a line for each."""
-    unready = unready_of(planned)
-    for replica in unready[:UNREADY_SHOWN]:
-        out.print(f"    not Ready: {escape(str(replica))}", style="yellow", soft_wrap=True)
-    if len(unready) > UNREADY_SHOWN:
-        out.print(f"    and {len(unready) - UNREADY_SHOWN} more (-o json lists all)", style="yellow")
+    """Print what replicas that are not Ready say of themselves, a line for each different text."""
+    by_text: dict[str, list[str]] = defaultdict(list)
+    for name, cluster, why in unready_of(planned):
+        by_text[why or "nothing was said of it yet"].append(f"{name} on {cluster}")
+    for why, names in [*by_text.items()][:UNREADY_SHOWN]:
+        out.print(f"    not Ready: {escape(f'{listed(names)}: {why}')}", style="yellow", soft_wrap=True)
+    if len(by_text) > UNREADY_SHOWN:
+        out.print("    and others for other reasons (-o json lists all)", style="yellow")
 
 
 def message_of(reason: str, message: str) -> str:

@@ -80,6 +80,14 @@ class Stuck:
     deployment: str
     short: int
     message: str
+    hints: tuple[str, ...] = ()
+    """What else would let one more in, each tried out, the cheapest first."""
+
+    @classmethod
+    def of(cls, planned: Planned) -> Stuck:
+        """A deployment as it is planned, with what would help besides moves."""
+        now, hints = outcome(planned), planned.forecast.hints()
+        return cls(planned.title, now.short, now.message, tuple(hint.change.message for hint in hints))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,10 +24,7 @@ class Unready(NamedTuple):
     name: str
     cluster: str
     why: str
-
-    def __str__(self) -> str:
-        """`chat-93a4f on use1: ModelReady: Unschedulable: no node has 8 GPUs`."""
-        return f"{self.name} on {self.cluster}: {self.why or 'nothing was said of it yet'}"
+    """`ModelReady: Unschedulable: no node has 8 GPUs`; empty where nothing was said of it yet."""
 
 
 def unready_of(planned: Planned) -> list[Unready]:
