@@ -242,6 +242,8 @@ def test_it_writes_a_file_by_its_ending(tmp_path: Path) -> None:
     path = write(tmp_path / "f.yaml", [build.cluster("a", []), build.deployment("chat", 0)])
     assert run("map", path, "-o", tmp_path / "fleet.html").code == 0
     assert (tmp_path / "fleet.html").read_text().startswith("<!doctype html>")
+    run("map", path, "-o", tmp_path / "fleet.svg")
+    assert (tmp_path / "fleet.svg").read_text() == run("map", path, "-o", "svg").out, "the same bytes"
     wrong = run("map", path, "-o", "fleet.png")
     assert wrong.code == 1
     assert "expected html, svg, or a file" in wrong.err

@@ -74,7 +74,7 @@ def fleet_map(source: Source, output: str, docs: str) -> None:
         click.echo(text)
     else:
         try:
-            path.write_text(text, encoding="utf-8")
+            path.write_text(f"{text}\n", encoding="utf-8")  # As on standard output.
         except OSError as error:
             raise BadInput(f"{path}: cannot be written: {error.strerror}") from None
     end(inputs.faults, findings=False)
