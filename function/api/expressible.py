@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 SCHEMES = (HUGGING_FACE, "s3://", "oci://", "pvc://")
 """Where KServe mounts a model from."""
 DECODE_PORT = 8001
-"""Where the sidecar of a decode pod expects the engine."""
+"""Where a decode engine listens unless it is started with another port, and where its sidecar expects it."""
 
 PASSED_LABELS = ("kueue.x-k8s.io",)
 PASSED_ANNOTATIONS = ("kueue.x-k8s.io", "k8s.v1.cni.cncf.io")

@@ -30,6 +30,7 @@ NAME_LENGTH = 63
 """Characters of a DNS label."""
 
 _KEY = re.compile(r"(replica|endpoint)-(.+)-(0|[1-9][0-9]{0,8})", re.ASCII)
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 _OUTSIDE_LABEL = re.compile(r"[^a-z0-9-]")
 
@@ -95,3 +96,8 @@ def child_name(*parts: str, limit: int = NAME_LENGTH, prefix: str = "") -> str:
 def is_dns_label(name: str) -> bool:
     """Whether a name is a DNS label (RFC 1123): at most 63 of lower case, digits and dashes inside."""
     return _LABEL.fullmatch(name) is not None
+
+
+def is_dns_subdomain(name: str) -> bool:
+    """Whether a name has the form of a DNS subdomain (RFC 1123), however long it may be."""
+    return _SUBDOMAIN.fullmatch(name) is not None

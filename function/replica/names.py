@@ -14,7 +14,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from function.api.names import NAME_LENGTH, child_name
+from function.api.names import NAME_LENGTH, child_name, is_dns_subdomain
 from function.api.workload import ROLES
 
 WORKLOAD, CLAIM, PODS, BUDGET, SECRET = "model-serving", "resource-claim", "pods", "budget", "secret"
@@ -38,7 +38,6 @@ REVISION_LENGTH = 12
 """Characters that a StatefulSet of a gang adds to its name in a label: two dashes and a revision of ten."""
 
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?", re.ASCII)
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _NO_LABEL = re.compile(r"[^a-z0-9-]")
 _ROLES = "|".join(role.lower() for role in ROLES)
 _CLAIM_KEY = re.compile(rf"{CLAIM}-(?P<engine>.+)-(?P<role>{_ROLES})(-(?P<digest>[0-9a-f]{{8}}))?")
@@ -167,7 +166,7 @@ def _is_dns_1035(name: str) -> bool:
 
 def _subdomain(name: str, *parts: str) -> str:
     """Return the name itself where it is a DNS subdomain: a cut may end in a dot, which none may."""
-    return name if _SUBDOMAIN.fullmatch(name) else _mended(*parts)
+    return name if is_dns_subdomain(name) else _mended(*parts)
 
 
 def _mended(*parts: str, limit: int = NAME_LENGTH) -> str:

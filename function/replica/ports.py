@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from function.api.expressible import DECODE_PORT
+
 if TYPE_CHECKING:
     from function.api.workload import Workload, WorkloadEngine
 
 PORT = 8000
 """Where a pod takes requests."""
-DECODE_PORT = 8001
-"""Where a decode engine listens unless it is started with another port: its sidecar has the other one."""
 
 _HIGHEST_PORT = 65_535
 

@@ -25,6 +25,10 @@ class Mismatch(Enum):
         return self in (Mismatch.ClusterLost, Mismatch.ClusterDegraded, Mismatch.ReplicaDegraded)
 
 
+OUTDATED = "its template is outdated"
+"""Why one is replaced by a staged rollout that goes by surge, although it matches."""
+
+
 class Cause(Enum):
     """Why a replica leaves the desired state: the list of Law 2 and nothing else."""
 

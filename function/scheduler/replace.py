@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from function.scheduler.capacity.device_accounting import Demand
-from function.scheduler.causes import Cause
+from function.scheduler.causes import OUTDATED, Cause
 from function.scheduler.outcomes import Dropped, Kept, Placed
 from function.scheduler.policy.disruption import (
     may_leave,
@@ -159,7 +159,7 @@ def _place_instead(placer: Placer, done: Replaced, victim: Kept) -> bool:
 
 def _give_up(placer: Placer, done: Replaced, victim: Kept) -> None:
     """Let a replica go, with the reason on record. It is charged until it is gone."""
-    why = victim.mismatch.value if victim.mismatch else "its template is outdated"
+    why = victim.mismatch.value if victim.mismatch else OUTDATED
     placer.ledger.release(victim.own_replica.cluster, victim.growth)
     done.staying.remove(victim)
     done.crowded.clear()

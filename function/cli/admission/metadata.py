@@ -6,13 +6,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from function.api.fault import shown, shown_type
+from function.api.names import is_dns_label, is_dns_subdomain
 from function.cli.admission.finding import UNKNOWN_FIELD, Finding, Path
 from function.cli.bad_input import closest
 from function.cli.nearest import nearest
 from function.recording.allowed import STRIPPED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 FIELDS = frozenset(
     {"name", "generateName", "namespace", "labels", "annotations", "finalizers", "ownerReferences", "uid"}
@@ -24,8 +25,6 @@ LONGEST_NAME = 63
 """Crossplane makes a label of the name of a composite, so it is no longer than a label's value."""
 LONGEST_KEY, LONGEST_PREFIX = 63, 253
 
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9.-]+")
 
@@ -40,7 +39,7 @@ def check(metadata: Mapping[str, Any], *, namespaced: bool) -> Iterator[Finding]
     for key, value in metadata.items():
         if key not in FIELDS:
             yield Finding(("metadata", key), "unknown field", hint=_guess(key, value), code=UNKNOWN_FIELD)
-    yield from _name(metadata.get("name"), ("metadata", "name"), _SUBDOMAIN, SUBDOMAIN_TEXT)
+    yield from _name(metadata.get("name"), ("metadata", "name"), is_dns_subdomain, SUBDOMAIN_TEXT)
     yield from _namespace(metadata.get("namespace"), namespaced=namespaced)
     yield from _labels(metadata.get("labels"))
     yield from _strings(metadata.get("annotations"), ("metadata", "annotations"))
@@ -52,23 +51,23 @@ def _guess(key: str, value: Any) -> str:
     return closest(key, FIELDS)
 
 
-def _name(value: Any, path: Path, pattern: re.Pattern[str], text: str) -> Iterator[Finding]:
+def _name(value: Any, path: Path, is_valid: Callable[[str], bool], text: str) -> Iterator[Finding]:
     if value is None:
         return
     if not isinstance(value, str):
         yield Finding(path, "expected a string", shown(value))
     elif len(value) > LONGEST_NAME:
         yield Finding(path, f"must have at most {LONGEST_NAME} characters", shown(value))
-    elif value and not pattern.fullmatch(value):
+    elif value and not is_valid(value):
         mended = _NOT_IN_NAMES.sub("-", value.lower()).strip("-.")
-        hint = f"did you mean {mended}?" if pattern.fullmatch(mended) else ""
+        hint = f"did you mean {mended}?" if is_valid(mended) else ""
         yield Finding(path, text, shown(value), hint)
 
 
 def _namespace(value: Any, *, namespaced: bool) -> Iterator[Finding]:
     path: Path = ("metadata", "namespace")
     if namespaced or value in (None, ""):
-        yield from _name(value, path, _LABEL, LABEL_TEXT)
+        yield from _name(value, path, is_dns_label, LABEL_TEXT)
     else:
         yield Finding(path, "the kind is cluster-scoped, it has no namespace", shown(value))
 
@@ -101,6 +100,6 @@ def _labels(labels: Any) -> Iterator[Finding]:
 
 def _is_key(key: str) -> bool:
     prefix, slash, name = key.rpartition("/")
-    if slash and not (len(prefix) <= LONGEST_PREFIX and _SUBDOMAIN.fullmatch(prefix)):
+    if slash and not (len(prefix) <= LONGEST_PREFIX and is_dns_subdomain(prefix)):
         return False
     return 0 < len(name) <= LONGEST_KEY and bool(_VALUE.fullmatch(name))

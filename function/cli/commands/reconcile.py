@@ -11,6 +11,7 @@ import click
 from function.api.names import RECONCILE_ANNOTATION
 from function.boundary import NoReuse, PlainDocument, Request
 from function.cli.bad_input import BadInput, closest
+from function.cli.live.resources import CLUSTERS, DEPLOYMENTS, REPLICAS, joined
 from function.cli.options import Command, end, lenient, may_read_live
 from function.cli.worlds.inputs import read_manifests
 from function.operations.state import FLEET, WATCHED, FleetState, read_state
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from function.cli.live.connection import Target
     from function.cli.worlds.manifests import Manifests
     from function.operations.state import Deployment
-
-RESOURCES = "inferenceclusters.modelplane.ai,modelreplicas.modelplane.ai,modeldeployments.modelplane.ai"
 
 
 @click.command(cls=Command)
@@ -81,7 +80,9 @@ def _collecting(
     options += ["--all"] if everyone else []
     options += [f"--context {quote(context)}"] if context else []
     words = " ".join(("fleet-scheduler reconcile -", *options))
-    return f"{kubectl} get {RESOURCES} --all-namespaces -o json \\\n  | {words}"
+    return (
+        f"{kubectl} get {joined((CLUSTERS, REPLICAS, DEPLOYMENTS))} --all-namespaces -o json \\\n  | {words}"
+    )
 
 
 def _request(manifests: Manifests) -> Request:

@@ -9,6 +9,7 @@ import click
 
 from function.api.lenient import mapping
 from function.api.text import counted
+from function.cli.live.resources import FLEET, joined
 from function.cli.options import Command, end, lenient, may_read_live
 from function.cli.text import as_yaml_stream, note
 from function.cli.worlds.inputs import read_manifests
@@ -19,22 +20,11 @@ from function.recording.allowed import redacted_object
 if TYPE_CHECKING:
     from function.cli.live.connection import Target
 
-RESOURCES = (
-    "inferenceclasses",
-    "inferenceclusters",
-    "modeldeployments",
-    "modelreplicas",
-    "modelendpoints",
-    "modelcaches",
-)
-GROUP = "modelplane.ai"
-
 
 def command_line(context: str, file: str) -> str:
     """The command line that collects everything the tools read into one file, secrets left out."""
-    resources = ",".join(f"{resource}.{GROUP}" for resource in RESOURCES)
     where = f" --context {quote(context)}" if context else ""
-    collect = f"kubectl{where} get {resources} --all-namespaces -o json"
+    collect = f"kubectl{where} get {joined(FLEET)} --all-namespaces -o json"
     return f"{collect} \\\n  | fleet-scheduler snapshot - > {quote(file)}"
 
 

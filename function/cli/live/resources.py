@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,7 @@ FLEET = (
     Resource("ModelCache", "modelcaches"),
 )
 """What a decision reads."""
+BY_KIND = {resource.kind: resource for resource in FLEET}
 COMPOSITIONS = Resource("Composition", "compositions", "apiextensions.crossplane.io", "v1")
 """Where the inputs of the function's steps stand."""
 WORKLOADS = (
@@ -50,3 +55,8 @@ SLICES = tuple(
 )
 NODES = Resource("Node", "nodes", "", "v1", required=True, role=DEVICES)
 """What `drift` and `class` read of a cluster itself; ResourceSlices in the versions it may serve."""
+
+
+def joined(resources: Iterable[Resource]) -> str:
+    """`modeldeployments.modelplane.ai,modelcaches.modelplane.ai`, as kubectl takes several."""
+    return ",".join(resource.name for resource in resources)

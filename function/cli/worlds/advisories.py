@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from function.api.expressible import DECODE_PORT
 from function.api.lenient import mapping
-from function.replica.ports import DECODE_PORT, PORT
+from function.replica.ports import PORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,8 +9,9 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from function.api.lenient import mapping
+from function.cli.live.resources import BY_KIND
 from function.cli.worlds.edits import edited, pools_of, spec_of
-from function.cli.worlds.kubectl import RESOURCES, Commands, resource
+from function.cli.worlds.kubectl import Commands, resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,7 +58,7 @@ class Apply:
     def commands(self, manifests: Manifests) -> Commands:
         """Apply the files; what they replace is kept before, and what they add is deleted again."""
         given = [
-            item for listed in self.manifests.by_kind.values() for item in listed if item.kind in RESOURCES
+            item for listed in self.manifests.by_kind.values() for item in listed if item.kind in BY_KIND
         ]
         existing = {_key(item) for listed in manifests.by_kind.values() for item in listed}
         old = [item for item in given if _key(item) in existing]

@@ -12,21 +12,12 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from function.api.names import PAUSED_ANNOTATION, RECONCILE_ANNOTATION
+from function.cli.live.resources import BY_KIND
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from function.boundary import JsonObject
-
-GROUP = "modelplane.ai"
-RESOURCES = {
-    "ModelDeployment": "modeldeployments",
-    "ModelReplica": "modelreplicas",
-    "ModelCache": "modelcaches",
-    "ModelEndpoint": "modelendpoints",
-    "InferenceCluster": "inferenceclusters",
-    "InferenceClass": "inferenceclasses",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +50,7 @@ class Script:
 def resource(kind: str, name: str, namespace: str = "") -> str:
     """Name an object to kubectl: `modeldeployments.modelplane.ai chat -n ml`."""
     where = f" -n {quote(namespace)}" if namespace else ""
-    return f"{RESOURCES[kind]}.{GROUP} {quote(name)}{where}"
+    return f"{BY_KIND[kind].name} {quote(name)}{where}"
 
 
 def patch_cluster(name: str, operations: Iterable[JsonObject]) -> str:

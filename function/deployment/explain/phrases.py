@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.api.cache import Readiness
+from function.scheduler.causes import OUTDATED
 from function.scheduler.outcomes import Update
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def replacement_cause(kept: Kept) -> str:
     """Why a replica needs replacement: `the engines changed shape (...)`."""
     if kept.mismatch:
         return f"{kept.mismatch.value} ({kept.detail})" if kept.detail else kept.mismatch.value
-    return kept.waits or "its template is outdated"
+    return kept.waits or OUTDATED
 
 
 def dropped_phrase(dropped: Dropped) -> str:
