@@ -110,6 +110,11 @@ live: $(STAMP) ## the day of a user in a real control plane (CONTROLPLANE=/path/
 provider: ## provider-kubernetes for make live, from its Go module (needs Go and a few minutes)
 	hack/provider.sh dist/provider-kubernetes
 
+VERSION ?= 2.2.1
+.PHONY: core
+core: ## another Crossplane for make live, from its Go module: make core VERSION=2.1.3 (needs Go and a few minutes)
+	hack/core.sh $(VERSION) dist/controlplane-$(VERSION)
+
 .PHONY: wheel
 wheel: $(STAMP) ## the wheel, into dist/
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .

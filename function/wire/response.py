@@ -128,7 +128,7 @@ def require(message: Any, call: ReceivedCall, requirements: tuple[Requirement, .
 def _came_unasked(request: Request, requirements: tuple[Requirement, ...]) -> bool:
     """Whether the bootstrap block delivered everything.
 
-    A block of which nothing at all came is asked for again: Crossplane 2.0 to 2.2 drop its empty matchLabels,
+    A block of which nothing at all came is asked for again: Crossplane up to 2.2.0 drops empty matchLabels,
     and `crossplane render` of those versions then delivers every requirement as an empty list.
     """
     delivered = all(requirement.delivered(request) for requirement in requirements)

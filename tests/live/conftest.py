@@ -68,7 +68,7 @@ def living(
     with day.step("start the function", "Function and Configuration Healthy"):
         install.start(bare_plane)
     for line in install.commands("install.md", "kubectl wait"):
-        if any(kind in line for kind in BROUGHT):
+        if install.takes_the_package(bare_plane) and any(kind in line for kind in BROUGHT):
             bare_plane.shell(line)
     install.take_the_platforms_part(bare_plane)
     bare_plane.script("down.sh", "rbac")  # It has granted what the packages need, and listens everywhere.

@@ -1,7 +1,11 @@
-"""What docs/install.md says: build and push both packages, install the Configuration, run the function."""
+"""What docs/install.md says: build and push both packages, install the Configuration, run the function.
+
+On a Crossplane older than the Configuration asks for, what the page says of that version is done.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -47,8 +51,15 @@ def push_packages(plane: ControlPlane, folder: Path) -> None:
 
 
 def install(plane: ControlPlane) -> None:
-    """Apply the Configuration, and wait until every kind it brings is established."""
-    plane.apply(configuration())
+    """Install what is shipped, and wait until every kind is established and the Function is there."""
+    if takes_the_package(plane):
+        plane.apply(manifest(build.CONFIGURATION))
+        if not knows_scale(plane):
+            plane.shell("\n".join(commands("install.md", "ignoreCrossplaneConstraints")))
+    else:
+        plane.apply(manifest(FUNCTION))
+        for words in ("for file in apis", "/requirements"):
+            plane.shell("\n".join(commands("install.md", words)))
     for name in DEFINITIONS:
         what = f"XRD {name} Established"
         until(
@@ -60,11 +71,26 @@ def install(plane: ControlPlane) -> None:
     until(lambda: plane.get("Function", FUNCTION), "the Function that the Configuration depends on")
 
 
-def configuration() -> Plain:
-    """The Configuration that docs/install.md has applied, with the registry of the control plane."""
+def knows_scale(plane: ControlPlane) -> bool:
+    """Whether an XRD may have a scale subresource: from 2.3 on."""
+    return "labelSelectorPath" in _schema(plane, "compositeresourcedefinitions")
+
+
+def takes_the_package(plane: ControlPlane) -> bool:
+    """Whether a Composition's block may select without labels, as the shipped one does: from 2.2.1 on."""
+    return "Either name or matchLabels must be specified" not in _schema(plane, "compositions")
+
+
+def _schema(plane: ControlPlane, kind: str) -> str:
+    """The definition of one of Crossplane's own kinds."""
+    return json.dumps(plane.get("CustomResourceDefinition", f"{kind}.apiextensions.crossplane.io"))
+
+
+def manifest(name: str) -> Plain:
+    """The object of a name that docs/install.md has applied, with the registry of the control plane."""
     blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "install.md").read_text(), re.DOTALL)
     manifests = [yaml.safe_load(block.replace(build.PLACEHOLDER, REGISTRY)) for block in blocks]
-    (plain,) = [manifest for manifest in manifests if manifest.get("kind") == "Configuration"]
+    (plain,) = [one for one in manifests if one.get("metadata", {}).get("name") == name]
     return dict(plain)
 
 
@@ -80,7 +106,8 @@ def start(plane: ControlPlane, *flags: str) -> None:
     Nobody runs pods here, so the script also says in its stead that the Function's Deployment is available.
     """
     plane.script("function.sh", sys.prefix, *flags)
-    for kind, name in (("Function", FUNCTION), ("Configuration", build.CONFIGURATION)):
+    packages = [("Function", FUNCTION), ("Configuration", build.CONFIGURATION)]
+    for kind, name in packages if takes_the_package(plane) else packages[:1]:
         until(lambda kind=kind, name=name: is_true(plane.get(kind, name), "Healthy"), f"{kind} Healthy")
 
 

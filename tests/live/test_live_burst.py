@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.live import burst, fleet
+from tests.live import burst, fleet, install
 from tests.live.shipped import NAMESPACE
 
 if TYPE_CHECKING:
@@ -26,5 +26,6 @@ def test_a_burst_ends_with_no_pool_overcommitted(living: ControlPlane, day: Day)
         seen = burst.run(living, PLAN, PATIENCE)
     assert seen.fine, seen
     assert not seen.unsaid, seen
-    assert not seen.repeated, "the block delivers everything, so the first answer is final"
+    if install.takes_the_package(living):
+        assert not seen.repeated, "the block delivers everything, so the first answer is final"
     burst.clear(living)

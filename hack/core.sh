@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Builds a Crossplane core and puts it into a copy of the control plane's scripts: hack/core.sh VERSION FOLDER
+# CONTROLPLANE is the folder of the scripts to copy, as for the living suite; everything but Crossplane stays as it
+# is there. Needs Go, its module proxy, and xz. `go` verifies what it downloads.
+set -euo pipefail
+
+version=v${1#v}
+scripts=$(realpath "${CONTROLPLANE:-../shared/controlplane}")
+folder=$(realpath -m "$2")
+module=github.com/crossplane/crossplane/v2@$version
+source=$(mktemp -d)
+trap 'chmod -R u+w "$source"; rm -rf "$source"' EXIT
+cd "$source"
+
+go mod download "$module"
+cp -r "$(go env GOMODCACHE)/$module/." .
+chmod -R u+w .
+# 2.3 replaces this module by a folder that is not part of what the proxy has; the version it requires is.
+go mod edit -dropreplace github.com/crossplane/crossplane/apis/v2
+# Where the version is kept changed with 2.3; packages that ask for a version of Crossplane are compared with it.
+flags="-s -w"
+for package in crossplane/v2/internal/version crossplane-runtime/v2/pkg/version; do
+  flags+=" -X=github.com/crossplane/$package.version=$version"
+done
+go build -mod=mod -trimpath -ldflags "$flags" -o core ./cmd/crossplane
+
+rm -rf "$folder"
+cp -r "$scripts" "$folder"
+chmod -R u+w "$folder"
+xz -0 -c core > "$folder/bin/crossplane-core.xz"
+rm "$folder/crossplane/crds/"*.yaml
+cp cluster/crds/*.yaml "$folder/crossplane/crds/"
+# The flag of `core init` had another name in 2.0; every version reads this variable.
+sed -i -e '1a export WEBHOOK_ENABLED=false' -e 's/core init --enable-webhooks=false/core init/' "$folder/up.sh"
+echo "CONTROLPLANE=$folder: Crossplane $version"
