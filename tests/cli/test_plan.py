@@ -275,6 +275,29 @@ def test_a_replica_that_is_not_ready_is_named_with_what_it_says(
     assert (unready["name"], unready["cluster"]) == (name, "east")
 
 
+def test_what_keeps_the_control_plane_from_acting_is_said(tmp_path: Path) -> None:
+    """What is planned here is not what happens there, and nothing else would tell."""
+    objects = _fleet()
+    refused = {**build.condition("Synced", status=False, reason="ReconcileError"), "message": "no answer"}
+    late = build.condition("Responsive", status=False, reason="WatchCircuitOpen")
+    objects[1]["metadata"] |= {"generation": 3}
+    objects[1]["status"] = {"conditions": [{**refused, "observedGeneration": 2}, late]}
+    path, stalled = (
+        write(tmp_path / "f.yaml", objects),
+        [
+            "Synced: ReconcileError: no answer",
+            "not acted on yet: generation 3 of it, 2 was",
+            "Responsive: WatchCircuitOpen",
+        ],
+    )
+    for words in (("plan",), ("why", "chat")):
+        out = run(*words, path).out
+        assert [line for line in out.splitlines() if line[4:] in stalled] == [
+            f"  ✗ {text}" for text in stalled
+        ]
+    assert run("why", "chat", path, "-o", "json").data["stalled"] == stalled
+
+
 def test_older_deployments_come_first_and_later_ones_see_what_they_took(tmp_path: Path) -> None:
     young, old = build.deployment("aaa", 2), build.deployment("zzz", 2)
     young["metadata"]["creationTimestamp"] = "2027-01-01T00:00:00Z"

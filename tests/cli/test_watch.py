@@ -135,6 +135,13 @@ def test_a_call_that_failed_is_what_is_missing() -> None:
     assert standing(plain, [_replica(0)]).unsettled == "Synced: ReconcileError: refused"
 
 
+def test_an_edit_that_was_not_acted_on_is_what_is_missing() -> None:
+    """The function is stopped: every condition is well, and of before."""
+    edited = standing(_deployment(2, seen=0, **TRUE), [_replica(0)])
+    assert edited.unsettled == "not acted on yet: generation 1 of it, 0 was"
+    assert edited.stalled == [edited.unsettled]
+
+
 def test_what_crossplane_says_of_it_is_said() -> None:
     """All that is ours is well: only Crossplane's own conditions say what is not."""
     unready = _deployment(1, **TRUE, Ready="False")

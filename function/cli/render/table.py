@@ -9,6 +9,7 @@ from rich.table import Table
 
 from function.cli.text import console, escape, listed, short
 from function.cli.worlds.unready import unready_of
+from function.cli.worlds.verdict import stalled_of
 from function.deployment.forecast import rejection_phrase
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def _deployment(out: Console, planned: Planned, words: str) -> None:
     out.print(escape(planned.title), style="bold", soft_wrap=True)
     for condition in planned.response.conditions:
         show_condition(out, condition)
-    show_unready(out, planned)
+    show_amiss(out, planned)
     if forecast.standing or forecast.leaving:
         out.print(_replicas([*forecast.standing, *forecast.leaving]))
     if forecast.rejections:
@@ -74,8 +75,10 @@ def show_condition(out: Console, condition: Condition) -> None:
     out.print(f"  {mark} {escape(text)}", style=style, soft_wrap=True)
 
 
-def show_unready(out: Console, planned: Planned) -> None:
-    """Print what replicas that are not Ready say of themselves, a line for each different text."""
+def show_amiss(out: Console, planned: Planned) -> None:
+    """Print what keeps the control plane from acting, and what replicas say that are not Ready."""
+    for text in stalled_of(planned):
+        out.print(f"  ✗ {escape(text)}", style="yellow", soft_wrap=True)
     by_text: dict[str, list[str]] = defaultdict(list)
     for name, cluster, why in unready_of(planned):
         by_text[why or "nothing was said of it yet"].append(f"{name} on {cluster}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.tree import Tree
 
-from function.cli.render.table import show_condition, show_unready
+from function.cli.render.table import show_amiss, show_condition
 from function.cli.text import console, escape
 from function.deployment.forecast import ClusterVerdict
 
@@ -46,7 +46,7 @@ def show_why(planned: Planned, view: View) -> None:
     out.print(f"[bold]{escape(planned.title)}[/bold]: {escape(headline)}", soft_wrap=True)
     if view.cluster is None:
         _amiss(out, forecast, headline)
-        show_unready(out, planned)
+        show_amiss(out, planned)
     _hints(out, hints)
     if view.cluster is None:
         _replicas(out, forecast)

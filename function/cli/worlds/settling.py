@@ -71,6 +71,16 @@ class Standing:
     """Whether the control plane has acted on the spec as it is now."""
     conditions: Mapping[str, ConditionState] = field(default_factory=dict)
     replicas: Mapping[str, Replica] = field(default_factory=dict)
+    behind: str = ""
+    """Which edit the control plane has not acted on yet, in words."""
+
+    @property
+    def stalled(self) -> list[str]:
+        """Why what conditions say may be old: Crossplane had no answer, did not act yet, or hears late."""
+        refused = SYNCED in self.conditions and not self._is_true(SYNCED)
+        synced = self._sentence(SYNCED) if refused else ""
+        late = self._sentence(RESPONSIVE) if self._is_false(RESPONSIVE) else ""
+        return [text for text in (synced, self.behind, late) if text]
 
     @property
     def is_settled(self) -> bool:
@@ -105,14 +115,14 @@ class Standing:
     def unsettled(self) -> str:
         """The condition that says what is missing, for people; the summary where none does.
 
-        Synced comes first: where Crossplane had no answer, only it says why, and all others are Unknown.
+        What stalls comes first: where Crossplane had no answer or did not act, all others are of before.
         """
         refusing = (
             self._sentence(name)
-            for name in (SYNCED, *self._deciding)
+            for name in self._deciding
             if name in self.conditions and not self._is_true(name)
         )
-        return next(refusing, self.summary)
+        return next(iter(self.stalled if not self.current else ()), None) or next(refusing, self.summary)
 
     def _sentence(self, name: str) -> str:
         condition = self.conditions[name]
@@ -132,12 +142,21 @@ def standing(deployment: JsonObject, replicas: Iterable[JsonObject]) -> Standing
         for entry in listed
     }
     synced: JsonObject = next((entry for entry in listed if entry.get("type") == SYNCED), {})
-    observed_generation, generation = synced.get("observedGeneration"), metadata.get("generation")
-    current = synced.get("status") == "True" and (
-        observed_generation is None or generation is None or observed_generation >= generation
+    behind = _behind(synced.get("observedGeneration"), metadata.get("generation"))
+    return Standing(
+        wanted if isinstance(wanted, int) else 0,
+        synced.get("status") == "True" and not behind,
+        conditions,
+        dict(_replica(plain) for plain in replicas),
+        behind,
     )
-    standing_replicas = dict(_replica(plain) for plain in replicas)
-    return Standing(wanted if isinstance(wanted, int) else 0, current, conditions, standing_replicas)
+
+
+def _behind(observed: object, generation: object) -> str:
+    """Which generation was not acted on yet, in words; "" where the latest was, or nobody says."""
+    if isinstance(observed, int) and isinstance(generation, int) and observed < generation:
+        return f"not acted on yet: generation {generation} of it, {observed} was"
+    return ""
 
 
 def _replica(plain: JsonObject) -> tuple[str, Replica]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.cli.group import BAD_INPUT
+from function.cli.worlds.settling import standing
 from function.cli.worlds.unready import unready_of
 
 if TYPE_CHECKING:
@@ -37,8 +38,14 @@ def summary_of(planned: Planned) -> dict[str, Any]:
         "name": manifest.name,
         **planned.response.status,
         "conditions": plain_conditions(planned.response),
+        "stalled": stalled_of(planned),
         "unready": [unready._asdict() for unready in unready_of(planned)],
     }
+
+
+def stalled_of(planned: Planned) -> list[str]:
+    """Why the control plane does not do, or did not do yet, what is planned here."""
+    return standing(planned.manifest.content, ()).stalled
 
 
 def plain_conditions(response: Response) -> list[dict[str, str]]:
