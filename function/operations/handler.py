@@ -42,8 +42,9 @@ def is_operation(request: Request) -> bool:
 
     A composite that cannot be read may have composed something, which an Operation never has (Law 2: doubt).
     """
-    no_composite = not text_at(request.composite, "kind") and not request.observed
-    return WATCHED in request.required and no_composite
+    if WATCHED not in request.required:
+        return False
+    return not text_at(request.composite, "kind") and not request.observed
 
 
 def declared(request: Request) -> tuple[Requirement, ...]:

@@ -113,7 +113,7 @@ class OpenDocument(_Bytes):
         """Return the object cut down to `shape`."""
         if self._top is None:
             return read.project(self.content, shape)
-        return read.project_level(self._top, shape)
+        return read.project_level(self._top, shape, self._metadata)
 
     def charge(self, make: Callable[..., T], deployment_label: str) -> T | None:
         """Return what a ModelReplica is charged for, see `fast.charge`."""

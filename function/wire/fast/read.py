@@ -51,10 +51,20 @@ def project(content: bytes | memoryview, shape: Shape) -> dict[str, Plain]:
     return project_level(level(content), shape)
 
 
-def project_level(fields: Any, shape: Shape) -> dict[str, Plain]:
-    """Do the same from a level that was read already (see `level`)."""
+def project_level(fields: Any, shape: Shape, metadata: Any = None) -> dict[str, Plain]:
+    """Do the same from a level that was read already (see `level`), and from that of its metadata.
+
+    Who an object is, is asked several times in a call: its metadata, most of its bytes, are parsed once.
+    """
     try:
-        return _cut_fields(fields, shape, MAX_DEPTH)
+        below = shape.get("metadata")
+        if not metadata or not below or "*" in shape:
+            return _cut_fields(fields, shape, MAX_DEPTH)
+        rest = {key: shape[key] for key in shape if key != "metadata"}
+        return {
+            "metadata": _cut_fields(metadata, below, MAX_DEPTH - 1),
+            **_cut_fields(fields, rest, MAX_DEPTH),
+        }
     except (DecodeError, UnicodeDecodeError):
         raise Unreadable("not a readable object") from None
 
