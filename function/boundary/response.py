@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping
 
     from function.boundary.document import Plain
     from function.boundary.request import Request
@@ -83,3 +83,6 @@ class Response:
     """Work and outcome in numbers, for the log line and the metrics."""
     rejections: Mapping[str, int] = field(default_factory=dict)
     """How many clusters were rejected, by headline reason."""
+    written: dict[Hashable, bytes] = field(init=False, default_factory=dict, compare=False, repr=False)
+    """The answer as a door has written it, noted by that door: given again, it is not written again. A copy
+    with something replaced starts without."""

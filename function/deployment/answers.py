@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 REPLICA, STATUS = 6_000, 8
 """Bytes that a desired replica with its endpoint takes besides its templates, which its own cache holds, and
-those that a character of a status takes, about."""
+those that a character of a status takes, about. The answer as it is written is charged beside."""
 WORK = ("cel_evaluations", "cel_reused", "pool_matches")
 """Counts of what a decision took to find. An earlier one took nothing."""
 
@@ -112,7 +112,8 @@ def answered_once(
     response, decision = decide()
     bounded = len(response.desired) * largest(deployment) <= cache.BOUND
     if given is not None and bounded and _told_by_versions(decision):
-        size = REPLICA * len(response.desired) + STATUS * len(repr(response.status))
+        written = largest(deployment) * len(response.desired)
+        size = written + REPLICA * len(response.desired) + STATUS * len(repr(response.status))
         latest.put(given, response, size)
     else:
         latest.clear()

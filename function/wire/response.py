@@ -38,8 +38,27 @@ class Ttl:
 
 
 def encode(call: ReceivedCall, response: Response, ttl: Ttl) -> bytes:
-    """Return the answer to `call`. Raises `Unreadable` when ours cannot be merged into an earlier status."""
-    message = envelope(call, ttl.of(response))
+    """Return the answer to `call`. Raises `Unreadable` when ours cannot be merged into an earlier status.
+
+    Where no earlier step left anything, all but the tag is the same for every call that gets the response,
+    in two ways: stating requirements or not. It is noted on the response, and written once.
+    """
+    seconds = ttl.of(response)
+    if call.message.HasField("context") or call.message.desired.ByteSize():
+        return serialised(_composed(call, response, seconds))
+    unasked = _came_unasked(call.request, response.requirements)
+    how = (seconds, unasked, call.message.HasField("desired"))
+    rest = response.written.get(how)
+    if rest is None:
+        message = _composed(call, response, seconds)
+        message.ClearField("meta")
+        rest = response.written[how] = serialised(message)
+    return serialised(_tagged(call, seconds)) + rest  # Fields in their order: the first is `meta`.
+
+
+def _composed(call: ReceivedCall, response: Response, seconds: float) -> Any:
+    """Return the whole answer as a message."""
+    message = envelope(call, seconds)
     written: write.Written = {}
     for key, desired in response.desired.items():
         _put(message.desired.resources[key], desired, written)
@@ -53,14 +72,20 @@ def encode(call: ReceivedCall, response: Response, ttl: Ttl) -> bytes:
         add_condition(message, condition)
     for result in response.results:
         add_result(message, result)
-    return serialised(message)
+    return message
+
+
+def _tagged(call: ReceivedCall, ttl: float) -> Any:
+    """Return a response with nothing but its tag and its time to live."""
+    message = messages.Response()
+    message.meta.tag = call.message.meta.tag
+    message.meta.ttl.seconds, message.meta.ttl.nanos = divmod(round(ttl * _NANO), _NANO)
+    return message
 
 
 def envelope(call: ReceivedCall, ttl: float) -> Any:
     """Return a response that holds what is not ours: tag, context and the desired state so far."""
-    message = messages.Response()
-    message.meta.tag = call.message.meta.tag
-    message.meta.ttl.seconds, message.meta.ttl.nanos = divmod(round(ttl * _NANO), _NANO)
+    message = _tagged(call, ttl)
     if call.message.HasField("context"):
         message.context = write.canonical(call.message.context)
     if call.message.HasField("desired"):

@@ -21,6 +21,7 @@ from bench.encode import Requests
 from bench.fleets import Fleet, Size, by_charges, churn, fleet, misspelt
 from function.boundary.parse_cache import Memory
 from function.runner import Function
+from function.wire import response
 from tests.support import drive
 
 MEBI = 1 << 20
@@ -122,6 +123,23 @@ def test_warm_nothing_is_matched_again_until_the_deployment_or_a_pool_changes() 
     assert warm == 0
     assert 0 < another_pool <= len(asked_for(current_fleet)), "one new shape"
     assert another_deployment >= cold
+
+
+def test_warm_an_answer_that_is_given_again_is_written_once(
+    small: Requests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function = Function(log=Counting(), memory=Memory(2**28))
+    composed = response._composed
+    times: Counter[str] = Counter()
+
+    def counted(*args: Any) -> Any:
+        times["composed"] += 1
+        return composed(*args)
+
+    monkeypatch.setattr(response, "_composed", counted)
+    answers = {function.answer(small.next()) for _ in range(6)}
+    assert len(answers) == 1
+    assert times["composed"] <= 2, "as it was decided, and as it is given again"
 
 
 def test_warm_no_charge_is_read_again_but_of_clusters_that_changed() -> None:

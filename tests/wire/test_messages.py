@@ -149,6 +149,32 @@ def test_requirements_select_everything_explicitly_or_by_name() -> None:
     assert (cache.match_name, cache.namespace, cache.kind) == ("weights", "ml", "ModelCache")
 
 
+WRITTEN = Response(
+    requirements=(CLUSTERS,),
+    desired={"replica-a-0": Desired({"kind": "ModelReplica"}, ready=True)},
+    status={"replicas": {"total": 1}},
+    unready=True,
+    conditions=(Condition("ReplicasReady", status=False, reason="ModelStarting"),),
+)
+DELIVERED = {"clusters": {"items": [{"resource": {"kind": "InferenceCluster"}}]}}
+CALLS = [
+    ({"meta": {"tag": "first"}}, "the first call"),
+    ({"meta": {"tag": "second"}}, "another tag"),
+    ({"meta": {"tag": "first"}, "desired": {}}, "earlier steps that desire nothing"),
+    ({"meta": {"tag": "first"}, "required_resources": DELIVERED}, "everything came unasked"),
+    ({"meta": {"tag": "first"}, "context": {"key": 1}}, "a context to pass on"),
+    ({"desired": {"composite": {"resource": {"status": {"theirs": 1}}}}}, "a status to merge into"),
+    ({"desired": {"resources": {"bucket": {"resource": {"kind": "Bucket"}}}}}, "an object of another step"),
+]
+
+
+def test_an_answer_given_again_is_the_same_bytes_as_one_written_anew() -> None:
+    calls = [wire.decode(request(**fields).SerializeToString()) for fields, _ in CALLS * 2]
+    for ttl in (wire.Ttl(15, 60), wire.Ttl(5, 60)):
+        for call, (_, reason) in zip(calls, CALLS * 2, strict=True):
+            assert wire.encode(call, WRITTEN, ttl) == wire.encode(call, replace(WRITTEN), ttl), reason
+
+
 def test_conditions_and_results_keep_their_order() -> None:
     conditions = (
         Condition("ReplicasScheduled", status=True, reason="ReplicasCreated"),
