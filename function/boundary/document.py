@@ -129,7 +129,7 @@ class PlainDocument:
 
     @property
     def size(self) -> int:
-        """It was never on the wire."""
+        """Bytes on the wire: none, it was never there."""
         return 0
 
     def plain(self) -> dict[str, Plain]:

@@ -65,7 +65,7 @@ class Queue:
     """The replicas that give way, in the order in which they get new places: ours between those of others."""
 
     def __init__(self, inputs: SchedulingInput, placer: Placer, gives_way: tuple[Yielding, ...]) -> None:
-        """Line them up by seniority; nobody is in it where the deployments themselves have an order."""
+        """Line them up by seniority; none is in it where the deployments themselves have an order."""
         self._placer = placer
         self._ours = {
             (own_replica.replica.namespace, own_replica.replica.name)
@@ -82,7 +82,7 @@ class Queue:
             self._counts[replica.namespace, replica.deployment].add(replica.cluster, -1)
 
     def serve_seniors(self) -> None:
-        """Charge a place for everybody whose turn is before the next of ours."""
+        """Charge a place for every replica whose turn comes before the next of ours."""
         while self._waiting:
             replica = self._waiting.popleft().replica
             if (replica.namespace, replica.name) in self._ours:

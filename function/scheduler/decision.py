@@ -49,7 +49,7 @@ class Decision:
     def rejections(self) -> Mapping[str, Rejection]:
         """Why each cluster hosts no other replica, by name; empty when none is missing.
 
-        Clusters that would host another are not in it. Nothing is looked up until somebody asks.
+        Clusters that would host another are not in it. They are looked up when they are read.
         """
         missing = self.total < self.wanted or bool(self.held)
         return self.survey() if missing else {}

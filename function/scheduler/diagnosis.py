@@ -105,7 +105,7 @@ def _named(engine_fit: EngineFit, cluster: InferenceCluster) -> Iterator[Rejecti
 def _short(
     option: EngineOption, cluster: InferenceCluster, ledger: Ledger, free: Capacities
 ) -> Rejection | None:
-    """Which pool of an option has too few free nodes, and how many."""
+    """Find the pool of an option that has too few free nodes, and say how many."""
     worst: Rejection | None = None
     for at, demand in option.demands:
         shortage = free[at].shortage(demand)
@@ -143,7 +143,7 @@ def _split(engine_fit: EngineFit) -> Reason | None:
 
 
 def _apart(engine_fit: EngineFit, cluster: InferenceCluster) -> str:
-    """Which member fits which pools: `Leader fits big, Worker fits small`."""
+    """Say which member fits which pools: `Leader fits big, Worker fits small`."""
     barred = {at: {leaf.member for leaf in rejection.leaves} for at, rejection in engine_fit.rejections}
     phrases = []
     for member in engine_fit.engine.members:

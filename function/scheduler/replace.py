@@ -55,7 +55,7 @@ class Replaced:
     blocked: str | None = None
     """The key of the first for which there is surge, and no place."""
     crowded: set[str] = field(default_factory=set)
-    """Clusters beside whose replicas one more has no place, as things stand."""
+    """Clusters without a place beside a replica of theirs: none is sought until one is placed or leaves."""
 
     @property
     def kept(self) -> tuple[Kept, ...]:

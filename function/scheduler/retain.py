@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """Who stays and who leaves before anything is scaled or placed."""
+    """The replicas that stay and those that leave, before anything is scaled or placed."""
 
     kept: tuple[Kept, ...]
     dropped: tuple[Dropped, ...]

@@ -83,7 +83,7 @@ def schedule(inputs: SchedulingInput, *, room: int | None = None, most: int | No
 
 
 def _gives_way(inputs: SchedulingInput, ledger: Ledger) -> tuple[Yielding, ...]:
-    """Who gives way in overcommitted pools, where replicas are asked to."""
+    """The replicas that give way in overcommitted pools, where replicas are asked to."""
     if inputs.config.overcommit != "Yield" or not inputs.fleet.inputs_delivered:
         return ()
     return yielding(ledger) if inputs.fleet.gives_way is None else inputs.fleet.gives_way

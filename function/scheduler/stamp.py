@@ -33,7 +33,7 @@ STAMPED: Shape = {
 }
 """What an updated replica keeps of what was stamped on it; the templates come from the deployment."""
 RUNNING: Shape = {"spec": None}
-"""What a replica keeps whose update has to wait: everything."""
+"""A replica whose update has to wait keeps everything."""
 _MANAGED = "crossplane"
 """The field of a spec that Crossplane manages."""
 

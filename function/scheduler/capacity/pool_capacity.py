@@ -1,6 +1,7 @@
 """The capacity that a pool has left: nodes, or (with Device accounting) the devices its pods leave free.
 
-Both kinds answer the same questions, so nobody asks which one it is. Values: taking makes another one.
+Both kinds have the same methods, so a caller need not know which one it has. They are values: taking returns
+another one.
 """
 
 from __future__ import annotations

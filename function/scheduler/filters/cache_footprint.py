@@ -20,7 +20,7 @@ class CacheFootprint:
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> CacheFootprint | None:
-        """It applies where a cache is referenced and found."""
+        """Build it where a cache is referenced and found."""
         cache = inputs.fleet.cache
         return cls(cache) if cache and cache.footprint else None
 

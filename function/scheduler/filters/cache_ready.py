@@ -21,7 +21,7 @@ class CacheReady:
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> CacheReady | None:
-        """It applies where it is required, and a cache is referenced and found."""
+        """Build it where it is required, and a cache is referenced and found."""
         cache = inputs.fleet.cache
         return cls(cache) if cache and inputs.policy.cache == "Require" else None
 

@@ -22,7 +22,7 @@ class ClusterLost:
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> ClusterLost | None:
-        """It applies where evacuation is asked for and there is a clock."""
+        """Build it where evacuation is asked for and there is a clock."""
         evacuating = evacuation(inputs)
         return cls(evacuating) if evacuating.before is not None else None
 

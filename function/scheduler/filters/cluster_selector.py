@@ -24,7 +24,7 @@ class ClusterSelectorFilter:
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> ClusterSelectorFilter | None:
-        """It applies where something is selected; unset matches every cluster."""
+        """Build it where something is selected; unset matches every cluster."""
         selector = inputs.deployment.template.cluster_selector
         if not (selector.match_labels or selector.match_expressions or selector.cel):
             return None

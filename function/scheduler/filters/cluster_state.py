@@ -35,7 +35,7 @@ class StateGate:
     detail: Callable[[InferenceCluster], str] = _nothing
 
     def of(self, _inputs: SchedulingInput) -> StateGate:
-        """It always applies."""
+        """Build it, always."""
         return self
 
     def reject(self, cluster: InferenceCluster) -> Rejection | None:

@@ -23,7 +23,7 @@ class MaxReplicasPerCluster:
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> MaxReplicasPerCluster | None:
-        """It applies where a limit is set."""
+        """Build it where a limit is set."""
         limit = inputs.policy.max_replicas_per_cluster
         return cls(limit) if limit is not None else None
 

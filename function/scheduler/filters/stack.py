@@ -39,7 +39,7 @@ class StackExpresses:
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> StackExpresses | None:
-        """It applies where some cluster has another stack, or the deployment brings a model."""
+        """Build it where some cluster has another stack, or the deployment brings a model."""
         stacks = frozenset(cluster.spec.stack for cluster in inputs.fleet.clusters.values())
         brings_model = "model" in (inputs.deployment.template.serving or {})
         return cls(inputs.deployment, stacks) if brings_model or stacks - {STANDARD} else None

@@ -21,7 +21,7 @@ class Taints:
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> Taints:
-        """It always applies."""
+        """Build it, always."""
         return cls(inputs.deployment.template.tolerations)
 
     def reject(self, cluster: InferenceCluster) -> Rejection | None:

@@ -74,7 +74,7 @@ class TopologySpreadFilter:
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> TopologySpreadFilter | None:
-        """It applies where a constraint says DoNotSchedule."""
+        """Build it where a constraint says DoNotSchedule."""
         spread_domains = domains(inputs, "DoNotSchedule")
         return cls(spread_domains) if spread_domains else None
 

@@ -154,7 +154,7 @@ class Matcher:
         return verdict.at(member=member.role) if isinstance(verdict, Rejection) else verdict
 
     def _verdict(self, member: Member, pool: Pool) -> Verdict:
-        """Match what a member asks for, whoever asks: the roles of most gangs ask for the same."""
+        """Match what a member asks for, once for all that ask for it: the roles of most gangs do."""
         key = (member.node_selector, self._class_of(pool))
         verdict = self._cache.fits.matches.get(key)
         if verdict is None:
@@ -234,7 +234,7 @@ class Matcher:
 
 
 def _counted(options: Iterator[EngineOption], budget: Budget) -> tuple[list[EngineOption], bool]:
-    """As many options as there are steps for, and whether there are more."""
+    """Take the options that there are steps for, and say whether there are more."""
     counted: list[EngineOption] = []
     try:
         for option in options:

@@ -26,7 +26,7 @@ class CacheReadiness:
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> CacheReadiness | None:
-        """It applies where it is preferred, and a cache is referenced and found."""
+        """Build it where it is preferred, and a cache is referenced and found."""
         cache = inputs.fleet.cache
         return cls(cache) if cache and inputs.policy.cache == "Prefer" else None
 

@@ -18,7 +18,7 @@ class FirstByName:
 
     @classmethod
     def of(cls, _inputs: SchedulingInput) -> FirstByName:
-        """It always applies."""
+        """Build it, always."""
         return cls()
 
     def value(self, candidate: Candidate, _counts: ReplicaCounts) -> str:

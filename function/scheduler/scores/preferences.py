@@ -29,7 +29,7 @@ class PreferencesScore:
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> PreferencesScore | None:
-        """It applies where something is preferred."""
+        """Build it where something is preferred."""
         stated = inputs.policy.preferences
         return cls(stated, inputs.evaluations) if stated else None
 

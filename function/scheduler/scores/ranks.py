@@ -18,7 +18,7 @@ class Ranks:
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> Ranks | None:
-        """It applies where some request has a prioritized list."""
+        """Build it where some request has a prioritized list."""
         members = (
             m for shape in inputs.deployment.shapes for engine in shape.engines for m in engine.members
         )

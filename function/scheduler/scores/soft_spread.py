@@ -27,7 +27,7 @@ class SoftSpread:
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> SoftSpread | None:
-        """It applies where a constraint says ScheduleAnyway."""
+        """Build it where a constraint says ScheduleAnyway."""
         spread_domains = domains(inputs, "ScheduleAnyway")
         return cls(spread_domains) if spread_domains else None
 

@@ -18,7 +18,7 @@ class FewestReplicas:
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> FewestReplicas | None:
-        """It applies unless the strategy is BinPack."""
+        """Build it unless the strategy is BinPack."""
         return None if inputs.policy.strategy == "BinPack" else cls()
 
     def value(self, candidate: Candidate, counts: ReplicaCounts) -> int:
@@ -34,7 +34,7 @@ class LeastFreeLeft:
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> LeastFreeLeft | None:
-        """It applies to the strategy BinPack."""
+        """Build it for the strategy BinPack."""
         return cls() if inputs.policy.strategy == "BinPack" else None
 
     def value(self, candidate: Candidate, _counts: ReplicaCounts) -> int:
@@ -50,7 +50,7 @@ class MostReplicas:
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> MostReplicas | None:
-        """It applies to the strategy BinPack."""
+        """Build it for the strategy BinPack."""
         return cls() if inputs.policy.strategy == "BinPack" else None
 
     def value(self, candidate: Candidate, counts: ReplicaCounts) -> int:

@@ -19,7 +19,7 @@ class MostFree:
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> MostFree | None:
-        """It applies to the tie-break MostFree."""
+        """Build it for the tie-break MostFree."""
         return cls() if inputs.policy.tie_break == "MostFree" else None
 
     def value(self, candidate: Candidate, _counts: ReplicaCounts) -> int:
@@ -39,7 +39,7 @@ class HashOrder:
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> HashOrder | None:
-        """It applies to the tie-break Hash. Dry runs have no uid; the names stand in."""
+        """Build it for the tie-break Hash. Dry runs have no uid; the names stand in."""
         metadata = inputs.deployment.metadata
         uid = metadata.uid or f"{metadata.namespace}/{metadata.name}"
         return cls(uid) if inputs.policy.tie_break == "Hash" else None
