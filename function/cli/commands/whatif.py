@@ -147,7 +147,7 @@ def script_of(manifests: Manifests, changes: tuple[Change, ...]) -> Commands:
 
 
 def forecast_both(
-    manifests: Manifests, changes: tuple[Change, ...], origin: Origin | None = None
+    manifests: Manifests, changes: tuple[Change, ...], origin: Origin | None
 ) -> tuple[WhatIf, tuple[str, ...]]:
     """Forecast with and without the changes. Returns the answer and what cannot be read. Raises BadInput."""
     reuse, changed = ParseMemo(), taken(changed_by(manifests, changes), origin)
