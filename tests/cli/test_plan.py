@@ -88,6 +88,11 @@ def test_a_wrong_value_is_named_by_file_object_field_and_value(
         ("---\n---\n", "there is no ModelDeployment in the files", "empty documents are no objects"),
         ("a: [", "f.yaml: ", "broken YAML names the file"),
         ("a: 1\na: 2\n", 'line 2: the key "a" is given twice', "a key given twice hides one of the values"),
+        (
+            "kind: A\nkind: B\n",
+            'line 2: the key "kind" is given twice; is a line --- missing between two objects?',
+            "what `cat a.yaml b.yaml` makes of two files",
+        ),
         ('{"a": 1, "a": 2}', 'the key "a" is given twice', "JSON is read as strictly"),
         ("1: 2\n", "line 1: a key must be a string, found 1", "Kubernetes has string keys only"),
         ("- 1\n", "expected an object, found list", "a list is no object"),
@@ -167,7 +172,7 @@ def test_the_same_object_twice_must_be_the_same(tmp_path: Path) -> None:
     write(tmp_path / "b.yaml", _fleet(nodes=7))
     ran = run("plan", first, second)
     assert ran.code == 1
-    assert "InferenceCluster east: is given differently in" in ran.err
+    assert f"{second}: line 1: InferenceCluster east: is given differently in {first}:1\n" in ran.err
 
 
 def test_lists_directories_json_and_kinds_of_others_are_read(tmp_path: Path) -> None:

@@ -100,3 +100,11 @@ def test_without_files_the_command_line_that_collects_is_printed() -> None:
     first, second = result.out.splitlines()
     assert first.startswith("kubectl --context prod get inferenceclusters.modelplane.ai,")
     assert second == "  | fleet-scheduler reconcile - --cluster 'a b' --context prod"
+
+
+def test_what_no_control_plane_holds_is_left_out_and_said() -> None:
+    stranger = deployment("stranger", 0, SHORT)
+    del stranger["metadata"]["uid"]
+    everyone = ran("--all", fleet=[*FLEET, stranger])
+    assert "stranger" not in everyone.out
+    assert "they have no uid and so come from no control plane: ml-team/stranger\n" in everyone.err

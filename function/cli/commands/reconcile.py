@@ -13,6 +13,7 @@ from function.boundary import NoReuse, PlainDocument, Request
 from function.cli.bad_input import BadInput, closest
 from function.cli.live.resources import CLUSTERS, DEPLOYMENTS, REPLICAS, joined
 from function.cli.options import Command, end, lenient, may_read_live
+from function.cli.text import listed, note
 from function.cli.worlds.inputs import read_manifests
 from function.operations.state import FLEET, WATCHED, FleetState, read_state
 
@@ -66,7 +67,12 @@ def reconcile(
         return
     manifests, errors = read_manifests(files, live)
     state = read_state(_request(manifests), NoReuse())
-    chosen = _all(state) if everyone else _named(state, names) if names else _concerned(state, clusters)
+    _note_strangers(manifests)
+    where = "the control plane" if live else "the files"
+    if everyone:
+        chosen = _all(state)
+    else:
+        chosen = _named(state, names, where) if names else _concerned(state, clusters, where)
     click.echo("".join(f"{kubectl} {_annotate(deployment)}\n" for deployment in chosen), nl=False)
     end(errors, findings=False)
 
@@ -98,25 +104,33 @@ def _all(state: FleetState) -> list[Deployment]:
     return [deployment for deployment in state.deployments if not deployment.deleting]
 
 
-def _named(state: FleetState, names: Iterable[str]) -> list[Deployment]:
+def _note_strangers(manifests: Manifests) -> None:
+    """Say which deployments no control plane holds: those cannot be asked for anything."""
+    strangers = [manifest for manifest in manifests["ModelDeployment"] if not manifest.metadata.get("uid")]
+    if strangers:
+        titles = [f"{manifest.namespace}/{manifest.name}" for manifest in strangers]
+        note(f"left out, as they have no uid and so come from no control plane: {listed(titles)}")
+
+
+def _named(state: FleetState, names: Iterable[str], where: str) -> list[Deployment]:
     """The deployments of some names. Raises BadInput."""
     deployments = {
         f"{deployment.namespace}/{deployment.name}": deployment for deployment in state.deployments
     }
     for name in names:
         if name not in deployments:
-            raise BadInput(f'no ModelDeployment "{name}" in the files; {closest(name, deployments)}')
+            raise BadInput(f'no ModelDeployment "{name}" in {where}; {closest(name, deployments)}')
     return [deployments[name] for name in sorted(set(names))]
 
 
-def _concerned(state: FleetState, clusters: Iterable[str]) -> list[Deployment]:
+def _concerned(state: FleetState, clusters: Iterable[str], where: str) -> list[Deployment]:
     """The deployments that a change of some clusters concerns; without any, of none. Raises BadInput."""
     cluster_names = state.clusters.keys() | {
         name for deployment in state.deployments for name in deployment.clusters
     }
     for name in clusters:
         if name not in cluster_names:
-            raise BadInput(f'no InferenceCluster "{name}" in the files; {closest(name, cluster_names)}')
+            raise BadInput(f'no InferenceCluster "{name}" in {where}; {closest(name, cluster_names)}')
     changes = [replace(state, changed=name) for name in clusters] or [state]
     concerned = {deployment for change in changes for deployment in change.concerned()}
     return [deployment for deployment in state.deployments if deployment in concerned]

@@ -12,7 +12,7 @@ from function.api.replica import DEPLOYMENT_LABEL
 from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, Names, end, reads_fleet
 from function.cli.render.script import show_commands
-from function.cli.text import answered, console, emit, escape
+from function.cli.text import answered, console, counted, emit, escape
 from function.cli.worlds.apply import Apply
 from function.cli.worlds.changes import AddNodes, Change, Delete, Drain, Replicas, SetTaint
 from function.cli.worlds.compare import Difference, compare
@@ -239,7 +239,7 @@ def _summary(out: Console, answer: WhatIf) -> None:
     passes = f"{rounds} {'pass' if rounds == 1 else 'passes'}"
     settles = f"settles in {passes}" if answer.after.settled else f"does not settle in {passes}"
     out.print(
-        f"{was} replicas placed → {now}; {moved} move; {worse} "
+        f"{counted(was, 'replica')} placed → {now}; {moved} move; {worse} "
         f"{'deployment is' if worse == 1 else 'deployments are'} worse off; {settles}."
     )
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from function.cli.admission.finding import Finding
+    from function.cli.admission.finding import Path as Steps
 
 GROUP = "modelplane.ai/"
 PROVIDER_GROUP = "kubernetes.m.crossplane.io/"
@@ -93,6 +94,16 @@ class Manifest:
     def title(self) -> str:
         """`fleet.yaml: InferenceCluster use1`."""
         return f"{self.file}: {self.short_title}"
+
+    def line(self, path: Steps = ()) -> int | None:
+        """The line of a field, or of the whole; None where it cannot be found."""
+        place = self.position.locate(path) if self.position is not None else None
+        return place[0] if place else None
+
+    def place(self, path: Steps = ()) -> str:
+        """`fleet.yaml:12`, or only the file."""
+        line = self.line(path)
+        return f"{self.file}:{line}" if line else self.file
 
     @property
     def is_cut(self) -> bool:
@@ -276,7 +287,9 @@ def _add(manifests: Manifests, by_identity: dict[tuple[str, str, str], Manifest]
     if twin is manifest:
         manifests.by_kind[manifest.kind].append(manifest)
     elif twin.content not in (written.content, manifest.content):
-        raise BadInput(f"{manifest.title}: is given differently in {twin.file}")
+        text = f"{manifest.short_title}: is given differently in {twin.place()}"
+        line = manifest.line()
+        raise BadInput(f"{manifest.file}: {f'line {line}: ' if line else ''}{text}")
 
 
 def issues_of(manifests: Manifests) -> Iterator[Issue]:

@@ -154,9 +154,15 @@ def _mapping(loader: Any, node: yaml.MappingNode) -> dict[str, Any]:
         if not isinstance(key, str):
             raise BadInput(f"{where}: a key must be a string, found {key!r}")
         if key in entries:
-            raise BadInput(f'{where}: the key "{key}" is given twice')
+            raise BadInput(f'{where}: the key "{key}" is given twice{_joined(key, key_node)}')
         entries[key] = loader.construct_object(value_node, deep=True)
     return {**merged, **entries}
+
+
+def _joined(key: str, node: yaml.Node) -> str:
+    """The commonest reason for a key that is given twice: `cat a.yaml b.yaml`."""
+    outermost = not node.start_mark.column and key in ("apiVersion", "kind")
+    return "; is a line --- missing between two objects?" if outermost else ""
 
 
 def _sources(node: yaml.Node) -> list[yaml.MappingNode]:

@@ -64,14 +64,8 @@ def folded(issues: Iterable[Issue]) -> Iterable[str]:
         others = [title for title in titles if title != first.manifest.short_title]
         also = f" (and {listed(others)})" if others else ""
         excerpt = f"\n{first.finding.excerpt}" if first.finding.excerpt else ""
-        yield f"{place(first)}: {first.manifest.short_title}: {first.finding}{also}{excerpt}"
-
-
-def place(issue: Issue) -> str:
-    """`fleet.yaml:12`, or only the file where no line can be found."""
-    position = issue.manifest.position
-    line = position.locate(issue.finding.path) if position is not None else None
-    return f"{issue.manifest.file}:{line[0]}" if line else issue.manifest.file
+        place = first.manifest.place(first.finding.path)
+        yield f"{place}: {first.manifest.short_title}: {first.finding}{also}{excerpt}"
 
 
 def capped(lines: tuple[str, ...]) -> Iterable[str]:
