@@ -112,3 +112,8 @@ class ReplicaShape(Model):
 
     name: str
     engines: tuple[Engine, ...]
+
+    @cached_property
+    def spreads(self) -> bool:
+        """Whether some engine may stand on several pools of one fabric."""
+        return any(engine.pool_policy == "SameFabric" for engine in self.engines)

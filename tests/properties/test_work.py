@@ -13,7 +13,7 @@ import pkgutil
 import random
 from collections import Counter
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,6 +23,9 @@ from function.boundary.parse_cache import Memory
 from function.runner import Function
 from function.wire import response
 from tests.support import drive
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 MEBI = 1 << 20
 SMALL, DOUBLE = Size(40, 4, 200), Size(80, 4, 400)
@@ -189,11 +192,10 @@ EXPLAINING = {
 """What explanations are made of, where it is called."""
 
 
-@pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Count what is made to explain."""
+def counting(monkeypatch: pytest.MonkeyPatch, watched: Mapping[str, str]) -> Counter[str]:
+    """Count the calls of functions, from now on."""
     times: Counter[str] = Counter()
-    for what, path in EXPLAINING.items():
+    for what, path in watched.items():
         where, _, name = path.rpartition(".")
         holder = pkgutil.resolve_name(where)
         of = getattr(holder, name)
@@ -205,6 +207,25 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         monkeypatch.setattr(holder, name, property(counted) if isinstance(of, property) else counted)
     return times
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count what is made to explain."""
+    return counting(monkeypatch, EXPLAINING)
+
+
+def test_replicas_of_an_answer_share_the_engines_that_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What differs between most of them is the cluster, which no engine states."""
+    composed = {"engines": "function.deployment.compose.replicas._engine"}
+    made = counting(monkeypatch, composed)
+    content = Requests(fleet(SMALL)).next()
+    answer = drive.pb.RunFunctionResponse.FromString(Function(log=Counting()).answer(content))
+    replicas = drive.answer(answer).replicas.values()
+    engines = [
+        json.dumps(engine, sort_keys=True) for replica in replicas for engine in replica["spec"]["engines"]
+    ]
+    assert 0 < made["engines"] <= len(set(engines)) < len(engines)
 
 
 def test_nothing_is_explained_where_nothing_is_missing_and_nobody_asks(

@@ -82,32 +82,35 @@ def composed_once(
     return desired
 
 
-class MemberFrom(NamedTuple):
-    """What a member of a new replica is composed of, besides its deployment."""
+RankedClaims: TypeAlias = tuple[tuple[str, int, str], ...]
+"""Request, rank and device class of each claim of a member."""
+
+
+class EngineFrom(NamedTuple):
+    """What an engine of a new replica is composed of, besides its deployment."""
 
     shape: str
     engine: str
-    at: int
-    """Its position in the engine."""
-    pool: str
-    claims: tuple[tuple[str, int, str], ...]
-    """Request, rank and device class of each claim."""
+    pools: tuple[str, ...]
+    """The pool of each member."""
+    claims: tuple[RankedClaims, ...]
+    """What each member claims there."""
 
 
-class EmittedMembers:
-    """The members of the new replicas of one answer.
+class EmittedEngines:
+    """The engines of the new replicas of one answer.
 
-    Law: a member depends on its source, which is compared by value. Buys: most replicas of an answer share
-    their members, and what is shared is written once.
+    Law: an engine depends on its source, which is compared by value. Buys: most replicas of an answer share
+    their engines, and what is shared is composed and written once.
     """
 
     def __init__(self) -> None:
         """Start with nothing."""
-        self._by_source: dict[MemberFrom, JsonObject] = {}
+        self._by_source: dict[EngineFrom, JsonObject] = {}
 
-    def once(self, source: MemberFrom, emit: Callable[[], JsonObject]) -> JsonObject:
-        """Return the member that was emitted from a source, or emit it."""
-        member = self._by_source.get(source)
-        if member is None:
-            member = self._by_source[source] = emit()
-        return member
+    def once(self, source: EngineFrom, emit: Callable[[], JsonObject]) -> JsonObject:
+        """Return the engine that was emitted from a source, or emit it."""
+        engine = self._by_source.get(source)
+        if engine is None:
+            engine = self._by_source[source] = emit()
+        return engine

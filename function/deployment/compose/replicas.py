@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from function.api.names import replica_key
 from function.api.replica import WAS_READY_ANNOTATION
 from function.boundary import Desired, Unreadable
-from function.deployment.compose.cache import KeptFrom, MemberFrom, PlacedFrom, composed_once
+from function.deployment.compose.cache import EngineFrom, KeptFrom, PlacedFrom, composed_once
 from function.deployment.compose.objects import composed, labels
 from function.fail_static import as_observed
 from function.scheduler.outcomes import Update
@@ -23,8 +23,10 @@ from function.scheduler.stamp import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from function.api import Engine, Member, ModelDeployment
-    from function.deployment.compose.cache import EmittedMembers
+    from function.deployment.compose.cache import EmittedEngines, RankedClaims
     from function.scheduler.candidate import Candidate
     from function.scheduler.matching.devices import Match
     from function.scheduler.matching.engine_options import EngineOption
@@ -61,7 +63,7 @@ def _constraints(member: Member, match: Match) -> list[dict[str, Any]]:
     return emitted
 
 
-def _claims(match: Match) -> tuple[tuple[str, int, str], ...]:
+def _claims(match: Match) -> RankedClaims:
     return tuple((claim.request, claim.rank, claim.device.device_class_name) for claim in match.claimed)
 
 
@@ -69,18 +71,19 @@ def _member(member: Member, match: Match, pool: str) -> dict[str, Any]:
     return member_spec(member, pool, _requests(match), _constraints(member, match))
 
 
+def _engine(engine: Engine, matches: Sequence[Match], pools: Sequence[str]) -> dict[str, Any]:
+    return engine_spec(engine, list(map(_member, engine.members, matches, pools)))
+
+
 def _placed_engine(
-    candidate: Candidate, engine: Engine, option: EngineOption, emitted: EmittedMembers
+    candidate: Candidate, engine: Engine, option: EngineOption, emitted: EmittedEngines
 ) -> dict[str, Any]:
-    members = []
-    for at, member in enumerate(engine.members):
-        match, pool = option.matches[at], candidate.pool(option, at)
-        source = MemberFrom(candidate.shape.name, engine.name, at, pool, _claims(match))
-        members.append(emitted.once(source, partial(_member, member, match, pool)))
-    return engine_spec(engine, members)
+    pools = tuple(candidate.cluster.pools[at].name for at in option.pools)
+    source = EngineFrom(candidate.shape.name, engine.name, pools, tuple(map(_claims, option.matches)))
+    return emitted.once(source, partial(_engine, engine, option.matches, pools))
 
 
-def placed_replica(deployment: ModelDeployment, placed: Placed, emitted: EmittedMembers) -> Desired:
+def placed_replica(deployment: ModelDeployment, placed: Placed, emitted: EmittedEngines) -> Desired:
     """A new replica; as it was made for an earlier answer where it is placed again before it is there."""
     candidate = placed.candidate
     pools = tuple(candidate.cluster.pools[at].name for option in candidate.options for at in option.pools)
@@ -89,7 +92,7 @@ def placed_replica(deployment: ModelDeployment, placed: Placed, emitted: Emitted
     return composed_once(deployment, key, source, lambda: _placed(deployment, placed, emitted))
 
 
-def _placed(deployment: ModelDeployment, placed: Placed, emitted: EmittedMembers) -> Desired:
+def _placed(deployment: ModelDeployment, placed: Placed, emitted: EmittedEngines) -> Desired:
     candidate = placed.candidate
     engines = [_placed_engine(candidate, engine, option, emitted) for engine, option in candidate.engines]
     labelled = labels(deployment, placed.identity, candidate.shape.name)

@@ -8,7 +8,7 @@ from function.api.lenient import mapping
 from function.api.names import endpoint_key, replica_key
 from function.api.replica import DEPLOYMENT_LABEL
 from function.boundary import Condition, Desired, Requirement, Resolution, Response
-from function.deployment.compose.cache import EmittedMembers
+from function.deployment.compose.cache import EmittedEngines
 from function.deployment.compose.conditions import SCHEDULED, conditions
 from function.deployment.compose.endpoints import endpoints
 from function.deployment.compose.handled import handled_request
@@ -35,7 +35,7 @@ def desired(decision: Decision) -> dict[str, Desired]:
         for kept in decision.kept
         if (resource := kept_replica(deployment, kept, remember=remember)) is not None
     }
-    emitted = EmittedMembers()
+    emitted = EmittedEngines()
     resources |= {
         replica_key(placed.identity): placed_replica(deployment, placed, emitted)
         for placed in decision.placed

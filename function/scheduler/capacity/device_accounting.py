@@ -17,7 +17,7 @@ have one class, a pod is taken to sit on each of them: what is unknown is counte
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import gcd
@@ -106,7 +106,7 @@ class PodLoad(NamedTuple):
 
 def gang(pods: Iterable[Pods]) -> Gang:
     """Put a gang together from its members: what a pod of each claims, and how many there are."""
-    counted: Counter[Claims] = Counter()
+    counted: dict[Claims, int] = defaultdict(int)
     for claims, number in pods:
         if claims:
             counted[claims] += number
@@ -115,7 +115,7 @@ def gang(pods: Iterable[Pods]) -> Gang:
 
 def total(parts: Iterable[Gangs]) -> Gangs:
     """Add gangs up."""
-    counted: Counter[Gang] = Counter()
+    counted: dict[Gang, int] = defaultdict(int)
     for part in parts:
         for copies in part:
             counted[copies.gang] += copies.number

@@ -60,8 +60,7 @@ class Matcher:
 
     def fit(self, shape: ReplicaShape, cluster: InferenceCluster) -> ClusterFit:
         """Fit the engines of one shape of the deployment on a cluster."""
-        spread = any(engine.pool_policy == "SameFabric" for engine in shape.engines)
-        fabrics = tuple(pool.fabrics for pool in cluster.pools) if spread else ()
+        fabrics = tuple(pool.fabrics for pool in cluster.pools) if shape.spreads else ()
         accounting = tuple(pool.accounting for pool in cluster.pools) if cluster.counts_devices else ()
         nodes = tuple(pool.node for pool in cluster.pools) if self._inputs.selectors.reads_pools else ()
         key = (shape.name, cluster.device_keys, fabrics, accounting, nodes)
@@ -107,7 +106,8 @@ class Matcher:
         key = (shape.name, at, number)
         row = self._cache.fits.rows.get(key)
         if row is None:
-            row = tuple(self.member(member, pool) for member in shape.engines[at].members)
+            members = shape.engines[at].members
+            row = tuple([self._of_class(member, pool, number) for member in members])
             self._cache.fits.rows[key] = row
         return row
 
@@ -150,12 +150,16 @@ class Matcher:
 
     def member(self, member: Member, pool: Pool) -> Verdict:
         """Match one member against one pool."""
-        verdict = self._verdict(member, pool)
+        return self._of_class(member, pool, self._class_of(pool))
+
+    def _of_class(self, member: Member, pool: Pool, number: int) -> Verdict:
+        """The same on a pool whose equivalence class is numbered."""
+        verdict = self._verdict(member, pool, number)
         return verdict.at(member=member.role) if isinstance(verdict, Rejection) else verdict
 
-    def _verdict(self, member: Member, pool: Pool) -> Verdict:
+    def _verdict(self, member: Member, pool: Pool, number: int) -> Verdict:
         """Match what a member asks for, once for all that ask for it: the roles of most gangs do."""
-        key = (member.node_selector, self._class_of(pool))
+        key = (member.node_selector, number)
         verdict = self._cache.fits.matches.get(key)
         if verdict is None:
             self.matched += 1
