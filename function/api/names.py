@@ -81,15 +81,15 @@ def object_name(deployment: str, identity: Identity) -> str:
     return f"{base}-{digest}" if base else f"r-{digest}"
 
 
-def child_name(*parts: str, limit: int = NAME_LENGTH, prefix: str = "") -> str:
+def child_name(*parts: str, limit: int = NAME_LENGTH, prefix: str = "", digits: int = DIGEST_LENGTH) -> str:
     """Name of an object that belongs to others, as Crossplane's function SDK makes it.
 
-    The parts joined by `-` and cut so that the digest of the uncut join fits into `limit`. `prefix` goes
-    before the join and is no part of what is digested.
+    The parts joined by `-` and cut so that `digits` of the uncut join's digest fit into `limit`. `prefix`
+    goes before the join and is no part of what is digested.
     """
     whole = "-".join(parts)
-    digest = sha256(whole.encode()).hexdigest()[:DIGEST_LENGTH]
-    base = (prefix + whole)[: limit - DIGEST_LENGTH - 1].rstrip("-")
+    digest = sha256(whole.encode()).hexdigest()[:digits]
+    base = (prefix + whole)[: limit - digits - 1].rstrip("-")
     return f"{base}-{digest}"
 
 

@@ -14,7 +14,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from function.api.names import NAME_LENGTH, child_name, is_dns_subdomain
+from function.api.names import DIGEST_LENGTH, NAME_LENGTH, child_name, is_dns_subdomain
 from function.api.workload import ROLES
 
 WORKLOAD, CLAIM, PODS, BUDGET, SECRET = "model-serving", "resource-claim", "pods", "budget", "secret"
@@ -34,6 +34,9 @@ ROUTING = (
 GANG_LENGTH = 46
 SERVICE_LENGTH = GANG_LENGTH - len("-kserve-mn-prefill")
 """Characters that an LLMInferenceService may have for its gangs to have a valid name."""
+APART = 12
+"""Hex digits in a name that is cut so short that the replica's own digest is cut away: alone they must keep
+the replicas of many deployments apart that begin alike."""
 REVISION_LENGTH = 12
 """Characters that a StatefulSet of a gang adds to its name in a label: two dashes and a revision of ten."""
 
@@ -171,7 +174,10 @@ def _subdomain(name: str, *parts: str) -> str:
 
 def _mended(*parts: str, limit: int = NAME_LENGTH) -> str:
     """Return a DNS-1035 label for what the parts name, apart from every other by the digest of the parts."""
-    name = child_name(*parts, limit=limit, prefix="m-" if parts[0][:1].isdigit() else "")
+    prefix = "m-" if parts[0][:1].isdigit() else ""
+    is_whole = len(prefix + "-".join(parts)) <= limit - DIGEST_LENGTH - 1
+    digits = DIGEST_LENGTH if is_whole or limit == NAME_LENGTH else APART
+    name = child_name(*parts, limit=limit, prefix=prefix, digits=digits)
     return _NO_LABEL.sub("-", name)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from function.api.names import Identity, object_name
 from function.replica import names
 from tests.replica import generate
 from tests.replica.build import REPLICA, Scene, engine, gang, manifests, replica, run
@@ -69,6 +70,14 @@ def test_a_name(reason: str, name: Any, of: tuple[Any, ...], expected: str) -> N
 def test_a_gang_has_at_most_46_characters(length: int, expected: int) -> None:
     replica_name = "r" * (length - len("-main-12345"))
     assert len(names.gang_name(replica_name, "main")) == expected
+
+
+def test_replicas_that_begin_alike_stay_apart_where_their_digest_is_cut_away() -> None:
+    """Two of one name would be one object on a cluster that each of them writes."""
+    replicas = [object_name(f"meta-llama-3-3-70b-instruct-team{n}", Identity("a", 0)) for n in range(10_000)]
+    assert len({names.service_name(name) for name in replicas}) == len(replicas)
+    long = [f"a-deployment-with-a-name-of-forty-characters-{n:05x}" for n in range(10_000)]
+    assert len({names.gang_name(name, "main") for name in long}) == len(long)
 
 
 def test_a_gang_that_runs_under_a_longer_name_keeps_it() -> None:
