@@ -96,19 +96,24 @@ def command_of(container: Container) -> tuple[str, ...]:
     return ENTRY_POINTS.get(image, ())
 
 
+def unfolded(container: Container) -> Container:
+    """Return a container with each word by itself: arguments may stand in the script of a shell."""
+    words = tuple(part for word in container.words for part in word.split())
+    return container.model_copy(update={"command": (), "args": words})
+
+
 def parallelism_of(engine: StackEngine, stated: Parallelism | None) -> Parallelism:
     """Return the parallelism of an engine: what its arguments say, else what the deployment does.
 
-    The arguments may stand in the script of a shell. What is no number there says nothing. Of an engine of
-    one pod only what leaves it at that is told: KServe would take stages inside of a pod for pods.
+    What is no number there says nothing. Of an engine of one pod only what leaves it at that is told: KServe
+    would take stages inside of a pod for pods.
     """
-    words = [part for word in engine.serving.container.words for part in word.split()]
-    container = engine.serving.container.model_copy(update={"command": (), "args": tuple(words)})
+    container = unfolded(engine.serving.container)
     counted = {field: _number(container.flag(*flags)) for field, flags in _FLAGS.items()}
     base = stated or Parallelism()
     if any(counted[field] for field in ("pipeline", "data", "data_local")):
         base = Parallelism(tensor=base.tensor, expert=base.expert)
-    expert = True if EXPERT_FLAG in words else base.expert
+    expert = True if EXPERT_FLAG in container.words else base.expert
     parallelism = base.model_copy(update={**{k: v for k, v in counted.items() if v}, "expert": expert})
     if engine.follower is None and (parallelism.fault or parallelism.size not in (None, 1)):
         return Parallelism(tensor=parallelism.tensor, expert=parallelism.expert)
@@ -140,6 +145,8 @@ def _kserve(replica: ReplicaPods) -> Iterator[str]:
     is_disaggregated = replica.serving.mode == "PrefillDecode"
     if not is_disaggregated and len(phases) != 1:  # K1
         yield f"a Unified replica is one engine, this one has {len(phases)}"
+    if not is_disaggregated and any(phases):
+        yield f"a Unified replica has no engine of phase {max(phases)}: set serving.mode to PrefillDecode"
     if is_disaggregated and phases != ["Decode", "Prefill"]:
         yield "PrefillDecode is one Prefill and one Decode engine"
     yield from _model(replica)
@@ -173,7 +180,7 @@ def _engine(engine: StackEngine, stated: Parallelism | None) -> Iterator[str]:
     elif engine.follower is not None and parallelism.size != engine.pods:
         size = "unknown" if parallelism.size is None else parallelism.size
         yield f"{engine.pods} pods, and a parallelism whose size is {size}: pipeline, or data / dataLocal"
-    port = engine.serving.container.flag("--port")
+    port = unfolded(engine.serving.container).flag("--port")
     if engine.phase == "Decode" and port not in ("", str(DECODE_PORT)):  # K5
         yield f"a Decode engine listens on {DECODE_PORT}, this one on {port}"
 

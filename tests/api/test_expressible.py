@@ -62,6 +62,8 @@ QUEUE = {"kueue.x-k8s.io/queue-name": "ml"}
 CASES = [
     Case("one pod of a known image", replica(single())),
     Case("K1: two engines", replica(single(), single(name="draft")), "is one engine, this one has 2"),
+    Case("K1: one that prefills for nobody", replica(single(phase="Prefill")), "no engine of phase Prefill"),
+    Case("K1: one that decodes for nobody", replica(single(phase="Decode")), "no engine of phase Decode"),
     Case("K1: one of each phase", replica(PREFILL, DECODE, serving=DISAGGREGATED)),
     Case(
         "K1: twice the same phase",
@@ -123,6 +125,15 @@ CASES = [
     Case(
         "K5: a decode engine elsewhere",
         replica(PREFILL, single(pods("--port=9000"), "d", phase="Decode"), serving=DISAGGREGATED),
+        "a Decode engine listens on 8001, this one on 9000",
+    ),
+    Case(
+        "K5: a decode engine elsewhere, by the script of a shell",
+        replica(
+            PREFILL,
+            single(pods("exec vllm serve x --port 9000", command=("sh", "-c")), "d", phase="Decode"),
+            serving=DISAGGREGATED,
+        ),
         "a Decode engine listens on 8001, this one on 9000",
     ),
     Case(
