@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from function.api.charge import DIGEST, ChargedShare, read_shares
-from function.deployment.snapshot.charges import read_charged
+from function.deployment.snapshot.charges import MAX_REPLICAS, read_charged
 from function.wire import WireDocument, write
 from tests.support import build
 from tests.support.odd_values import ODD, damaged, paths_of, put
@@ -110,6 +110,7 @@ UNUSUAL: list[tuple[Any, str]] = [
     ({"nodes": 3, "others": [{**DIGESTS, "digests": FIRST[:-1]}]}, "a digest that is too short"),
     ({"nodes": 3, "others": [{**DIGESTS, "digests": f"{FIRST} "}]}, "a space too many"),
     ({"nodes": 4, "by": [CHAT], "givesWay": GIVES_WAY}, "somebody gives way"),
+    ({"nodes": 4, "by": [CHAT], "gives_way": GIVES_WAY}, "in the other spelling that is taken"),
 ]
 
 CONTENTS = [
@@ -168,3 +169,19 @@ def test_both_readers_agree_whatever_stands_there(content: Plain, data: st.DataO
 @given(st.sampled_from(CONTENTS), st.integers(0, 2**32), st.integers(1, 3))
 def test_both_readers_agree_on_damaged_bytes(content: Plain, seed: int, times: int) -> None:
     assert agree(damaged(write.struct(content), random.Random(seed), times))
+
+
+@pytest.mark.parametrize(
+    ("most", "fault"),
+    [
+        (MAX_REPLICAS, ""),
+        (MAX_REPLICAS + 1, f"pool p: charged with {MAX_REPLICAS + 1} replicas, a cluster has at most 50000"),
+        (1_000_000, "pool p: charged with 1000000 replicas, a cluster has at most 50000"),
+    ],
+)
+def test_an_absurd_number_of_replicas_is_no_charge(most: int, fault: str) -> None:
+    """One number in a status would else cost every call seconds: the cluster takes nothing new instead."""
+    share = {"deployment": "ml/chat", "replicas": most, "nodes": most}
+    content = WireDocument(write.struct(cluster({"nodes": most, "by": [share]})))
+    charged = read_charged(content)
+    assert (charged.fault, len(charged.shares)) == (fault, 0 if fault else most)

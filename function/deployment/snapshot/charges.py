@@ -27,8 +27,11 @@ if TYPE_CHECKING:
     from function.api.replica import StampedEngine
     from function.boundary import Document, Plain
 
-SHARE_SIZE = 500
-"""Bytes that a share takes, and who gives way."""
+SHARE_SIZE, REPLICA_SIZE = 500, 8
+"""Bytes that a share takes, and who gives way; and those of each replica in it."""
+MAX_REPLICAS = 50_000
+"""Replicas that the pools of one cluster may be charged with. A number takes no more room in a status for
+being absurd, and every call goes through all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ def read_charged(document: Document) -> ChargedCluster:
     charges = _Charges(document)
     shares: list[tuple[str, ModelReplica]] = []
     leaving: list[Yielding] = []
-    size = 0
+    size = total = 0
     for pool in cluster.pools:
         try:
             published, gives_way = charges.of(pool)
@@ -66,9 +69,14 @@ def read_charged(document: Document) -> ChargedCluster:
             return ChargedCluster(UnreadableCluster(cluster.name, str(error)))
         except ValueError as error:
             return ChargedCluster(cluster, fault=f"pool {pool.name}: {error}")
+        charged = sum(share.replicas for share in published)
+        total += charged
+        if total > MAX_REPLICAS:
+            fault = f"charged with {charged} replicas, a cluster has at most {MAX_REPLICAS}"
+            return ChargedCluster(cluster, fault=f"pool {pool.name}: {fault}")
         shares.extend(_held(cluster.name, pool.name, published))
         leaving.extend(_gives_way(cluster.name, pool.name, entry) for entry in gives_way)
-        size += SHARE_SIZE * (len(published) + len(gives_way))
+        size += SHARE_SIZE * (len(published) + len(gives_way)) + REPLICA_SIZE * charged
     return ChargedCluster(cluster, tuple(shares), tuple(leaving), size=size)
 
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_DEVICES, _LEAVING = "engines", "givesWay"
+_DEVICES, _LEAVING = "engines", ("givesWay", "gives_way")
+"""Fields that are read leniently, in every spelling that is taken there."""
 _parse = messages.Deep.FromString
 _parse_list = messages.Holder.FromString
 
@@ -58,7 +59,7 @@ def _pools(top: Any) -> Iterable[Any]:
 
 def _charge(fields: Any) -> dict[str, Any]:
     """Return what one charge says."""
-    if _LEAVING in fields or "nodes" not in fields:
+    if any(name in fields for name in _LEAVING) or "nodes" not in fields:
         raise Unusual
     return {
         "nodes": _count(fields["nodes"]),
