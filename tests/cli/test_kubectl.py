@@ -141,7 +141,8 @@ def test_applied_files_are_kept_replaced_and_deleted(tmp_path: Path) -> None:
     commands = run("whatif", path, "--apply", new, "-o", "json").data["commands"]
     before = "before-modeldeployment-ml-team-chat.yaml"
     kubectl = "kubectl get modeldeployments.modelplane.ai chat -n ml-team -o yaml"
-    assert commands["apply"] == [f"{kubectl} > {before}", f"kubectl apply -f {new}"]
+    kept = f"{kubectl} | sed '/^  resourceVersion:/d' > {before}"
+    assert commands["apply"] == [kept, f"kubectl apply -f {new}"]
     assert commands["revert"] == [
         "kubectl delete modeldeployments.modelplane.ai search -n ml-team",
         f"kubectl replace -f {before}",

@@ -56,7 +56,10 @@ class Apply:
         return manifests
 
     def commands(self, manifests: Manifests) -> Commands:
-        """Apply the files; what they replace is kept before, and what they add is deleted again."""
+        """Apply the files; what they replace is kept before, and what they add is deleted again.
+
+        Kept without its version: with it, the API server would refuse to replace what is newer by then.
+        """
         given = [
             item for listed in self.manifests.by_kind.values() for item in listed if item.kind in BY_KIND
         ]
@@ -66,7 +69,7 @@ class Apply:
             f"before-{entry.kind.lower()}-{entry.namespace or 'cluster'}-{entry.name}.yaml" for entry in old
         ]
         kept = [
-            f"kubectl get {_titled(item)} -o yaml > {quote(file)}"
+            f"kubectl get {_titled(item)} -o yaml | sed '/^  resourceVersion:/d' > {quote(file)}"
             for item, file in zip(old, names, strict=True)
         ]
         applied = [f"kubectl apply -f {quote(file)}" for file in self.files]
