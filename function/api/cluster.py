@@ -196,15 +196,15 @@ class InferenceCluster(Model):
         return bool(declared) and all(entry.name != pool for entry in declared or ())
 
 
-_TIMES = ("heartbeat", "conditions")
+_COMPARED_APART = ("heartbeat", "conditions")
 
 
 def _published(status: ClusterStatus | None) -> tuple[Any, ...]:
-    """All that is published but the times at which it was."""
+    """All that is published but the times: the heartbeat, and when each condition became what it is."""
     if status is None:
         return ()
     stated = [(condition_row.type, condition_row.status) for condition_row in status.conditions]
-    return stated, {field: value for field, value in status if field not in _TIMES}
+    return stated, {field: value for field, value in status if field not in _COMPARED_APART}
 
 
 SHAPE: Shape = {

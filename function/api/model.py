@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, cast
 
@@ -81,7 +82,7 @@ class Keyed(Model):
 
 def refuse_twice(field: str, names: Sequence[str]) -> None:
     """Refuse a list in which a name stands twice. Raises ValueError."""
-    twice = next((name for name in names if names.count(name) > 1), None)
+    twice = next((name for name, times in Counter(names).items() if times > 1), None)
     if twice is not None:
         raise ValueError(f'{field}: the name "{twice}" is used twice')
 

@@ -6,6 +6,7 @@ of it must understand all of it: what cannot be read is a fault that names the f
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -48,7 +49,7 @@ class Container(Model):
         names = [variable.get("name") for variable in self.env]
         if not all(isinstance(name, str) and name for name in names):
             raise ValueError("env: every variable needs a name")
-        twice = sorted({str(name) for name in names if names.count(name) > 1})
+        twice = sorted(str(name) for name, times in Counter(names).items() if times > 1)
         if twice:
             raise ValueError(f'env: the name "{twice[0]}" is used twice')
         return self

@@ -29,7 +29,11 @@ WORK = ("cel_evaluations", "cel_reused", "pool_matches")
 
 
 class Given(NamedTuple):
-    """What an answer depends on, besides its deployment. Equal ones have equal answers."""
+    """What an answer depends on, besides its deployment. Equal ones have equal answers.
+
+    But for what reads times or the documents of peers: evacuation, and rollouts and disruption budgets of
+    earlier deployments (`_told_by_versions`). Whoever reads more must tell it here or there.
+    """
 
     required: bytes
     """The digest of what is read of the required objects and of the observed replicas, as the memory tells

@@ -35,8 +35,9 @@ class CompositionCache:
     """What was composed last for one replica. It lives with the replica as it was read.
 
     Law: a composition is a pure function of the replica, of the other values that were read and of the facts.
-    What was read is kept as long as its bytes are the same, so the same values are the same content. Buys: a
-    settled replica, which is what most calls are about, composes and writes nothing anew.
+    What was read is kept as long as uid, resource version and length are the same, so the same values are the
+    same content. Buys: a settled replica, which is what most calls are about, composes and writes nothing
+    anew.
     """
 
     __slots__ = ("_earlier", "digest")

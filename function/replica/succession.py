@@ -41,11 +41,10 @@ def _stays(
         read.what not in (names.PODS, names.SEEN) and not _is_succeeded(read, snapshot, wanted)
     ):
         return True  # Law C: what cannot be read is doubt, doubt keeps.
-    state = states.get(read.of)
     if read.what in (names.WORKLOAD, names.SERVICE):
-        served = (state for name, state in states.items() if read in _runs_in(name))
-        return any(not state.in_use for state in served)
+        return any(not state.in_use for name, state in states.items() if read in _runs_in(name))
     if read.what == names.CLAIM:
+        state = states.get(read.of)
         return state is not None and not (state.rolled_out and _is_alone(read.of, snapshot))
     if read.what == names.SECRET:
         return not all(state.rolled_out for state in states.values())
