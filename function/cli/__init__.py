@@ -15,7 +15,10 @@ COMMANDS = {
     "headroom": Lazy(
         "function.cli.commands.headroom:headroom", "how many more fit, and what runs out first?"
     ),
-    "advise": Lazy("function.cli.commands.advise:advise", "which moves would make room for what is missing?"),
+    "advise": Lazy(
+        "function.cli.commands.advise:advise",
+        "which moves would make room for what is missing, or relieve an overcommitted pool?",
+    ),
     "verify": Lazy("function.cli.commands.verify:verify", "does this decision keep the rules?"),
     "lint": Lazy("function.cli.commands.lint:lint_files", "is anything wrong with these files?"),
     "map": Lazy("function.cli.commands.fleet_map:fleet_map", "what does the fleet look like?"),
