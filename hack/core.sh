@@ -5,7 +5,8 @@
 set -euo pipefail
 
 version=v${1#v}
-scripts=$(realpath "${CONTROLPLANE:-../shared/controlplane}")
+scripts=$(realpath -m "${CONTROLPLANE:-$(dirname "$0")/../../shared/controlplane}")
+[ -e "$scripts/up.sh" ] || { echo "$scripts/up.sh is not there; name its folder with CONTROLPLANE" >&2; exit 1; }
 folder=$(realpath -m "$2")
 module=github.com/crossplane/crossplane/v2@$version
 source=$(mktemp -d)
