@@ -39,6 +39,15 @@ _SCHEMA: dict[str, dict[str, tuple[int, str, str]]] = {
         "list": (6, "one", "Holders"),
     },
     "Holders": {"values": (1, "list", "Holder")},
+    # A google.protobuf.Value opened as far as the items of its list.
+    "Lister": {
+        "null": (1, "one", "enum"),
+        "number": (2, "one", "double"),
+        "string": (3, "one", "bytes"),
+        "boolean": (4, "one", "bool"),
+        "struct": (5, "one", "bytes"),
+        "list": (6, "one", "List"),
+    },
     "Resource": {
         "resource": (1, "", "bytes"),
         "connection_details": (2, "map", "bytes"),
@@ -144,6 +153,7 @@ Struct: Any = _CLASSES["Struct"]
 List: Any = _CLASSES["List"]
 Holder: Any = _CLASSES["Holder"]
 Holders: Any = _CLASSES["Holders"]
+Lister: Any = _CLASSES["Lister"]
 Deep: Any = struct_pb2.Value
 """A value with everything below it."""
 Request: Any = _CLASSES["Request"]

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SHORT = 0x80  # A length below this is one byte on the wire.
-_NUMBER, _STRING = 0x11, 0x1A
+_NUMBER, _STRING, _STRUCT = 0x11, 0x1A, b"\x2a"
 _NUMBER_SIZE = 9
 _MAX_EXACT = 1 << 53
 
 _double = Layout("<d").unpack_from
 _parse = messages.Holder.FromString
+_parse_list = messages.Lister.FromString
 
 
 def charge(top: Any, metadata: Any, make: Callable[..., T], deployment_label: str) -> T | None:
@@ -54,7 +55,7 @@ def _nodes(spec: Any) -> dict[str, int]:
         for member in _objects(engine, "members"):
             pool, role = _text(member, "nodePoolName"), _text(member, "role")
             nodes = _count(_object(member, "worker"), "nodes")
-            if _objects(member, "deviceRequests"):
+            if _lists_objects(member, "deviceRequests"):
                 held[pool] = held.get(pool, 0) + (nodes if role == "Worker" else 1) * copies
     return held
 
@@ -100,3 +101,14 @@ def _objects(fields: Any, key: str) -> Sequence[Any]:
     if not (all(levels) if levels else held.WhichOneof("choice") == "list"):
         raise Unusual
     return levels
+
+
+def _lists_objects(fields: Any, key: str) -> bool:
+    """Whether there is a list with objects in it, none of which is opened."""
+    if key not in fields:
+        return False
+    held = _parse_list(fields[key])
+    items = held.list.values
+    if not (all(item[:1] == _STRUCT for item in items) if items else held.WhichOneof("choice") == "list"):
+        raise Unusual
+    return bool(items)
