@@ -147,3 +147,12 @@ def test_a_stream_that_takes_or_gives_nothing_is_a_line_and_no_traceback(
 def test_a_narrow_terminal_keeps_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     assert "MORE" in run("headroom", EXAMPLE).out.splitlines()[2]
+
+
+def test_a_narrow_terminal_keeps_where_a_replica_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    narrow = run("why", "chat", EXAMPLE).out
+    monkeypatch.delenv("COLUMNS")
+    for place in ("aks-westeurope/0", "gke-europe-west4/0"):
+        assert place in run("why", "chat", EXAMPLE).out
+        assert place in narrow

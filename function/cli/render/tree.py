@@ -98,6 +98,8 @@ def _replicas(out: Console, forecast: Forecast) -> None:
         return
     out.print("\n[bold]Replicas[/bold]")
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    for wraps in (False, False, False, False, True, True):  # On a narrow terminal names stay whole.
+        table.add_column(no_wrap=not wraps, overflow="fold")
     for row in forecast.standing:
         place = f"{row.cluster}/{'?' if row.index is None else row.index}"
         cells = ("", row.name, place, row.action, row.pools_phrase, row.phrase)
