@@ -40,7 +40,12 @@ def test_slices_become_a_class(seen: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
-    [(("class",), "name a machine type"), (("class", "aws/none"), "no such file")],
+    [
+        (("class",), "name a machine type"),
+        (("class", "aws/none"), "no such file"),
+        (("class", "aws/p5.48xlarg"), "did you mean aws/p5.48xlarge"),
+        (("class", "p5.48xlarge"), "did you mean aws/p5.48xlarge?"),
+    ],
 )
 def test_wrong_input_is_one_clear_line(arguments: tuple[str, ...], expected: str) -> None:
     ran = run(*arguments)

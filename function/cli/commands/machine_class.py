@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from function.api.names import API_VERSION
 from function.catalogue import UnknownMachineType, entry, machine_types
-from function.cli.bad_input import BadInput
+from function.cli.bad_input import BadInput, closest
 from function.cli.live.connection import ControlPlane
 from function.cli.live.devices import read_slices
 from function.cli.options import Command, end, lenient, output_option, reads_devices
@@ -67,6 +68,7 @@ def describe_class(
         emit(output, _class(name or _named(what[0]), content["spec"]))
         click.echo(f"revision {content['revision']}; {content['source']}", err=True)
         end((), findings=False)
+    _refuse_slip(what)
     manifests, errors = read_manifests(what)
     slices = [manifest.content for manifest in manifests["ResourceSlice"]]
     if not slices:
@@ -84,6 +86,16 @@ def _print(slices: Iterable[JsonObject], name: str, output: str, errors: Sequenc
     if made.others:
         complain([f"{made.others} of {made.nodes + made.others} nodes have other devices than this class"])
     end(errors, findings=made.others > 0)
+
+
+def _refuse_slip(what: tuple[str, ...]) -> None:
+    """Refuse a single word that is neither a file nor a machine type. Raises BadInput."""
+    (word, *others) = what
+    if not others and word != "-" and not Path(word).exists():
+        # Who leaves the provider out means the type.
+        types = {name.partition("/")[2]: name for name in machine_types()} if "/" not in word else {}
+        meant = closest(types.get(word, word), machine_types())
+        raise BadInput(f"{word}: no such file or directory, and no machine type; {meant}")
 
 
 def _named(machine_type: str) -> str:
