@@ -180,9 +180,10 @@ def _engine(engine: StackEngine, stated: Parallelism | None) -> Iterator[str]:
     elif engine.follower is not None and parallelism.size != engine.pods:
         size = "unknown" if parallelism.size is None else parallelism.size
         yield f"{engine.pods} pods, and a parallelism whose size is {size}: pipeline, or data / dataLocal"
-    port = unfolded(engine.serving.container).flag("--port")
-    if engine.phase == "Decode" and port not in ("", str(DECODE_PORT)):  # K5
-        yield f"a Decode engine listens on {DECODE_PORT}, this one on {port}"
+    if engine.phase == "Decode":  # K5
+        port = unfolded(engine.serving.container).flag("--port")
+        if port not in ("", str(DECODE_PORT)):
+            yield f"a Decode engine listens on {DECODE_PORT}, this one on {port}"
 
 
 def _metadata(templates: Sequence[PodTemplate]) -> Iterator[str]:

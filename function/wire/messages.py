@@ -24,30 +24,24 @@ _SCALARS = {
     "string": _Proto.TYPE_STRING,
 }
 
+# google.protobuf.Value, but for its objects and lists: how far these are opened differs.
+_VALUE = {
+    "null": (1, "one", "enum"),
+    "number": (2, "one", "double"),
+    "string": (3, "one", "bytes"),
+    "boolean": (4, "one", "bool"),
+}
+
 # Message: field: (number, type). "map" and "list" say how often, "one" and "maybe" whether absence shows.
 _SCHEMA: dict[str, dict[str, tuple[int, str, str]]] = {
     # google.protobuf.Struct, one level deep: the values stay bytes.
     "Struct": {"fields": (1, "map", "bytes")},
     "List": {"values": (1, "list", "bytes")},
     # A google.protobuf.Value opened as far as the keys of its object, or of the objects of its list.
-    "Holder": {
-        "null": (1, "one", "enum"),
-        "number": (2, "one", "double"),
-        "string": (3, "one", "bytes"),
-        "boolean": (4, "one", "bool"),
-        "struct": (5, "one", "Struct"),
-        "list": (6, "one", "Holders"),
-    },
+    "Holder": {**_VALUE, "struct": (5, "one", "Struct"), "list": (6, "one", "Holders")},
     "Holders": {"values": (1, "list", "Holder")},
     # A google.protobuf.Value opened as far as the items of its list.
-    "Lister": {
-        "null": (1, "one", "enum"),
-        "number": (2, "one", "double"),
-        "string": (3, "one", "bytes"),
-        "boolean": (4, "one", "bool"),
-        "struct": (5, "one", "bytes"),
-        "list": (6, "one", "List"),
-    },
+    "Lister": {**_VALUE, "struct": (5, "one", "bytes"), "list": (6, "one", "List")},
     "Resource": {
         "resource": (1, "", "bytes"),
         "connection_details": (2, "map", "bytes"),

@@ -59,7 +59,6 @@ def _kept(decision: Decision, whole: str) -> str:
 
 def _invalid_selectors(decision: Decision) -> Iterator[tuple[str, str]]:
     """Selectors that do not compile: the first of its level, how many more, and what may be meant."""
-    kept = _kept(decision, "every running replica")
     for of_clusters, reason in ((True, "InvalidClusterSelector"), (False, "InvalidNodeSelector")):
         invalid = [
             selector
@@ -69,10 +68,8 @@ def _invalid_selectors(decision: Decision) -> Iterator[tuple[str, str]]:
         if invalid:
             more = f" (and {len(invalid) - 1} more)" if len(invalid) > 1 else ""
             fault = f"{invalid[0].path}: {invalid[0].error}{more}"
-            yield (
-                reason,
-                joined(fault, advice(invalid[0], decision.inputs.fleet), f"{kept}, nothing new is placed"),
-            )
+            kept = f"{_kept(decision, 'every running replica')}, nothing new is placed"
+            yield reason, joined(fault, advice(invalid[0], decision.inputs.fleet), kept)
 
 
 def _held(decision: Decision) -> Iterator[tuple[str, str]]:
