@@ -25,6 +25,7 @@ about whatever the other handlers compose, and is cited by these numbers:
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 from function.api.condition_reasons import INTERNAL_ERROR
 from function.api.lenient import mapping
 from function.api.names import API_VERSION
-from function.boundary import Condition, Desired
+from function.boundary import Condition, Desired, text_at
 from function.objects import KIND as OBJECT_KIND
 from function.objects import identity_of
 
@@ -50,6 +51,8 @@ INTERNAL_ERROR_TEXT = (
 KEY_DIGEST = 8
 """Hex digits in the key of a successor."""
 
+_SUCCESSOR = re.compile(rf"(?<=.)\.[0-9a-f]{{{KEY_DIGEST}}}\Z", re.ASCII)
+"""What `key_of` adds to a key. Names that keys are made of may have dots too."""
 _MANAGED_PREFIX = "crossplane.io/"
 _MANAGED_SPEC = "crossplane"
 
@@ -145,6 +148,20 @@ def _again(metadata: dict[str, Any], namespace: str) -> dict[str, Any]:
     return again
 
 
+def foreign(request: Request, kinds: Mapping[str, str]) -> str:
+    """Return what is wrong where something of another kind stands under a key of ours, "" where nothing.
+
+    `kinds`: what we compose, by key. Desiring that would leave the other object to nobody (Law C 4).
+    """
+    observed = (key for key in sorted(kinds) if key in request.observed and key not in request.desired)
+    other = next((key for key in observed if text_at(request.observed[key], "kind") != kinds[key]), None)
+    return (
+        ""
+        if other is None
+        else f"Something else stands under the key {other}: expected a composed {kinds[other]}"
+    )
+
+
 # What is composed on another cluster, through Objects of provider-kubernetes
 
 
@@ -163,8 +180,7 @@ def key_of(base: str, manifest: Mapping[str, Plain], observed: Mapping[str, Obse
 
 def base_of(key: str) -> str:
     """Return the key that a successor's key was made of; any other key is its own base."""
-    base, _, digest = key.rpartition(".")
-    return base if base and len(digest) == KEY_DIGEST else key
+    return _SUCCESSOR.sub("", key)
 
 
 def steadfast(

@@ -25,6 +25,19 @@ def mapping(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def mappings(value: object) -> list[dict[str, Any]]:
+    """Return the maps of a list, without entries that are none; empty for what is no list."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def number(value: object, otherwise: int) -> int:
+    """Return a whole number, `otherwise` for what is none (`model.whole`)."""
+    try:
+        return whole(value)
+    except ValueError:
+        return otherwise
+
+
 def string(value: object) -> str:
     """Return a text, empty for what is none."""
     return value if isinstance(value, str) else ""
@@ -32,8 +45,7 @@ def string(value: object) -> str:
 
 def conditions_of(status: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the conditions of a status, without entries that are no maps."""
-    conditions = status.get("conditions")
-    return [entry for entry in conditions if isinstance(entry, dict)] if isinstance(conditions, list) else []
+    return mappings(status.get("conditions"))
 
 
 def condition_of(status: Mapping[str, Any], kind: str) -> tuple[bool | None, str]:

@@ -18,15 +18,17 @@ from function.cluster.names import (
     OBSERVATIONS,
     PROVIDER_CONFIG,
     STACK,
-    is_ours,
+    kind_of,
     stack_name,
 )
 from function.cluster.observe import observations
 from function.cluster.verification import collections, observes_drift
-from function.fail_static import as_observed, steadfast
+from function.fail_static import as_observed, base_of, steadfast
 from function.objects import API_VERSION as PROVIDER_API_VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from function.api.declared_cluster import Existing, SecretRef
     from function.boundary import Request
     from function.cluster.snapshot import ClusterSnapshot
@@ -38,7 +40,7 @@ GUARD_REASON = "ModelReplicas run on this cluster"
 
 def compose(request: Request, snapshot: ClusterSnapshot) -> dict[str, Desired]:
     """Return everything desired, by key."""
-    ours = [key for key in sorted(request.observed) if is_ours(key) and key not in request.desired]
+    ours = [key for key in sorted(request.observed) if kind_of(key) and key not in request.desired]
     stays = [key for key in ours if not (key == STACK and snapshot.config.stack == "None")]
     cluster = snapshot.cluster
     if not isinstance(cluster, DeclaredCluster) or snapshot.missing:
@@ -46,7 +48,7 @@ def compose(request: Request, snapshot: ClusterSnapshot) -> dict[str, Desired]:
     made = _guarded(snapshot, cluster.name)
     if cluster.existing is not None:
         made |= _reached(request, snapshot, cluster, cluster.existing)
-        stays = [key for key in stays if key == STACK or (key == GUARD and snapshot.replicas is None)]
+        stays = [key for key in stays if _stays(key, snapshot, made)]
     elif snapshot.replicas is not None:
         stays = [key for key in stays if key != GUARD]
     looked_at = {
@@ -54,15 +56,26 @@ def compose(request: Request, snapshot: ClusterSnapshot) -> dict[str, Desired]:
         for key, observed_object in snapshot.observed.items()
         if key.startswith(OBSERVATIONS)
     }
+    made = {key: made[key] for key in made if key not in request.desired}
     desired = steadfast(made, looked_at, lambda key: _again(request, snapshot, key))
     return dict(sorted({**{key: _again(request, snapshot, key) for key in stays}, **desired}.items()))
+
+
+def _stays(key: str, snapshot: ClusterSnapshot, made: Mapping[str, Desired]) -> bool:
+    """Whether something observed stays beside what is wanted, which would win under the same key.
+
+    Law C 1: a guard while nobody knows of replicas, and an observation until its successor is observed.
+    """
+    if key in (STACK, GUARD):
+        return key == STACK or snapshot.replicas is None
+    return any(base_of(other) == base_of(key) and other not in snapshot.observed for other in made)
 
 
 def _again(request: Request, snapshot: ClusterSnapshot, key: str) -> Desired:
     """Desire what is observed under a key, as it is."""
     document = request.observed[key]
     ready = text_at(document, "kind") != "ServingStack" or snapshot.stack_ready[0]
-    kind, version = text_at(document, "kind"), text_at(document, "apiVersion")
+    kind, version = kind_of(key) or "", text_at(document, "apiVersion")
     return Desired(as_observed(document, kind=kind, namespace="", api_version=version), ready=ready)
 
 

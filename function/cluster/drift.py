@@ -18,7 +18,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from function.api.lenient import mapping
+from function.api.lenient import mapping, mappings, number
 from function.api.names import POOL_LABEL
 from function.cel.errors import EvaluationError
 from function.cel.library.quantity import quantity
@@ -107,8 +107,7 @@ def drift(
 ) -> tuple[PoolDrift, ...]:
     """Return what drifts, pool by pool in the order they are published."""
     devices_by_node = read_nodes(slices)
-    pools = mapping(cluster.get("status")).get("gpuPools")
-    published = [pool for pool in (pools if isinstance(pools, list) else ()) if isinstance(pool, dict)]
+    published = mappings(mapping(cluster.get("status")).get("gpuPools"))
     selectors = _selectors(cluster)
     labels = {
         str(mapping(node.get("metadata")).get("name")): mapping(mapping(node.get("metadata")).get("labels"))
@@ -119,10 +118,9 @@ def drift(
 
 def _selectors(cluster: JsonObject) -> dict[str, dict[str, str]]:
     """Return the labels that the nodes of each pool carry."""
-    declared = mapping(cluster.get("spec")).get("nodePools")
     stated = {
         str(pool.get("name")): mapping(pool.get("nodeSelector"))
-        for pool in map(mapping, declared if isinstance(declared, list) else ())
+        for pool in mappings(mapping(cluster.get("spec")).get("nodePools"))
     }
     return {name: dict(labels) or {POOL_LABEL: name} for name, labels in stated.items()}
 
@@ -140,10 +138,9 @@ def _pool(
         for node, node_labels in labels.items()
         if all(node_labels.get(key) == value for key, value in wanted.items())
     )
-    declared = int(pool.get("nodes") or 0)
-    findings = set(
-        _on_nodes(name, pool.get("devices") or (), [(node, devices_by_node.get(node)) for node in members])
-    )
+    declared = number(pool.get("nodes"), 0)
+    inventories = [(node, devices_by_node.get(node)) for node in members]
+    findings = set(_on_nodes(name, mappings(pool.get("devices")), inventories))
     if members and len(members) < declared:
         findings.add(Drift(name, "NodesShort", f"{len(members)} of {declared} nodes carry its label"))
     findings |= set(_unlabelled(name, declared, members, labels, devices_by_node))
@@ -189,7 +186,7 @@ def _lacks(has: NodeDevices, driver: str) -> bool:
 def _entry(
     pool: str, entry: JsonObject, inventories: Sequence[tuple[str, tuple[PublishedDevice, ...]]]
 ) -> Iterator[Drift]:
-    name, count = str(entry.get("name")), int(entry.get("count") or 1)
+    name, count = str(entry.get("name")), number(entry.get("count"), 1)
     short: list[tuple[int, str]] = []
     for node, devices in inventories:
         able = [device for device in devices if not device.tainted and _type_fits(entry, device)]
@@ -281,7 +278,7 @@ def _bare(driver: str, key: str) -> str:
 
 
 def _shown(typed: JsonObject | None) -> str:
-    return "none" if not typed else ", ".join(f'{kind} "{value}"' for kind, value in sorted(typed.items()))
+    return ", ".join(f'{kind} "{value}"' for kind, value in sorted(mapping(typed).items())) or "none"
 
 
 def read_nodes(slices: Iterable[JsonObject]) -> dict[str, NodeDevices]:
@@ -316,14 +313,12 @@ def read_nodes(slices: Iterable[JsonObject]) -> dict[str, NodeDevices]:
 
 
 def _number(spec: JsonObject, key: str) -> int:
-    value = mapping(spec.get("pool")).get(key)
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else 1
+    return number(mapping(spec.get("pool")).get(key), 1)
 
 
 def _devices(driver: str, spec: JsonObject) -> Iterator[PublishedDevice]:
     """Yield the devices of a slice; before resource.k8s.io/v1 their content was in `basic`."""
-    listed = spec.get("devices")
-    for device in map(mapping, listed if isinstance(listed, list) else ()):
+    for device in mappings(spec.get("devices")):
         content = mapping(device.get("basic")) or device
         yield PublishedDevice(
             driver,
@@ -336,5 +331,4 @@ def _devices(driver: str, spec: JsonObject) -> Iterator[PublishedDevice]:
 
 def _tainted(taints: object) -> bool:
     """Whether some taint keeps pods off a device."""
-    listed = taints if isinstance(taints, list) else ()
-    return any(mapping(taint).get("effect") != "None" for taint in listed)
+    return any(taint.get("effect") != "None" for taint in mappings(taints))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from function.api.names import child_name
+from function.fail_static import base_of
+from function.objects import COLLECTION, KIND
 
 NAMESPACE = "modelplane-system"
 """The namespace of the control plane that holds kubeconfigs, stacks and observations."""
@@ -25,7 +27,16 @@ def stack_name(cluster: str) -> str:
     return child_name(cluster, "serving-stack")
 
 
-def is_ours(key: str) -> bool:
-    """Whether a key of the composition belongs to this handler."""
-    fixed = (PROVIDER_CONFIG, GUARD, STACK, GATEWAY, LEADER_WORKER_SET, HEARTBEAT, SLICES, NODES)
-    return key in fixed or key.startswith(CLASS_PREFIX)
+KINDS = {
+    PROVIDER_CONFIG: "ClusterProviderConfig",
+    GUARD: "ClusterUsage",
+    STACK: "ServingStack",
+    **dict.fromkeys((GATEWAY, LEADER_WORKER_SET, HEARTBEAT), KIND),
+    **dict.fromkeys((SLICES, NODES), COLLECTION),
+}
+"""What stands under the keys that do not depend on the cluster."""
+
+
+def kind_of(key: str) -> str | None:
+    """Return the kind of what this handler composes under a key, None for a key that is not ours."""
+    return KIND if key.startswith(CLASS_PREFIX) else KINDS.get(base_of(key))

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from function.api.declared_cluster import DeclaredCluster
 from function.cluster.names import CLASS_PREFIX, GATEWAY, HEARTBEAT, LEADER_WORKER_SET, NAMESPACE
 from function.cluster.snapshot import MissingClass
-from function.objects import OBSERVE, composed_object
+from function.fail_static import base_of, key_of
+from function.objects import OBSERVE, composed_object, identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from function.api.cluster_config import ClusterConfig
     from function.cluster.snapshot import ClusterSnapshot
     from function.objects import ObservedObject
 
@@ -21,21 +24,43 @@ _ABSENT = ("does not exist", "not found")
 
 
 def observations(snapshot: ClusterSnapshot) -> dict[str, dict[str, Any]]:
-    """Return the Objects that look at the gateway, at LeaderWorkerSet and at every device class, by key."""
-    gateway, controller = snapshot.config.gateway, snapshot.config.leader_worker_set
-    observed_objects = {
-        GATEWAY: _named("gateway.networking.k8s.io/v1", "Gateway", gateway.name, gateway.namespace),
-        LEADER_WORKER_SET: _named("apps/v1", "Deployment", controller.name, controller.namespace),
+    """Return the Objects that look at the gateway, at LeaderWorkerSet and at every device class, by key.
+
+    Law C 4: where the input names another gateway, controller or lease, another key looks at that.
+    """
+    manifests = {
+        key_of(base, manifest, snapshot.observed): manifest
+        for base, manifest in _named_by_input(snapshot.config).items()
     }
-    observed_objects |= {
+    manifests |= {
         f"{CLASS_PREFIX}{name}": _named("resource.k8s.io/v1", "DeviceClass", name)
         for name in _device_classes(snapshot)
     }
-    lease = snapshot.config.heartbeat
+    return {key: _observed(manifest, snapshot.provider_config) for key, manifest in manifests.items()}
+
+
+def look(snapshot: ClusterSnapshot, base: str) -> ObservedObject | None:
+    """Return the observation of what the input names, None while there is none.
+
+    `base` is `GATEWAY`, `LEADER_WORKER_SET` or `HEARTBEAT`. In doubt any observation of it counts.
+    """
+    observed = [look for key, look in snapshot.observed.items() if base_of(key) == base]
+    wanted = identity_of(_named_by_input(snapshot.config).get(base, {}))
+    named = [look for look in observed if look.identity == wanted]
+    in_doubt = not isinstance(snapshot.cluster, DeclaredCluster)
+    return next(iter(named or (observed if in_doubt else ())), None)
+
+
+def _named_by_input(config: ClusterConfig) -> dict[str, dict[str, Any]]:
+    """Return the manifests of what the input names, by the base of their keys."""
+    gateway, controller, lease = config.gateway, config.leader_worker_set, config.heartbeat
+    manifests = {
+        GATEWAY: _named("gateway.networking.k8s.io/v1", "Gateway", gateway.name, gateway.namespace),
+        LEADER_WORKER_SET: _named("apps/v1", "Deployment", controller.name, controller.namespace),
+    }
     if lease is not None:
-        manifest = _named("coordination.k8s.io/v1", "Lease", lease.name, lease.namespace)
-        observed_objects[HEARTBEAT] = manifest
-    return {key: _observed(manifest, snapshot.provider_config) for key, manifest in observed_objects.items()}
+        manifests[HEARTBEAT] = _named("coordination.k8s.io/v1", "Lease", lease.name, lease.namespace)
+    return manifests
 
 
 def _device_classes(snapshot: ClusterSnapshot) -> list[str]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.api.declared_cluster import DeclaredCluster
-from function.api.lenient import mapping, string
+from function.api.lenient import mapping, mappings, string
 from function.api.times import seconds_of, text_of
 from function.cluster.charges import charge
 from function.cluster.names import CLASS_PREFIX, GATEWAY, HEARTBEAT, LEADER_WORKER_SET, NAMESPACE
-from function.cluster.observe import presence
+from function.cluster.observe import look, presence
 from function.cluster.snapshot import MissingClass
 from function.gateway_api import first_address
 
@@ -63,7 +63,7 @@ def heartbeat(snapshot: ClusterSnapshot) -> str:
     """
     if snapshot.config.heartbeat is None and isinstance(snapshot.cluster, DeclaredCluster):
         return ""
-    observed = snapshot.observed.get(HEARTBEAT)
+    observed = look(snapshot, HEARTBEAT)
     renewed = seconds_of(mapping((observed.remote or {}).get("spec")).get("renewTime")) if observed else None
     if renewed is None:
         last = snapshot.before.get("heartbeat")
@@ -73,12 +73,7 @@ def heartbeat(snapshot: ClusterSnapshot) -> str:
 
 def pools(snapshot: ClusterSnapshot, cluster: DeclaredCluster) -> list[dict[str, Any]]:
     """Return the pools in the order of the spec: those whose class has devices, or that were published."""
-    listed = snapshot.before.get("gpuPools")
-    last = {
-        pool.get("name"): pool
-        for pool in (listed if isinstance(listed, list) else ())
-        if isinstance(pool, dict)
-    }
+    last = {string(pool.get("name")): pool for pool in mappings(snapshot.before.get("gpuPools"))}
     published = (_pool(snapshot, pool, last.get(pool.name)) for pool in cluster.spec.node_pools)
     made = [pool for pool in published if pool is not None]
     if snapshot.config.publish != "Attributes" or snapshot.replicas is None:
@@ -88,7 +83,7 @@ def pools(snapshot: ClusterSnapshot, cluster: DeclaredCluster) -> list[dict[str,
 
 def overcommitted(status: dict[str, Any]) -> bool:
     """Whether some replica is asked to give way: the next reading should come soon."""
-    return any("givesWay" in mapping(pool.get("charged")) for pool in status.get("gpuPools", ()))
+    return any("givesWay" in mapping(pool.get("charged")) for pool in mappings(status.get("gpuPools")))
 
 
 def _pool(
@@ -113,7 +108,7 @@ def gateway_address(snapshot: ClusterSnapshot) -> str:
     from_stack = mapping(snapshot.stack_status.get("gateway")).get("address")
     cluster = snapshot.cluster
     existing = cluster.existing if isinstance(cluster, DeclaredCluster) else None
-    observed = snapshot.observed.get(GATEWAY)
+    observed = look(snapshot, GATEWAY)
     first = first_address(observed.remote_status) if observed else ""
     declared = existing.gateway.address if existing else ""
     last = mapping(snapshot.status.get("gateway")).get("address")
@@ -129,7 +124,7 @@ def capabilities(snapshot: ClusterSnapshot) -> dict[str, Any]:
         if key.startswith(CLASS_PREFIX)
     }
     return {
-        "gateway": presence(snapshot.observed.get(GATEWAY)),
-        "leaderWorkerSet": presence(snapshot.observed.get(LEADER_WORKER_SET)),
+        "gateway": presence(look(snapshot, GATEWAY)),
+        "leaderWorkerSet": presence(look(snapshot, LEADER_WORKER_SET)),
         **({"deviceClasses": classes} if classes else {}),
     }

@@ -10,11 +10,11 @@ from function.api.cluster_config import ClusterConfig
 from function.api.declared_cluster import DeclaredCluster
 from function.api.fault import Malformed
 from function.api.lenient import condition_of, mapping, plain_of
-from function.boundary import Resolution
+from function.boundary import Resolution, text_at
 from function.cluster.classes import devices_of
-from function.cluster.names import PROVIDER_CONFIG, STACK, is_ours, provider_config_name
+from function.cluster.names import PROVIDER_CONFIG, STACK, kind_of, provider_config_name
 from function.cluster.requirements import REPLICAS, class_names, class_requirement
-from function.fail_static import Doubt
+from function.fail_static import Doubt, foreign
 from function.objects import read_object
 
 if TYPE_CHECKING:
@@ -85,6 +85,10 @@ def read_snapshot(request: Request, reuse: Reuse) -> ClusterSnapshot:
         config = ClusterConfig.parse(request.input or {})
     except Malformed as error:
         cluster = Doubt(MALFORMED, f"The function's input is invalid: {error}")
+    ours = {key: kind for key in sorted(request.observed) if (kind := kind_of(key)) is not None}
+    fault = foreign(request, ours)
+    if fault:
+        cluster = Doubt(MALFORMED, fault)
     return ClusterSnapshot(
         cluster=cluster,
         config=config,
@@ -92,8 +96,8 @@ def read_snapshot(request: Request, reuse: Reuse) -> ClusterSnapshot:
         replicas=_replicas(request, reuse),
         observed={
             key: reuse.parsed(request.observed[key], read_object)
-            for key in sorted(request.observed)
-            if key not in request.desired and is_ours(key)
+            for key in ours
+            if key not in request.desired
         },
         status={**before, **request.desired_status},
         before=before,
@@ -130,8 +134,11 @@ def _class(request: Request, name: str) -> DeviceEntries | MissingClass:
             return MissingClass("ClassMissing", f"InferenceClass {name} does not exist")
         case Resolution.DELIVERED:
             pass
+    document = request.required[required][0]
+    if text_at(document, "metadata", "name") != name:
+        return MissingClass("ClassMissing", f"InferenceClass {name} was not delivered")
     try:
-        return devices_of(request.required[required][0].plain())
+        return devices_of(document.plain())
     except ValueError as error:
         return MissingClass("ClassUnreadable", f"InferenceClass {name} cannot be read: {error}")
 

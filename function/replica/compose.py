@@ -39,7 +39,7 @@ def compose(request: Request, snapshot: ReplicaSnapshot) -> Composition:
     things for an earlier answer is that answer, and its resources are not written again either.
     """
     values = (snapshot.cluster, *snapshot.observed.values())
-    facts = (tuple(snapshot.observed), request.input)
+    facts = (tuple(snapshot.observed), request.input, request.desired)
     return snapshot.replica.cache_of(CompositionCache).composed(
         values, facts, partial(_composed, request, snapshot)
     )
@@ -104,8 +104,9 @@ def _desired(
     wanted: Mapping[str, JsonObject],
     kept: Iterable[str],
 ) -> Composition:
+    """Return the composition of what is wanted and what is kept, without keys that earlier steps desire."""
     keep = _keeper(request)
-    as_wanted = {key: Desired(resource) for key, resource in wanted.items()}
+    as_wanted = {key: Desired(wanted[key]) for key in wanted if key not in request.desired}
     desired = steadfast(as_wanted, observed, keep) | {key: keep(key) for key in kept}
     ready_engines = {state.name for state in states if state.ready}
     for key, composed in desired.items():

@@ -35,14 +35,6 @@ def ours_observed(request: Request, keys: Mapping[str, Composed]) -> dict[str, C
     return {key: keys[key] for key in sorted(keys) if key in request.observed and key not in request.desired}
 
 
-def foreign(request: Request, observed: Mapping[str, Composed]) -> str:
-    """Return what is wrong where something of another kind stands under a key of ours, "" where nothing."""
-    for key, composed in observed.items():
-        if text_at(request.observed[key], "kind") != composed.kind:
-            return f"Something else stands under the key {key}: expected a composed {composed.kind}"
-    return ""
-
-
 def again(request: Request, key: str, composed: Composed, *, ready: bool) -> Desired:
     """Desire what is observed under a key as it was last applied (Law C 2).
 

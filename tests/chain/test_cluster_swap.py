@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from function.cluster.names import is_ours
+from function.cluster.names import kind_of
 from tests.chain.pair import Pair, answered
 from tests.chain.recorded import CLUSTER_PAIRS
 
@@ -16,7 +16,7 @@ EXISTING = [
     pair
     for pair in CLUSTER_PAIRS
     if {"cluster-provider-config-kubernetes", "serving-stack"} <= pair.theirs.desired.keys()
-    and all(is_ours(key) for key in pair.theirs.desired)
+    and all(kind_of(key) for key in pair.theirs.desired)
 ]
 """Recordings that set up a cluster that was there already."""
 

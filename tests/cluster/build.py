@@ -17,6 +17,23 @@ Plain = dict[str, Any]
 API_VERSION = "modelplane.ai/v1alpha1"
 
 
+LEASE = {"namespace": "kube-system", "name": "kube-controller-manager"}
+LOOKS: dict[str, Plain] = {
+    "see-gateway": {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "Gateway",
+        "metadata": {"namespace": "modelplane-system", "name": "inference-gateway"},
+    },
+    "see-lws": {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"namespace": "lws-system", "name": "lws-controller-manager"},
+    },
+    "see-heartbeat": {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": LEASE},
+}
+"""What is looked at unless the input names something else."""
+
+
 def inference_class(name: str = "h200", **spec: Any) -> Plain:
     devices = [{"name": "gpu", "driver": "gpu.nvidia.com", "deviceClassName": "gpu.nvidia.com", "count": 8}]
     metadata = {"name": name}
@@ -52,7 +69,10 @@ def looked_at(key: str, *, synced: bool, message: str = "", remote: Plain | None
     status: Plain = {"conditions": [condition]}
     if remote is not None:
         status["atProvider"] = {"manifest": remote}
-    spec = {"providerConfigRef": {"kind": "ClusterProviderConfig", "name": "p"}}
+    spec = {
+        "forProvider": {"manifest": LOOKS[key]},
+        "providerConfigRef": {"kind": "ClusterProviderConfig", "name": "p"},
+    }
     return {
         key: {
             "apiVersion": "kubernetes.m.crossplane.io/v1alpha1",

@@ -8,10 +8,9 @@ import pytest
 
 from function.api import InferenceCluster
 from function.cluster import names
-from tests.cluster.build import Case, cluster, looked_at
+from tests.cluster.build import LEASE, Case, cluster, looked_at
 
 Plain = dict[str, Any]
-LEASE = {"namespace": "kube-system", "name": "kube-controller-manager"}
 INPUT: Plain = {
     "apiVersion": "fleet-scheduler.fn.modelplane.ai/v1alpha1",
     "kind": "ClusterConfig",

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import copy
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from function.api.lenient import mapping
-from function.cluster import names
+from function.boundary import PlainDocument
+from function.cluster import handler, names
+from function.fail_static import base_of
 from function.objects import identity_of
-from tests.cluster.build import Case, reason, replica, running
+from tests.cluster.build import LEASE, Case, looked_at, reason, replica, running
 from tests.fuzz.mutate import mutated
 from tests.support.scale import BATCHES, batch
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 Plain = dict[str, Any]
 CONDITIONS = ["ClusterReady", "BackendReady", "ClusterReachable", "PoolsPublished"]
 PUBLISHED = ("providerConfigRef", "gateway")
+SEEN = {"kind": "Gateway", "status": {"addresses": [{"value": "203.0.113.9"}]}}
 
 
 def disturbed(draw: random.Random, case: Case) -> str:
@@ -95,3 +99,102 @@ def test_an_answer_applied_and_asked_again_is_the_same(number: int) -> None:
             key: resource.resource for key, resource in first.desired.items()
         }, seed
         assert again.status == first.status, seed
+
+
+FOREIGN = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "b"}}
+
+
+@pytest.mark.parametrize("key", [*names.KINDS, f"{names.CLASS_PREFIX}h200.example.com"])
+def test_a_foreign_resource_under_a_key_of_ours_stays_and_is_named(key: str) -> None:
+    """Desired under the same key as another kind, it would be left on the control plane for ever."""
+    case = running(random.Random(1))
+    case.observed[key] = FOREIGN
+    response = case.answer()
+    assert response.desired[key].resource["data"] == {"a": "b"}
+    assert response.desired.keys() == case.observed.keys()
+    assert response.conditions[0].reason == "Malformed"
+    assert key in response.conditions[0].message
+    assert response.status["gpuPools"] == case.cluster["status"]["gpuPools"]
+
+
+@pytest.mark.parametrize("key", [names.PROVIDER_CONFIG, names.GUARD, names.GATEWAY, names.STACK])
+def test_what_an_earlier_step_desires_is_left_to_it(key: str) -> None:
+    case = Case(replicas=[replica()], input={"stack": "Modelplane"}, desired=frozenset({key}))
+    assert key not in case.answer().desired
+    assert key not in case.settled().answer().desired
+
+
+RENAMED = {
+    names.GATEWAY: {"gateway": {"namespace": "edge", "name": "public"}},
+    names.LEADER_WORKER_SET: {"leaderWorkerSet": {"namespace": "kueue", "name": "lws"}},
+    names.HEARTBEAT: {"heartbeat": {"namespace": "kube-system", "name": "scheduler"}},
+}
+
+
+@pytest.mark.parametrize("base", RENAMED)
+def test_what_the_input_names_anew_is_looked_at_under_another_key(base: str) -> None:
+    """Law C 4 forbids to change what a key looks at, and the input must not be ignored for that."""
+    before = Case(input={"heartbeat": LEASE}).settled()
+    before.input = {"heartbeat": LEASE, **RENAMED[base]}
+    first = before.answer().desired
+    (successor,) = first.keys() - before.observed.keys()
+    (wanted,) = RENAMED[base].values()
+    assert base_of(successor) == base
+    assert first[successor].resource["spec"]["forProvider"]["manifest"]["metadata"] == wanted
+    assert first[base].resource["spec"] == before.observed[base]["spec"], "until the successor is observed"
+    second = before.settled()
+    assert second.answer().desired.keys() == first.keys() - {base}
+    assert second.settled().answer().desired.keys() == first.keys() - {base}
+
+
+def test_the_address_is_that_of_the_gateway_the_input_names() -> None:
+    case = Case(input=RENAMED[names.GATEWAY], observed=looked_at(names.GATEWAY, synced=True, remote=SEEN))
+    assert "gateway" not in case.answer().status, "another gateway's"
+    case = case.settled()
+    (key,) = (key for key in case.observed if base_of(key) == names.GATEWAY and key != names.GATEWAY)
+    case.observed[key]["status"] = {"atProvider": {"manifest": SEEN}}
+    assert case.answer().status["gateway"] == {"address": "203.0.113.9"}
+
+
+ODD_POOLS: list[tuple[Any, str]] = [
+    ("x", "a text for the list"),
+    (None, "null for the list"),
+    ([None, "x", []], "pools that are none"),
+    ([{"name": ["pool-0"], "nodes": 1}], "a name that is a list"),
+    ([{"name": "pool-0", "nodes": [0], "devices": []}], "a count that is a list"),
+    ([{"name": "pool-0", "nodes": float("nan"), "devices": [{"count": {}}]}], "counts that are none"),
+    ([{"name": "pool-0", "nodes": 1, "devices": "x"}], "a text for devices"),
+    ([{"name": "pool-0", "nodes": 1, "devices": ["x", None]}], "devices that are none"),
+    ([{"name": "pool-0", "nodes": 1, "devices": [{"attributes": {"a": "x"}}]}], "an attribute without type"),
+    ([{"name": "pool-0", "nodes": 1, "charged": "x"}], "a text for the charge"),
+]
+
+
+@pytest.mark.parametrize(("published", "why"), ODD_POOLS, ids=[row[1] for row in ODD_POOLS])
+@pytest.mark.parametrize("spec", [{}, {"spec": "x"}], ids=["readable", "unreadable"])
+def test_an_odd_status_of_its_own_is_answered(published: Any, why: str, spec: Plain) -> None:
+    """No class is delivered, so what was published is published again and held against drift."""
+    case = running(random.Random(2))
+    case.cluster["spec"]["drift"] = {"mode": "Observe"}
+    manifest = {"metadata": {"name": "n", "labels": {"modelplane.ai/pool": "pool-0"}}}
+    device = {"name": "g0", "attributes": {"a": {"string": "y"}}, "capacity": {}}
+    content = {"nodeName": "n", "driver": "None", "pool": {"generation": "x"}, "devices": [device, "x"]}
+    request = case.request()
+    composite = {**case.cluster, "status": {"gpuPools": published}, **spec}
+    seen = {
+        "slices": ({"status": {"atProvider": {"manifest": {"spec": content}}}},),
+        "nodes": ({"status": {"atProvider": {"manifest": manifest}}},),
+    }
+    required = {name: tuple(map(PlainDocument, items)) for name, items in seen.items()}
+    response = handler.run(replace(request, composite=PlainDocument(composite), required=required))
+    assert set(response.desired) == set(case.observed), why
+    assert len(response.conditions) >= len(CONDITIONS), why
+
+
+def test_a_class_of_another_name_is_no_delivery() -> None:
+    case = running(random.Random(3))
+    name = min(case.classes)
+    case.classes[name] = {**(case.classes[name] or {}), "metadata": {"name": "other"}}
+    response = case.answer()
+    assert reason(response, "PoolsPublished") == "ClassMissing"
+    assert response.status["gpuPools"] == case.cluster["status"]["gpuPools"]

@@ -273,6 +273,18 @@ def test_a_foreign_resource_under_a_key_of_ours_stays_and_is_named() -> None:
     assert "model-route" in answer.conditions["ModelAccepted"][2]
 
 
+@pytest.mark.parametrize("level", ["plain", "wire"])
+@pytest.mark.parametrize("settled", [True, False], ids=["observed", "new"])
+def test_what_an_earlier_step_desires_is_left_to_it(level: str, *, settled: bool) -> None:
+    theirs = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs"}}
+    scene = Scene(replica())
+    asked = scene.but(observed=applied(run(scene)) if settled else {}).asked
+    answer = asked.but(earlier={"epp": theirs, "model-serving-main": theirs}).answer(level=level)
+    for key in ("epp", "model-serving-main"):
+        assert answer.desired.get(key) in (None, theirs)
+    assert "model-route" in answer.desired
+
+
 def test_a_pool_that_leaves_the_declaration_restarts_no_pod() -> None:
     labelled = {"name": "frontier", "nodeSelector": {"pool": "h"}, "tolerations": [{"operator": "Exists"}]}
     scene = Scene(replica(engine("a"), gang("b")), cluster(labelled))

@@ -95,7 +95,10 @@ def test_another_family_is_another_slice_and_the_first_leaves_when_it_is_observe
     second = applied(edited, first).answer()
     assert second.desired.keys() == {"endpointslice-fqdn", "service"}
     assert second.conditions["RoutingReady"][:2] == (True, "BackendConfigured")
-    back = settled(applied(edited, first))
+    swapped = applied(applied(edited, first), second)
+    assert swapped.answer().desired == second.desired, "the slice keeps its key: nothing flaps"
+    assert swapped.answer().conditions["RoutingReady"][:2] == (True, "BackendConfigured")
+    back = settled(swapped)
     again = back.but(composite={**back.composite, "spec": {"url": "http://203.0.113.7/v1"}})
     assert settled(again).answer().desired.keys() == {"endpointslice", "service"}
 

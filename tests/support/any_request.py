@@ -27,6 +27,8 @@ class AnyRequest:
     required: Mapping[str, Sequence[Plain]] = field(default_factory=dict)
     """Required resources by requirement: what is not in it is not delivered."""
     input: Plain | None = None
+    earlier: Mapping[str, Plain] = field(default_factory=dict)
+    """What earlier steps of the pipeline desire, by key."""
 
     def but(self, **changes: Any) -> Self:
         """Return this request with `changes`."""
@@ -41,6 +43,7 @@ class AnyRequest:
                 name: tuple(PlainDocument(item) for item in items) for name, items in self.required.items()
             },
             input=self.input,
+            desired=frozenset(self.earlier),
         )
 
     def message(self) -> pb.RunFunctionRequest:
@@ -55,6 +58,8 @@ class AnyRequest:
         message.observed.composite.resource.update(self.composite)
         for key, manifest in self.observed.items():
             message.observed.resources[key].resource.update(manifest)
+        for key, manifest in self.earlier.items():
+            message.desired.resources[key].resource.update(manifest)
         for name, items in self.required.items():
             message.required_resources[name].SetInParent()
             for item in items:

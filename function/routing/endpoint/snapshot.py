@@ -11,8 +11,8 @@ from function.api.lenient import mapping, plain_of, string
 from function.api.model_endpoint import read_endpoint
 from function.api.routing_config import RoutingConfig
 from function.boundary import text_at
-from function.fail_static import Doubt
-from function.routing.observed import SERVICE, SLICE, foreign, ours_observed
+from function.fail_static import Doubt, foreign
+from function.routing.observed import SERVICE, SLICE, ours_observed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,14 +58,15 @@ class EndpointSnapshot:
     def wanted_slice(self) -> str:
         """The key under which the slice for the destination stands, or will.
 
-        Law C 4: another addressType is another object, so it gets another key.
+        Law C 4: another addressType is another object, so it gets another key, and keeps it.
         """
         if isinstance(self.destination, Doubt):
             return ""
         family = self.destination.family
-        if self.families.get(SLICE_KEY, family) in (family, ""):
-            return SLICE_KEY
-        return slice_key(family)
+        own_key = slice_key(family)
+        if own_key in self.families or self.families.get(SLICE_KEY) not in (family, "", None):
+            return own_key
+        return SLICE_KEY
 
     @property
     def is_complete(self) -> bool:
@@ -106,7 +107,7 @@ def read_snapshot(request: Request, reuse: Reuse) -> EndpointSnapshot:
 def _destination(
     request: Request, observed: Mapping[str, Composed], fault: str, reuse: Reuse
 ) -> Destination | Doubt:
-    fault = fault or foreign(request, observed)
+    fault = fault or foreign(request, {key: composed.kind for key, composed in observed.items()})
     if fault:
         return Doubt(MALFORMED, fault)
     try:

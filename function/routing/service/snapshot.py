@@ -15,8 +15,8 @@ from function.api.model_endpoint import read_endpoint
 from function.api.model_service import ModelService, read_service
 from function.api.routing_config import RoutingConfig
 from function.boundary import Resolution, text_at
-from function.fail_static import Doubt
-from function.routing.observed import ROUTE, foreign, ours_observed
+from function.fail_static import Doubt, foreign
+from function.routing.observed import ROUTE, ours_observed
 from function.routing.service.requirements import endpoints_requirement
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def read_snapshot(request: Request, reuse: Reuse) -> ServiceSnapshot:
     """Read one request."""
     observed = ours_observed(request, KEYS)
     config, selections = _read(request, reuse)
-    fault = foreign(request, observed)
+    fault = foreign(request, {key: composed.kind for key, composed in observed.items()})
     if fault:
         selections = Doubt(MALFORMED, fault)
     return ServiceSnapshot(
