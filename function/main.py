@@ -26,9 +26,14 @@ PREFIX = "FLEET_SCHEDULER"
 
 _AT_LEAST_ONE, _NONE_OR_MORE = click.IntRange(min=1), click.IntRange(min=0)
 _SECONDS = click.FloatRange(min=0)
+EXAMPLES = """\b
+Examples:
+  fleet-scheduler serve --insecure --address 127.0.0.1:9443
+  function --tls-certs-dir /tls/server --metrics-address 0.0.0.0:8080
+"""
 
 
-@click.command(context_settings={"auto_envvar_prefix": PREFIX, "show_default": True})
+@click.command(context_settings={"auto_envvar_prefix": PREFIX, "show_default": True}, epilog=EXAMPLES)
 @click.version_option(package_name="function-fleet-scheduler")
 @click.option("--debug", "-d", is_flag=True, help="Log more.")
 @click.option("--address", default="0.0.0.0:9443", help="Where to listen: host:port.")
@@ -60,7 +65,7 @@ _SECONDS = click.FloatRange(min=0)
 @click.option(
     "--reuse-size",
     type=_AT_LEAST_ONE,
-    show_default="256, none with --insecure",
+    show_default="256; none with --insecure",
     help="MB of objects to remember parsed. An object is known by its uid and resourceVersion.",
 )
 @click.option("--grace", type=_SECONDS, default=20, help="Seconds for calls in flight when told to stop.")

@@ -77,6 +77,16 @@ def test_a_file_that_cannot_be_parsed_hides_no_other(tmp_path: Path) -> None:
     assert [problem["code"] for problem in problems] == ["Unreadable", "UnknownField"]
 
 
+def test_two_files_that_contradict_each_other_hide_nothing(tmp_path: Path) -> None:
+    text = (folder(tmp_path, MISTAKE) / "chat.yaml").read_text()
+    other = tmp_path / "later.yaml"
+    other.write_text(text.replace("replicas: 3", "replicas: 5"))
+    ran = run("lint", tmp_path)
+    said = f"stands in {tmp_path / 'chat.yaml'}:1 too, with other content: keep one of the two"
+    assert f"{other}:1:1: error: ModelDeployment ml/chat: {said} [Unreadable]" in ran.out
+    assert "unknown field" in ran.out, "what is wrong with the first one is said too"
+
+
 def test_standard_input_and_lists_have_lines_too(tmp_path: Path) -> None:
     text = (folder(tmp_path, MISTAKE) / "chat.yaml").read_text()
     listed = "apiVersion: v1\nkind: List\nitems:\n- " + text.replace("\n", "\n  ").rstrip() + "\n"

@@ -172,7 +172,8 @@ def test_the_same_object_twice_must_be_the_same(tmp_path: Path) -> None:
     write(tmp_path / "b.yaml", _fleet(nodes=7))
     ran = run("plan", first, second)
     assert ran.code == 1
-    assert f"{second}: line 1: InferenceCluster east: is given differently in {first}:1\n" in ran.err
+    said = f"InferenceCluster east: stands in {first}:1 too, with other content: keep one of the two"
+    assert f"{second}: line 1: {said}\n" in ran.err
 
 
 def test_lists_directories_json_and_kinds_of_others_are_read(tmp_path: Path) -> None:
@@ -329,13 +330,14 @@ def test_wrong_usage_is_bad_input(arguments: list[str]) -> None:
     assert "Usage: " in ran.err
 
 
-def test_every_command_explains_itself_with_its_exit_codes() -> None:
+def test_every_command_explains_itself_with_exit_codes_and_an_example() -> None:
     listed = run("--help").out.split("Commands:")[1]
     names = [line.split()[0] for line in listed.splitlines() if line.startswith("  ") and line[2] != " "]
     assert {"plan", "whatif", "headroom", "snapshot"} <= set(names)
     for name in names:
         help_text = run(name, "--help").out
         assert "Exit codes:" in help_text, name
+        assert "Example:" in help_text or "Examples:" in help_text or name == "completion", name
         assert r"\b" not in help_text, name
 
 

@@ -57,7 +57,7 @@ def plan(source: Source, output: str, *, workloads: bool) -> None:
     Exit codes: 0 everything is placed, 2 something has no place, 1 bad input; the worst of several.
 
     \b
-    Example:
+    Examples:
       kubectl get icl,ic,md,mr,mc -A -o yaml | fleet-scheduler plan -
       fleet-scheduler plan --workloads fleet.yaml deployment.yaml
     """

@@ -61,16 +61,18 @@ def why(deployment: str, source: Source, cluster: str | None, pool: str | None, 
     r"""Explain the placement of DEPLOYMENT (NAMESPACE/NAME, or NAME where it is the only one).
 
     The line that matters comes first; then what would help (each hint was tried out on the
-    scheduler), the replicas, and the clusters with their pools, the nearest miss first.
+    scheduler), selectors that could never match, the replicas, and the clusters with their pools,
+    the nearest miss first. With the Objects of its replicas (kubectl get
+    objects,observedobjectcollections -A) it goes on below the cluster: which workload is not
+    serving, and what its first pending pod waits for.
 
     \b
     Exit codes: 0 everything is placed, 2 something has no place, 1 bad input.
 
     \b
-    Example:
+    Examples:
+      kubectl fleet why llama
       kubectl get icl,ic,md,mr,mc -A -o yaml | fleet-scheduler why ml-team/llama --cluster use1 -
-    With the Objects of its replicas (kubectl get objects,observedobjectcollections -A) it goes on below the
-    cluster: which workload is not serving, and what its first pending pod waits for.
     """
     inputs, view = read(source), View(cluster, pool)
     planned = _planned(inputs, deployment)

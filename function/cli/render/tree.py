@@ -1,4 +1,4 @@
-"""Print the tree of `why`: the summary, what would help, replicas, clusters down to the selector."""
+"""Print the tree of `why`: the summary, what would help, lint, replicas, clusters down to the selector."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def show_why(planned: Planned, view: View) -> None:
         _amiss(out, forecast, headline)
         show_amiss(out, planned)
     _hints(out, hints)
+    _findings(out, forecast)
     if view.cluster is None:
         _replicas(out, forecast)
     _clusters(out, forecast, view)
-    _findings(out, forecast)
 
 
 def _headline(forecast: Forecast, hints: list[Hint]) -> str:

@@ -130,6 +130,20 @@ class Issue:
         return {(self.manifest.short_title, field) for field in self.finding.fields}
 
 
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """An object that another file, or the same one further up, has with other content."""
+
+    manifest: Manifest
+    earlier: Manifest
+    """The one that was read first."""
+
+    @property
+    def message(self) -> str:
+        """What is wrong, and what to do."""
+        return f"stands in {self.earlier.place()} too, with other content: keep one of the two"
+
+
 @dataclass(slots=True)
 class Manifests:
     """Everything the files hold, by kind."""
@@ -141,6 +155,8 @@ class Manifests:
     """Those objects."""
     issues: list[Issue] = field(default_factory=list)
     """What the API server would say."""
+    contradictions: list[Contradiction] = field(default_factory=list)
+    """Objects that were left out, because they were read before with other content."""
 
     def __getitem__(self, kind: str) -> list[Manifest]:
         return self.by_kind.get(kind, [])
@@ -262,6 +278,16 @@ def load(paths: Iterable[str], *, checked: bool = True) -> Manifests:
 
 def load_texts(files: Iterable[tuple[str, str]], *, checked: bool = True) -> Manifests:
     """Read files that are given by name and text, likewise. Raises BadInput."""
+    manifests = collect_texts(files, checked=checked)
+    for contradiction in manifests.contradictions:
+        manifest = contradiction.manifest
+        place = f"line {manifest.line()}: " if manifest.line() else ""
+        raise BadInput(f"{manifest.file}: {place}{manifest.short_title}: {contradiction.message}")
+    return manifests
+
+
+def collect_texts(files: Iterable[tuple[str, str]], *, checked: bool = True) -> Manifests:
+    """Read files likewise, and list contradictions beside what was read first. Raises BadInput."""
     manifests = Manifests()
     by_identity: dict[tuple[str, str, str], Manifest] = {}
     numbers: Counter[str] = Counter()
@@ -287,9 +313,7 @@ def _add(manifests: Manifests, by_identity: dict[tuple[str, str, str], Manifest]
     if twin is manifest:
         manifests.by_kind[manifest.kind].append(manifest)
     elif twin.content not in (written.content, manifest.content):
-        text = f"{manifest.short_title}: is given differently in {twin.place()}"
-        line = manifest.line()
-        raise BadInput(f"{manifest.file}: {f'line {line}: ' if line else ''}{text}")
+        manifests.contradictions.append(Contradiction(manifest, twin))
 
 
 def issues_of(manifests: Manifests) -> Iterator[Issue]:

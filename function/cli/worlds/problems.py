@@ -11,7 +11,7 @@ from function.cli.admission.finding import SELECTOR
 from function.cli.bad_input import BadInput
 from function.cli.worlds.advisories import advisories
 from function.cli.worlds.faults import faults_of
-from function.cli.worlds.manifests import Manifests, load_texts, texts
+from function.cli.worlds.manifests import Manifests, collect_texts, texts
 from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.review import level
 from function.cli.worlds.world import plan_all, world_of
@@ -82,17 +82,15 @@ def lint(paths: Iterable[str]) -> Linted:
     for name, text in texts(paths):
         count += 1
         try:
-            load_texts([(name, text)], checked=False)
+            collect_texts([(name, text)], checked=False)
         except BadInput as error:
             problems.append(_unreadable(name, error))
         else:
             good.append((name, text))
-    try:
-        manifests = load_texts(good)
-    except BadInput as error:  # Two files contradict each other.
-        return Linted(count, 0, tuple(sorted([*problems, _unreadable("", error)])))
+    manifests = collect_texts(good)
     problems += problems_of(manifests)
-    objects = sum(map(len, manifests.by_kind.values())) + len(manifests.unread)
+    read = sum(map(len, manifests.by_kind.values())) + len(manifests.unread)
+    objects = read + len(manifests.contradictions)
     return Linted(count, objects, tuple(sorted(dict.fromkeys(problems))), manifests.ignored)
 
 
@@ -129,6 +127,10 @@ def problems_of(manifests: Manifests) -> Iterator[Problem]:
         )
     yield from better.values()
     yield from _faults(manifests, faults)
+    for contradiction in manifests.contradictions:
+        yield _problem(
+            contradiction.manifest, (), level=ERROR, code=UNREADABLE, message=contradiction.message
+        )
     for manifest, code, path, message in advisories(manifests):
         yield _problem(manifest, path, level=WARNING, code=code, message=message)
 
