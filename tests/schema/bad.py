@@ -49,6 +49,7 @@ BASES: dict[str, Plain] = {
     "InferenceClass": {"spec": {"devices": [DEVICE]}},
     "SchedulerConfig": {},
     "WorkloadConfig": {},
+    "ClusterConfig": {},
     "RoutingConfig": {},
 }
 
@@ -56,7 +57,8 @@ BASES: dict[str, Plain] = {
 def made(kind: str, *changes: tuple[str, Any]) -> Plain:
     """The base object of a kind with values set at paths such as `spec.engines.0.copies`; DELETE removes."""
     groups = dict.fromkeys(
-        ("SchedulerConfig", "WorkloadConfig", "RoutingConfig"), "fleet-scheduler.fn.modelplane.ai"
+        ("SchedulerConfig", "WorkloadConfig", "ClusterConfig", "RoutingConfig"),
+        "fleet-scheduler.fn.modelplane.ai",
     )
     plain = {
         "apiVersion": f"{groups.get(kind, 'modelplane.ai')}/v1alpha1",

@@ -25,7 +25,7 @@ KINDS = [
     "InferenceCluster",
     "InferenceClass",
 ]
-INPUT_KINDS = ["SchedulerConfig", "WorkloadConfig", "RoutingConfig"]
+INPUT_KINDS = ["SchedulerConfig", "WorkloadConfig", "ClusterConfig", "RoutingConfig"]
 EXAMPLES = sorted(
     path
     for name in ("fleet/*", "*/xr", "*/observed", "routing/service")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -10,14 +11,20 @@ import yaml
 from example.compare import command_line
 from tests.schema.admission import refusals
 from tests.schema.bad import made
-from tests.schema.crds import ROOT, schema_of
+from tests.schema.crds import DEFINITIONS, INPUTS, ROOT, objects, schema_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 from tests.schema.blocks import BLOCKS, PLACES, whole
 
 KNOWN_SHORTFALL = 2
+SCHEMAS = {
+    manifest["spec"]["names"]["kind"]: manifest["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    for manifest in objects(*DEFINITIONS, *INPUTS)
+}
+"""What we declare of each kind and input, without what Crossplane adds."""
 
 
 def test_every_block_says_what_it_is_of() -> None:
@@ -29,6 +36,21 @@ def test_every_block_says_what_it_is_of() -> None:
 def test_block_is_accepted(what: str, text: str) -> None:
     plain = whole(what, text)
     assert refusals(plain, schema_of(plain["kind"])) == []
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_every_field_is_in_the_reference(kind: str) -> None:
+    words = set(re.findall(r"[A-Za-z][A-Za-z0-9]*", (ROOT / "docs" / "api.md").read_text()))
+    assert sorted({path for path in _fields(SCHEMAS[kind]) if path.rpartition(".")[2] not in words}) == []
+
+
+def _fields(schema: dict[str, Any], path: str = "") -> Iterator[str]:
+    for name, below in schema.get("properties", {}).items():
+        yield f"{path}.{name}"
+        yield from _fields(below, f"{path}.{name}")
+    for within in ("items", "additionalProperties"):
+        if isinstance(schema.get(within), dict):
+            yield from _fields(schema[within], path)
 
 
 def test_blocks_are_planned(tmp_path: Path) -> None:
