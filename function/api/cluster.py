@@ -163,6 +163,11 @@ class InferenceCluster(Model):
         return {pool.name: pool for pool in self.pools}
 
     @cached_property
+    def node_counts(self) -> dict[tuple[str, str], int]:
+        """The nodes of its pools, by its name and theirs: what a ledger opens with."""
+        return {(self.name, pool.name): pool.nodes for pool in self.pools}
+
+    @cached_property
     def counts_devices(self) -> bool:
         """Whether some pool charges devices instead of whole nodes.
 

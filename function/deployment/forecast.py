@@ -24,6 +24,7 @@ from function.deployment.requirements import declared
 from function.scheduler.capacity.overcommit import Overcommitted, all_overcommitted
 from function.scheduler.headroom import (
     FittingPool,
+    Question,
     Room,
     count_more,
     fitting_pools,
@@ -52,6 +53,7 @@ __all__ = [
     "Hint",
     "Overcommitted",
     "PoolOutline",
+    "Question",
     "ReplicaRow",
     "Room",
     "declared",
@@ -189,6 +191,11 @@ class Forecast:
     def rejections_of_another(self) -> Mapping[str, Rejection]:
         """The same, whether or not one is missing; empty where nothing may be placed."""
         return rejections_of_another(self._decision) if self._decision else {}
+
+    @property
+    def question(self) -> Question | None:
+        """What those rest on: forecasts with equal ones have equal rejections; None without a decision."""
+        return Question.of(self._decision) if self._decision else None
 
     @property
     def overcommitted(self) -> tuple[Overcommitted, ...]:

@@ -5,11 +5,13 @@ Everything here works on copies, or is taken back: the decision stays as it is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from function.scheduler.capacity.ledger import ReplicaCounts
 from function.scheduler.fill import fill
+from function.scheduler.filters import counting
+from function.scheduler.filters.stack import StackExpresses
 from function.scheduler.indices import Indices
 from function.scheduler.matching.matcher import Matcher
 from function.scheduler.placer import Placer
@@ -22,6 +24,11 @@ if TYPE_CHECKING:
     from function.api.reasons import Rejection
     from function.scheduler.decision import Decision
     from function.scheduler.matching.engine_options import EngineOption
+
+
+_MEMBERS: Any = {"__all__": {"members": {"__all__": {"template"}}}}
+_NOT_ASKED: Any = {"serving": True, "engines": _MEMBERS, "alternatives": {"__all__": {"engines": _MEMBERS}}}
+"""Fields of a replica's spec of which rejections read nothing but `Question.obstacles`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,38 @@ class FittingPool:
     """The device entries of the pool that would be chosen."""
     barred: Rejection | None
     """Why the cluster takes nothing new, whatever is free; None where it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What `rejections_of_another` rests on, by value: equal ones have equal answers.
+
+    Doubt shares nothing: of a spec everything counts but for what is named in `_NOT_ASKED`.
+    """
+
+    asked: str
+    """The spec of a replica, the policy, and the function's input, as JSON."""
+    obstacles: Mapping[tuple[str, str], str] = field(hash=False)
+    """What is in the way of each shape on each stack: all that is read of templates and `serving`."""
+    counts: frozenset[tuple[str, int]] | None
+    """Where its replicas are; None where no filter counts them."""
+    fleet: tuple[object, ...] = field(hash=False)
+    levels: tuple[object, ...] = field(hash=False)
+    """What the ledger says."""
+
+    @classmethod
+    def of(cls, decision: Decision) -> Question:
+        """Return what would be asked of the fleet for one more replica."""
+        inputs, fleet = decision.inputs, decision.inputs.fleet
+        spec = inputs.deployment.template.model_dump_json(exclude=_NOT_ASKED)
+        stack = StackExpresses.of(inputs)
+        return cls(
+            f"{spec}\n{inputs.policy.model_dump_json()}\n{inputs.config.model_dump_json()}",
+            stack.obstacles if stack else {},
+            _counts(decision).key if counting(inputs) else None,
+            (may_place(inputs), fleet.clusters, fleet.unreadable, fleet.cache, fleet.uncharged),
+            decision.ledger.levels,
+        )
 
 
 def rejections_of_another(decision: Decision) -> Mapping[str, Rejection]:
@@ -120,9 +159,14 @@ def _going_on(
     inputs = replace(decision.inputs, fleet=replace(decision.inputs.fleet, clusters=clusters))
     ledger = earlier.ledger if earlier else decision.ledger.copy()
     indices = earlier.indices if earlier else Indices(inputs.deployment, inputs.fleet)
-    kept = [replica.own_replica.cluster for replica in decision.kept]
-    ledger.count_for(ReplicaCounts([*kept, *(replica.identity.cluster for replica in decision.placed)]))
+    ledger.count_for(_counts(decision))
     return Placer(inputs, Matcher(inputs), ledger, indices)
+
+
+def _counts(decision: Decision) -> ReplicaCounts:
+    """Where the replicas of a deployment are, once all is done that was decided."""
+    kept = [replica.own_replica.cluster for replica in decision.kept]
+    return ReplicaCounts([*kept, *(replica.identity.cluster for replica in decision.placed)])
 
 
 def _closed(cluster: InferenceCluster) -> InferenceCluster:

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from function.scheduler.headroom import count_more, fitting_pools, rejections_of_another, room_by_cluster
+from function.scheduler.headroom import (
+    Question,
+    count_more,
+    fitting_pools,
+    rejections_of_another,
+    room_by_cluster,
+)
 from tests.support.cases import ask, one
 from tests.support.scarce import decide
 from tests.support.world import World
@@ -55,6 +61,23 @@ def test_why_each_cluster_takes_no_other() -> None:
     assert reasons == {"c": "ClusterNotReady", "d": "MalformedCluster"}
     undecided = decide(World(ask(), None))
     assert rejections_of_another(undecided) == {}, "nothing new may be placed at all"
+
+
+@pytest.mark.parametrize(
+    ("fleet", "same", "reason"),
+    [
+        ([one("a", 4), one("b", 2)], True, "the same fleet, read anew"),
+        ([one("a", 5), one("b", 2)], False, "one node more is left"),
+        ([one("a", 4), one("b", 2, ready=False)], False, "a cluster is not Ready"),
+        ([one("a", 4), one("b", 2), {**one("d", 1), "status": 3}], False, "one more cannot be read"),
+        ([one("a", 4, accounting="Device"), one("b", 2)], False, "devices are charged"),
+    ],
+)
+def test_what_is_asked_is_told_apart_by_the_fleet_too(*, fleet: list[Plain], same: bool, reason: str) -> None:
+    before = Question.of(decide(World(ask(), [one("a", 4), one("b", 2)])))
+    after = Question.of(decide(World(ask(), fleet)))
+    assert (before == after) is same, reason
+    assert hash(before) == hash(after), "the fleet is compared, and not hashed"
 
 
 def test_each_cluster_has_its_own_room_and_what_runs_out_first() -> None:

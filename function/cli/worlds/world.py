@@ -6,6 +6,7 @@ ones took.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from function.deployment.forecast import Forecast, declared, forecast
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from function.api import ModelReplica
     from function.boundary import Requirement, Reuse
     from function.cli.worlds.derive import Assumption
     from function.cli.worlds.manifests import Manifest, Manifests
@@ -90,15 +92,6 @@ def _map(content: object, key: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _owned_by(
-    objects: Iterable[dict[str, Any]], deployment: Manifest, reuse: Reuse
-) -> Iterator[dict[str, Any]]:
-    owner = Owner(deployment.namespace, deployment.name, str(deployment.metadata.get("uid") or ""))
-    for content in objects:
-        if owner.owns(reuse.parsed(PlainDocument(content), replica_api.parse)):
-            yield content
-
-
 def _key(content: dict[str, Any]) -> str | None:
     """The key of an observed resource: as Crossplane noted it, else from the labels."""
     metadata = _map(content, "metadata")
@@ -112,34 +105,6 @@ def _key(content: dict[str, Any]) -> str | None:
         return None
     of = replica_key if content.get("kind") == "ModelReplica" else endpoint_key
     return of(Identity(cluster, int(index)))
-
-
-def _observed(world: World, deployment: Manifest, reuse: Reuse) -> dict[str, PlainDocument]:
-    """The deployment's own replicas and endpoints; one being deleted has left Crossplane's sight."""
-    observed = {}
-    for content in _owned_by((*world.replicas, *world.endpoints), deployment, reuse):
-        key = _key(content)
-        if key is not None and not is_deleting(content):
-            observed[key] = PlainDocument(content)
-    return observed
-
-
-def _delivered(world: World, requirement: Requirement) -> tuple[PlainDocument, ...]:
-    """What Crossplane would fetch for a requirement: all objects of a kind, or the one of a name."""
-    by_charges = (world.config or {}).get("capacity") == "Published"
-    clusters = with_charges(world.clusters, world.replicas) if by_charges else world.clusters
-    held = {
-        "InferenceCluster": clusters,
-        "ModelReplica": world.replicas,
-        "ModelDeployment": [manifest.content for manifest in world.deployments],
-        "ModelCache": world.caches,
-    }[requirement.kind]
-    if requirement.match_name is not None:
-        wanted = (requirement.namespace or "", requirement.match_name)
-        held = [content for content in held if identity_of(content) == wanted]
-    if requirement.match_labels:
-        held = [content for content in held if _carries(content, requirement)]
-    return tuple(PlainDocument(content) for content in held)
 
 
 def _carries(content: dict[str, Any], requirement: Requirement) -> bool:
@@ -159,26 +124,93 @@ def is_deleting(content: dict[str, Any]) -> bool:
     return bool(_map(content, "metadata").get("deletionTimestamp"))
 
 
+class _Presented:
+    """A world as Crossplane would present it to one deployment after the other.
+
+    What does not depend on the deployment is put together once, and not for each of hundreds.
+    """
+
+    def __init__(self, world: World, reuse: Reuse) -> None:
+        self._world, self._reuse = world, reuse
+        self._clusters = tuple(map(PlainDocument, world.clusters))
+        self._replicas = list(map(PlainDocument, world.replicas))
+        self._by_owner: dict[tuple[str, str], list[tuple[ModelReplica, PlainDocument]]] = defaultdict(list)
+        for document in (*self._replicas, *map(PlainDocument, world.endpoints)):
+            self._note_owner(document)
+
+    def _note_owner(self, document: PlainDocument) -> None:
+        read = self._reuse.parsed(document, replica_api.parse)
+        self._by_owner[read.namespace, read.deployment].append((read, document))
+
+    def add(self, content: dict[str, Any]) -> None:
+        """Let the later deployments see one more replica."""
+        document = PlainDocument(content)
+        self._world.replicas.append(content)
+        self._replicas.append(document)
+        self._note_owner(document)
+
+    def request(self, deployment: Manifest) -> Request:
+        """The last request that Crossplane would send for one deployment: all it requires is delivered."""
+        first = Request(
+            PlainDocument(deployment.content), self._observed(deployment), input=self._world.config
+        )
+        required = {requirement.name: self._delivered(requirement) for requirement in declared(first)}
+        return replace(first, required=required)
+
+    def _observed(self, deployment: Manifest) -> dict[str, PlainDocument]:
+        """The deployment's own replicas and endpoints; one being deleted has left Crossplane's sight."""
+        owner = Owner(deployment.namespace, deployment.name, str(deployment.metadata.get("uid") or ""))
+        observed = {}
+        for read, document in self._by_owner.get((owner.namespace, owner.name), ()):
+            key = _key(document.content) if owner.owns(read) else None
+            if key is not None and not is_deleting(document.content):
+                observed[key] = document
+        return observed
+
+    def _delivered(self, requirement: Requirement) -> tuple[PlainDocument, ...]:
+        """What Crossplane would fetch for a requirement: all objects of a kind, or the one of a name."""
+        documents = self._of_kind(requirement.kind)
+        if requirement.match_name is not None:
+            wanted = (requirement.namespace or "", requirement.match_name)
+            documents = (document for document in documents if identity_of(document.content) == wanted)
+        if requirement.match_labels:
+            documents = (document for document in documents if _carries(document.content, requirement))
+        return tuple(documents)
+
+    def _of_kind(self, kind: str) -> Iterable[PlainDocument]:
+        world = self._world
+        if kind == "InferenceCluster":
+            by_charges = (world.config or {}).get("capacity") == "Published"
+            charged = with_charges(world.clusters, world.replicas) if by_charges else ()
+            return tuple(map(PlainDocument, charged)) if by_charges else self._clusters
+        if kind == "ModelReplica":
+            return self._replicas
+        held = {
+            "ModelDeployment": [manifest.content for manifest in world.deployments],
+            "ModelCache": world.caches,
+        }
+        return map(PlainDocument, held[kind])
+
+
 def request_for(world: World, deployment: Manifest, reuse: Reuse) -> Request:
     """The last request that Crossplane would send for one deployment: all it requires is delivered."""
-    observed = _observed(world, deployment, reuse)
-    first = Request(PlainDocument(deployment.content), observed, input=world.config)
-    required = {requirement.name: _delivered(world, requirement) for requirement in declared(first)}
-    return replace(first, required=required)
+    return _Presented(world, reuse).request(deployment)
 
 
-def _take(world: World, deployment: Manifest, made: Forecast) -> None:
-    """Let the later deployments see what this one placed."""
+def _taken(deployment: Manifest, made: Forecast) -> Iterator[dict[str, Any]]:
+    """The replicas that were placed, as the later deployments see them."""
     for row in made.placed:
         resource = made.response.desired[row.key].resource
         owner = {"controller": True, "uid": str(deployment.metadata.get("uid") or deployment.title)}
-        world.replicas.append({**resource, "metadata": {**resource["metadata"], "ownerReferences": [owner]}})
+        yield {**resource, "metadata": {**resource["metadata"], "ownerReferences": [owner]}}
 
 
 def plan_all(world: World, *, reuse: Reuse) -> Iterator[Planned]:
     """Plan every deployment, the oldest first."""
+    presented = _Presented(world, reuse)
     for deployment in world.deployments:
-        request = request_for(world, deployment, reuse)
+        request = presented.request(deployment)
         made = forecast(request, reuse=reuse)
-        _take(world, deployment, made)
+        for content in _taken(deployment, made):
+            presented.add(content)
         yield Planned(deployment, request, made)

@@ -72,11 +72,10 @@ class Ledger:
         self._sizes: dict[PoolKey, int] = {}
         self._empty: dict[PoolKey, DeviceCapacity] = {}
         for cluster in clusters:
-            for pool in cluster.pools:
-                key = (cluster.name, pool.name)
-                self._sizes[key] = pool.nodes
+            self._sizes.update(cluster.node_counts)
+            for pool in cluster.pools if cluster.counts_devices else ():
                 if pool.accounting == "Device":
-                    self._empty[key] = DeviceCapacity(pool.nodes, kinds_of(pool))
+                    self._empty[cluster.name, pool.name] = DeviceCapacity(pool.nodes, kinds_of(pool))
         self._free = dict(self._sizes)
         self._devices = dict(self._empty)
         self._held: dict[str, list[ModelReplica]] = defaultdict(list)
@@ -120,6 +119,11 @@ class Ledger:
         """What a pool has before anybody holds anything of it."""
         key = (cluster, pool)
         return self._empty[key] if key in self._empty else NodeCapacity(self._sizes.get(key, 0))
+
+    @property
+    def levels(self) -> tuple[object, ...]:
+        """What is left of every pool and which are overcommitted, as a value: rejections rest on no more."""
+        return dict(self._free), dict(self._devices), self.overcommitted_pools()
 
     # Charging
 

@@ -6,6 +6,7 @@ takes no new replica. Replicas that run there are not looked at: they stay.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from function.api.expressible import ReplicaPods, StackEngine, obstacle
@@ -40,9 +41,14 @@ class StackExpresses:
     @classmethod
     def of(cls, inputs: SchedulingInput) -> StackExpresses | None:
         """Build it where some cluster has another stack, or the deployment brings a model."""
-        stacks = frozenset(cluster.spec.stack for cluster in inputs.fleet.clusters.values())
+        stacks = frozenset(map(attrgetter("spec.stack"), inputs.fleet.clusters.values()))
         brings_model = "model" in (inputs.deployment.template.serving or {})
         return cls(inputs.deployment, stacks) if brings_model or stacks - {STANDARD} else None
+
+    @property
+    def obstacles(self) -> dict[tuple[str, str], str]:
+        """What is in the way of each shape (by name) on each stack; empty texts where nothing is."""
+        return self._obstacles
 
     @property
     def facts(self) -> tuple[str, ...]:

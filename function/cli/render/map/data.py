@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from function.cli.worlds.simulate import Simulation
     from function.cli.worlds.world import Planned, World
-    from function.deployment.forecast import Forecast
+    from function.deployment.forecast import Forecast, Question
 
 REGION_LABELS = ("modelplane.ai/region", "topology.kubernetes.io/region")
 ELSEWHERE, NO_CLASS = "no region", "no class"
@@ -273,10 +273,23 @@ def _cards(world: World, shares: Shares) -> Iterator[ClusterCard]:
             yield _card(cluster, shares)
 
 
+class _Prospects:
+    """What deployments would find on every cluster; those that ask for the same are answered once."""
+
+    def __init__(self) -> None:
+        self._answered: dict[Question | None, dict[str, Prospect]] = {}
+
+    def of(self, forecast: Forecast) -> dict[str, Prospect]:
+        """Return them by cluster; empty where nothing may be placed."""
+        if not forecast.open:
+            return {}
+        question = forecast.question
+        if question not in self._answered:
+            self._answered[question] = _prospects(forecast)
+        return self._answered[question]
+
+
 def _prospects(forecast: Forecast) -> dict[str, Prospect]:
-    """What the deployment would find on every cluster; empty where nothing may be placed."""
-    if not forecast.open:
-        return {}
     rejections = forecast.rejections_of_another
     return {
         name: Prospect(rejections[name].reason.name, rejection_phrase(rejections[name]))
@@ -286,7 +299,7 @@ def _prospects(forecast: Forecast) -> dict[str, Prospect]:
     }
 
 
-def _model(number: int, planned: Planned) -> DeploymentCard:
+def _model(number: int, planned: Planned, prospects: _Prospects) -> DeploymentCard:
     forecast, scheduled = planned.forecast, planned.forecast.scheduled
     return DeploymentCard(
         planned.title,
@@ -295,7 +308,7 @@ def _model(number: int, planned: Planned) -> DeploymentCard:
         forecast.wanted,
         scheduled.reason if scheduled else "Unknown",
         scheduled.message if scheduled else "",
-        _prospects(forecast),
+        prospects.of(forecast),
     )
 
 
@@ -317,7 +330,9 @@ def draw(world: World, settled: Simulation, chosen: Collection[str] = ()) -> Fle
     """
     listed = (plan for plan in settled.last if not chosen or plan.title in chosen)
     ordered = sorted(listed, key=lambda plan: plan.title)
-    models = [_model(*pair) for pair in track(enumerate(ordered), "Drawing", total=len(ordered))]
+    prospects = _Prospects()
+    tracked = track(enumerate(ordered), "Drawing", total=len(ordered))
+    models = [_model(number, plan, prospects) for number, plan in tracked]
     regions = _by_region(_cards(world, _shares(world, settled.world)))
     model_names = {model.name for model in models}
     holders = {who for _, cards in regions for card in cards for who in card.holders}
