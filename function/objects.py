@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from function.api.lenient import condition_of, mapping, string
+from function.api.lenient import condition_of, conditions_of, mapping, number, string
 from function.boundary import Unreadable
 
 if TYPE_CHECKING:
@@ -136,6 +136,10 @@ class ObservedObject:
     synced_message: str = ""
     identity: ObjectIdentity = NOTHING
     """What the provider finds its remote object by."""
+    pending: bool = False
+    """Whether the provider says that it has not acted on the latest manifest yet."""
+    leaving: bool = False
+    """Whether it, or its remote object, is being deleted."""
 
     @property
     def is_created(self) -> bool:
@@ -149,14 +153,19 @@ class ObservedObject:
 
     @property
     def is_applied(self) -> bool:
-        """Whether the remote object has everything that the manifest says."""
-        return self.remote is not None and covers(self.remote.get("spec"), self.manifest.get("spec"))
+        """Whether the remote object is what the manifest says, and stays.
+
+        One that has everything may still have what the manifest left out since: hence `pending`.
+        """
+        if self.remote is None or self.pending or self.leaving:
+            return False
+        return covers(self.remote.get("spec"), self.manifest.get("spec"))
 
 
 _HEAD: Shape = {
     "apiVersion": None,
     "kind": None,
-    "metadata": {"name": None, "namespace": None, "generation": None},
+    "metadata": {"name": None, "namespace": None, "generation": None, "deletionTimestamp": None},
 }
 _REMOTE: Shape = {**_HEAD, "spec": None, "status": None}
 
@@ -165,7 +174,7 @@ def _shape(manifest: Shape | None, remote: Shape) -> Shape:
     return {
         "apiVersion": None,
         "kind": None,
-        "metadata": {"name": None},
+        "metadata": {"name": None, "generation": None, "deletionTimestamp": None},
         "spec": {"forProvider": {"manifest": manifest}, "providerConfigRef": None},
         "status": {"conditions": None, "atProvider": {"manifest": remote}},
     }
@@ -190,27 +199,55 @@ def _read(document: Document, shape: Shape) -> ObservedObject:
         plain = document.project(shape)
     except Unreadable:
         return ObservedObject()
+    metadata = mapping(plain.get("metadata"))
+    name = string(metadata.get("name"))
     if string(plain.get("apiVersion")).partition("/")[0] != API_VERSION.partition("/")[0]:
-        return ObservedObject(name=string(mapping(plain.get("metadata")).get("name")))
+        return ObservedObject(name=name)
     spec, status = mapping(plain.get("spec")), mapping(plain.get("status"))
     reference = mapping(spec.get("providerConfigRef"))
-    remote = mapping(status.get("atProvider")).get("manifest")
     kind = string(plain.get("kind"))
     synced, synced_message = condition_of(status, "Synced")
     manifest = mapping(mapping(spec.get("forProvider")).get("manifest"))
+    identity = identity_of(manifest)
+    remote = _remote(status, identity)
     return ObservedObject(
-        name=string(mapping(plain.get("metadata")).get("name")),
+        name=name,
         kind=kind if kind in (KIND, COLLECTION) else "",
         manifest=manifest,
-        identity=identity_of(manifest),
+        identity=identity,
         provider_config=(
             string(reference.get("name")) if reference.get("kind") == PROVIDER_CONFIG_KIND else ""
         ),
-        remote=remote if isinstance(remote, dict) else None,
+        remote=remote,
         ready=condition_of(status, "Ready")[0],
         synced=synced,
         synced_message=synced_message,
+        pending=_is_pending(metadata, status),
+        leaving=any(_is_deleted(held) for held in (metadata, mapping((remote or {}).get("metadata")))),
     )
+
+
+def _remote(status: Mapping[str, Plain], identity: ObjectIdentity) -> Mapping[str, Plain] | None:
+    """Return what was last seen of the object that a manifest names; another one says nothing about it."""
+    remote = mapping(status.get("atProvider")).get("manifest")
+    if not isinstance(remote, dict):
+        return None
+    parts = zip(identity_of(remote), identity, strict=True)
+    return remote if all(seen == wanted for seen, wanted in parts if seen and wanted) else None
+
+
+def _is_pending(metadata: Mapping[str, Plain], status: Mapping[str, Plain]) -> bool:
+    """Whether Synced is about an earlier generation than the Object has; not where neither is said."""
+    generations = [
+        number(condition.get("observedGeneration"), 0)
+        for condition in conditions_of(status)
+        if condition.get("type") == "Synced"
+    ]
+    return 0 < min(generations, default=0) < number(metadata.get("generation"), 0)
+
+
+def _is_deleted(metadata: Mapping[str, Plain]) -> bool:
+    return bool(metadata.get("deletionTimestamp"))
 
 
 def covers(remote: Plain, wanted: Plain) -> bool:

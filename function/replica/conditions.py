@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.api.text import listed, one_line
+from function.api.text import joined, listed, one_line
 from function.boundary import Condition
 from function.fail_static import Doubt, base_of
 from function.gateway_api import rejections
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from function.replica.state import EngineState
 
 ACCEPTED, READY, UPDATED, SCHEDULED = "ModelAccepted", "ModelReady", "ModelUpdated", "PodsScheduled"
+
+_APPLIED = {names.CLAIM, names.SECRET, names.NAMESPACE, *names.ROUTING}
+"""What workloads need besides themselves."""
 
 SHOWN = 3
 """How many engines a message names."""
@@ -59,9 +62,7 @@ def _accepted(snapshot: ReplicaSnapshot | Doubt, states: tuple[EngineState, ...]
         return Condition(ACCEPTED, status=False, reason=snapshot.reason, message=snapshot.message)
     if all_of(state.created for state in states):
         return Condition(ACCEPTED, status=True, reason="Accepted")
-    waiting = [
-        f"{state.name}{f' ({state.fault})' if state.fault else ''}" for state in states if not state.created
-    ]
+    waiting = [_blamed(state.name, state) for state in states if not state.created]
     text = f"Not on {snapshot.replica.spec.cluster_name} yet: {listed(waiting, SHOWN)}"
     return Condition(ACCEPTED, status=False, reason="Deploying", message=one_line(text))
 
@@ -71,21 +72,36 @@ def _ready(
 ) -> Condition:
     if not all_of(state.ready for state in states):
         if not all_of(state.created for state in states):
-            text = "Waiting for the workloads to be created"
-            return Condition(READY, status=False, reason="WaitingForModel", message=text)
-        waiting = f"Not serving yet: {listed([state.name for state in states if not state.ready], SHOWN)}"
+            text = joined("Waiting for the workloads to be created", _refused(observed))
+            return Condition(READY, status=False, reason="WaitingForModel", message=one_line(text))
+        unready = listed([state.name for state in states if not state.ready], SHOWN)
+        waiting = joined(f"Not serving yet: {unready}", _refused(observed))
         reason, said = waits_for(observed)
         reason, text = ("Unschedulable", pending) if pending else (reason, said or waiting)
         return Condition(READY, status=False, reason=reason, message=one_line(text))
     if services(observed):  # Its condition Ready is about pods, picker and route.
         return Condition(READY, status=True, reason="Serving")
     if not picker_works(observed):
-        text = "The endpoint picker is not available yet"
-        return Condition(READY, status=False, reason="PickerStarting", message=text)
+        text = joined("The endpoint picker is not available yet", _refused(observed))
+        return Condition(READY, status=False, reason="PickerStarting", message=one_line(text))
     rejection = next(_rejections(observed), "")
     if rejection:
         return Condition(READY, status=False, reason="RouteRejected", message=one_line(rejection))
     return Condition(READY, status=True, reason="Serving")
+
+
+def _refused(observed: Mapping[str, ObservedObject]) -> str:
+    """Return which Object could not be applied, and why; of workloads other conditions say it."""
+    for key, composed in observed.items():
+        read = names.read_key(base_of(key))
+        if composed.synced is False and read is not None and read.what in _APPLIED:
+            return f"{key}: {composed.synced_message}"
+    return ""
+
+
+def _blamed(text: str, state: EngineState) -> str:
+    """Return what is said of an engine, with why its workload could not be applied."""
+    return f"{text} ({state.fault})" if state.fault else text
 
 
 def _rejections(observed: Mapping[str, ObservedObject]) -> Iterator[str]:
@@ -104,7 +120,9 @@ def _updated(states: tuple[EngineState, ...]) -> Condition:
         text = one_line(f"{stalled.name}: {stalled.stalled}")
         return Condition(UPDATED, status=False, reason="RolloutStalled", message=text)
     counts = [
-        f"{state.name} {state.updated} of {state.copies} copies" for state in states if not state.rolled_out
+        _blamed(f"{state.name} {state.updated} of {state.copies} copies", state)
+        for state in states
+        if not state.rolled_out
     ]
     text = listed(counts, SHOWN) or "No workload is composed yet"
     return Condition(UPDATED, status=False, reason="Updating", message=one_line(text))

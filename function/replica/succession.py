@@ -20,6 +20,7 @@ from function.replica import names
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from function.objects import ObservedObject
     from function.replica.snapshot import ReplicaSnapshot
     from function.replica.state import EngineState
 
@@ -56,7 +57,12 @@ def _stays(
 def _is_succeeded(read: names.Key, snapshot: ReplicaSnapshot, wanted: Collection[str]) -> bool:
     """Whether everything that is wanted in the place of a key is on the cluster, if anything is."""
     successors = (snapshot.observed.get(key) for key in wanted if names.read_key(base_of(key)) == read)
-    return all(successor is not None and successor.is_created for successor in successors)
+    return all(successor is not None and _is_there(successor) for successor in successors)
+
+
+def _is_there(observed: ObservedObject) -> bool:
+    """Whether something is on the cluster, and stays: a successor that is being deleted is none."""
+    return observed.is_created and not observed.leaving
 
 
 def _is_alone(engine: str, snapshot: ReplicaSnapshot) -> bool:
@@ -78,7 +84,7 @@ def _routes(snapshot: ReplicaSnapshot, wanted: Collection[str]) -> bool:
         snapshot.observed[key] for key in routing if base_of(key) == names.PICKER and key in snapshot.observed
     ]
     return all(
-        observed_object is not None and observed_object.is_created for observed_object in observed
+        observed_object is not None and _is_there(observed_object) for observed_object in observed
     ) and any(observed_object.ready is True for observed_object in picker)
 
 

@@ -48,6 +48,11 @@ def test_a_changed_claim_is_a_new_template_and_the_old_one_stays_until_every_cop
     unseen["model-serving-main"]["status"]["atProvider"]["manifest"]["metadata"]["generation"] = 2
     assert FIRST in run(edited.but(observed=unseen)).desired
 
+    behind = applied(first)
+    behind["model-serving-main"]["metadata"]["generation"] = 2
+    behind["model-serving-main"]["status"]["conditions"][0]["observedGeneration"] = 1
+    assert FIRST in run(edited.but(observed=behind)).desired
+
     stale = applied(first)
     old = stale["model-serving-main"]["status"]["atProvider"]["manifest"]["spec"]["template"]["spec"]
     old["resourceClaims"][0]["resourceClaimTemplateName"] = referred(before)

@@ -73,6 +73,29 @@ def stalled(observed: Plain) -> None:
     ]
 
 
+def not_acted_on(observed: Plain) -> None:
+    """A field that the manifest left out since is still there: all that is wanted is there too."""
+    observed["model-serving-a"]["metadata"]["generation"] = 3
+    observed["model-serving-a"]["status"]["conditions"][0]["observedGeneration"] = 2
+
+
+def acted_on(observed: Plain) -> None:
+    observed["model-serving-a"]["metadata"]["generation"] = 3
+    observed["model-serving-a"]["status"]["conditions"][0]["observedGeneration"] = 3
+
+
+def deleted_by_hand(observed: Plain) -> None:
+    remote(observed, "model-serving-a")["metadata"]["deletionTimestamp"] = "2026-03-01T08:00:00Z"
+
+
+def of_another_kind(observed: Plain) -> None:
+    remote(observed, "model-serving-a")["kind"] = "StatefulSet"
+
+
+def of_another_name(observed: Plain) -> None:
+    remote(observed, "model-serving-a")["metadata"]["name"] = "other"
+
+
 CASES: list[tuple[str, Callable[[Plain], None], str, bool, str]] = [
     ("nothing is wrong", lambda _: None, "ModelReady", True, "Serving"),
     ("nothing is wrong", lambda _: None, "ModelAccepted", True, "Accepted"),
@@ -89,6 +112,13 @@ CASES: list[tuple[str, Callable[[Plain], None], str, bool, str]] = [
     ("pods of before serve on", half_updated, "ModelReady", True, "Serving"),
     ("a group is being replaced", still_updating, "ModelUpdated", False, "Updating"),
     ("no progress in time", stalled, "ModelUpdated", False, "RolloutStalled"),
+    ("the provider is behind the latest manifest", not_acted_on, "ModelUpdated", False, "Updating"),
+    ("pods of before serve on", not_acted_on, "ModelReady", True, "Serving"),
+    ("the provider acted on the latest manifest", acted_on, "ModelUpdated", True, "UpToDate"),
+    ("what is being deleted does not stay", deleted_by_hand, "ModelUpdated", False, "Updating"),
+    ("what is being deleted serves until it is gone", deleted_by_hand, "ModelReady", True, "Serving"),
+    ("what was seen is of another kind", of_another_kind, "ModelAccepted", False, "Deploying"),
+    ("what was seen has another name", of_another_name, "ModelUpdated", False, "Updating"),
 ]
 
 
@@ -133,6 +163,37 @@ def test_why_an_object_cannot_be_applied_is_said() -> None:
     condition |= {"status": "False", "message": "admission webhook denied the request"}
     text = run(SCENE.but(observed=observed)).conditions["ModelAccepted"][2]
     assert text == "Not on cluster-a yet: a, b (admission webhook denied the request)"
+
+
+@pytest.mark.parametrize(
+    ("key", "stages", "kind", "text"),
+    [
+        ("model-serving-a", {}, "ModelUpdated", "a 0 of 1 copies (denied)"),
+        (
+            "resource-claim-a-standalone",
+            {"model_serving_a": "started"},
+            "ModelReady",
+            "Not serving yet: a; resource-claim-a-standalone: denied",
+        ),
+        (
+            "epp-config",
+            {"epp": "started"},
+            "ModelReady",
+            "The endpoint picker is not available yet; epp-config: denied",
+        ),
+    ],
+)
+def test_which_object_could_not_be_applied_is_said(
+    key: str, stages: dict[str, str], kind: str, text: str
+) -> None:
+    observed = applied(run(SCENE), **stages)
+    observed[key]["metadata"]["generation"] = 2
+    observed[key]["status"]["conditions"][0] |= {
+        "status": "False",
+        "message": "denied",
+        "observedGeneration": 1,
+    }
+    assert run(SCENE.but(observed=observed)).conditions[kind][2] == text
 
 
 def test_the_query_of_an_object_can_ask_for_a_copy() -> None:

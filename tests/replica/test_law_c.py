@@ -262,6 +262,23 @@ def test_a_workload_of_another_kind_gets_another_key_and_the_old_one_serves_unti
     assert third.desired.keys() == second.desired.keys() - {"resource-claim-main-standalone"}
 
 
+@pytest.mark.parametrize("where", ["the Object", "its remote object"])
+def test_a_successor_that_is_being_deleted_supersedes_nothing(where: str) -> None:
+    before = run(Scene(replica(engine("main"))))
+    switched = Scene(replica(engine("main")), observed=applied(before)).edited(engines=[gang("main")])
+    first = run(switched)
+    (successor,) = (key for key in first.desired if base_of(key) == "model-serving-main" and "." in key)
+    observed = applied(first)
+    assert "model-serving-main" not in run(switched.but(observed=observed)).desired
+    holder = observed[successor]
+    if where != "the Object":
+        holder = holder["status"]["atProvider"]["manifest"]
+    holder["metadata"]["deletionTimestamp"] = "2026-03-01T08:00:00Z"
+    answer = run(switched.but(observed=observed))
+    assert answer.desired.keys() == observed.keys()
+    assert answer.reason("ModelReady") == "Serving"
+
+
 def test_a_foreign_resource_under_a_key_of_ours_stays_and_is_named() -> None:
     scene = Scene(replica())
     observed = applied(run(scene))

@@ -94,6 +94,19 @@ def test_an_endpoint_whose_url_became_invalid_goes_on_taking_requests() -> None:
     assert reference["name"] == "svc-b", "nobody knows the port of one that never took any"
 
 
+def test_an_unreadable_endpoint_of_another_namespace_holds_nobody_up() -> None:
+    """It is left out whatever it says: another team's object must not freeze this route."""
+    running = settled(request_about(service(), TWO))
+    theirs = {**endpoint("c", namespace="team-b"), "spec": "x"}
+    answer = running.but(required={"endpoints-0": [theirs, endpoint("a"), UNREADY[1]]}).answer()
+    assert answer.conditions["EndpointsResolved"][:2] == (True, "Resolved")
+    assert "team-b/c" in answer.conditions["EndpointsResolved"][2]
+    (reference,) = answer.desired["httproute"]["spec"]["rules"][0]["backendRefs"]
+    assert reference["name"] == "svc-a", "b takes no requests any more"
+    allowed = running.but(required={"endpoints-0": [theirs, *TWO]}, input=config(allowNamespaces=["team-b"]))
+    assert allowed.answer().reason("EndpointsResolved") == "EndpointUnreadable"
+
+
 @pytest.mark.parametrize("url", ["http://vllm", "ftp://x.example.com", "http://127.0.0.1"])
 def test_an_invalid_url_keeps_the_service_and_its_slice(url: str) -> None:
     running = settled(AnyRequest(endpoint(backend="")))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from function.api.fault import Malformed
 from function.api.lenient import mapping, plain_of
-from function.api.model_endpoint import read_endpoint
+from function.api.model_endpoint import ModelEndpoint, read_endpoint
 from function.api.model_service import ModelService, read_service
 from function.api.routing_config import RoutingConfig
 from function.boundary import Resolution, text_at
@@ -22,7 +22,6 @@ from function.routing.service.requirements import endpoints_requirement
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from function.api.model_endpoint import ModelEndpoint
     from function.api.model_service import EndpointGroup
     from function.boundary import Document, Plain, Request, Reuse
 
@@ -40,6 +39,15 @@ class Selection:
     endpoints: tuple[ModelEndpoint, ...]
     left_out: tuple[str, ...] = ()
     """Those of namespaces that the input does not allow, as `namespace/name`."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableEndpoint:
+    """An endpoint that a selector matches and that cannot be read: doubt, but where it is left out anyway."""
+
+    namespace: str
+    name: str
+    fault: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +71,7 @@ class ServiceSnapshot:
         return len({_key(endpoint) for selection in self.selections for endpoint in selection.endpoints})
 
 
-def _key(endpoint: ModelEndpoint) -> tuple[str, str]:
+def _key(endpoint: ModelEndpoint | UnreadableEndpoint) -> tuple[str, str]:
     return endpoint.namespace, endpoint.name
 
 
@@ -104,24 +112,21 @@ def _selections(
         name = endpoints_requirement(number)
         if request.resolution(name) is Resolution.UNRESOLVED:
             return Doubt(WAITING, f"The endpoints of spec.endpoints[{number}] are not delivered yet")
-        try:
-            endpoints = [_endpoint(document, reuse) for document in request.required[name]]
-        except ValueError as error:
-            return Doubt(UNREADABLE, str(error))
-        endpoints.sort(key=_key)
-        allowed = [endpoint for endpoint in endpoints if config.allows(service.namespace, endpoint.namespace)]
-        others = (
-            endpoint for endpoint in endpoints if not config.allows(service.namespace, endpoint.namespace)
-        )
-        selections.append(
-            Selection(group, tuple(allowed), tuple(f"{entry.namespace}/{entry.name}" for entry in others))
-        )
+        endpoints = sorted((_endpoint(document, reuse) for document in request.required[name]), key=_key)
+        allowed = [entry for entry in endpoints if config.allows(service.namespace, entry.namespace)]
+        others = (entry for entry in endpoints if not config.allows(service.namespace, entry.namespace))
+        unreadable = next((entry for entry in allowed if isinstance(entry, UnreadableEndpoint)), None)
+        if unreadable is not None:
+            return Doubt(UNREADABLE, unreadable.fault)
+        readable = tuple(entry for entry in allowed if isinstance(entry, ModelEndpoint))
+        selections.append(Selection(group, readable, tuple("/".join(_key(entry)) for entry in others)))
     return tuple(selections)
 
 
-def _endpoint(document: Document, reuse: Reuse) -> ModelEndpoint:
+def _endpoint(document: Document, reuse: Reuse) -> ModelEndpoint | UnreadableEndpoint:
     try:
         return reuse.parsed(document, read_endpoint)
     except ValueError as error:
-        where = "/".join(text_at(document, "metadata", key) or "?" for key in ("namespace", "name"))
-        raise ValueError(f"ModelEndpoint {where} cannot be read: {error}") from None
+        namespace, name = (text_at(document, "metadata", key) for key in ("namespace", "name"))
+        fault = f"ModelEndpoint {namespace or '?'}/{name or '?'} cannot be read: {error}"
+        return UnreadableEndpoint(namespace, name, fault)
