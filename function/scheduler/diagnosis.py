@@ -7,17 +7,22 @@ the engine that stands in the way: the one with the shallowest headline, since e
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from function.api.reasons import Level, Reason, Rejection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from function.api import InferenceCluster, Pool
+    from function.api import Engine, InferenceCluster, Pool
     from function.scheduler.capacity.ledger import Ledger
     from function.scheduler.capacity.pool_capacity import Capacities
     from function.scheduler.matching.engine_options import ClusterFit, EngineFit, EngineOption
+    from function.scheduler.selectors.evaluations import Evaluations
+
+
+Barred: TypeAlias = "tuple[tuple[int, Rejection], ...]"
+"""Why an engine does not fit pools, by their positions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +43,16 @@ class OnPools:
 
 
 def below_gates(
-    fit: ClusterFit, cluster: InferenceCluster, ledger: Ledger, free: Capacities, outcome: Reason
+    fit: ClusterFit,
+    cluster: InferenceCluster,
+    ledger: Ledger,
+    free: Capacities,
+    outcome: Reason,
+    evaluations: Evaluations,
 ) -> Rejection:
     """The verdict on a cluster where the search found nothing, with everything below it."""
-    engines = tuple(
-        rejection for engine in fit.engines if (rejection := _engine(engine, cluster, ledger, free))
-    )
+    verdicts = (_engine(engine, cluster, ledger, free, evaluations) for engine in fit.engines)
+    engines = tuple(filter(None, verdicts))
     if not engines or (outcome.level is Level.REPLICA and fit.possible):
         names = " + ".join(engine.engine.name for engine in fit.engines)
         together = outcome if outcome.level is Level.REPLICA else Reason.JointCapacity
@@ -53,12 +62,12 @@ def below_gates(
 
 
 def on_pools(
-    fit: ClusterFit, cluster: InferenceCluster, ledger: Ledger, free: Capacities
+    fit: ClusterFit, cluster: InferenceCluster, ledger: Ledger, free: Capacities, evaluations: Evaluations
 ) -> Iterator[OnPools]:
     """Every engine on every pool, in the order of engines and pools: what the verdict rests on."""
     for engine in fit.engines:
         alone = {option.pools[0]: option for option in engine.options if len(set(option.pools)) == 1}
-        barred = dict(engine.rejections)
+        barred = dict(engine.rejections(evaluations))
         for at, pool in enumerate(cluster.pools):
             if at in alone:
                 short = _short(alone[at], cluster, ledger, free)
@@ -70,24 +79,28 @@ def on_pools(
 
 
 def _engine(
-    engine_fit: EngineFit, cluster: InferenceCluster, ledger: Ledger, free: Capacities
+    engine_fit: EngineFit,
+    cluster: InferenceCluster,
+    ledger: Ledger,
+    free: Capacities,
+    evaluations: Evaluations,
 ) -> Rejection | None:
     """The verdict on one engine; None when it fits alone."""
     short = [_short(option, cluster, ledger, free) for option in engine_fit.options]
     if any(rejection is None for rejection in short):
         return None
-    name = engine_fit.engine.name
+    name, barred = engine_fit.engine.name, engine_fit.rejections(evaluations)
     pools = [
         *(rejection._replace(engine=name) for rejection in short if rejection),
-        *_named(engine_fit, cluster),
+        *(rejection.at(pool=cluster.pools[at].name, engine=name) for at, rejection in barred),
     ]
     if not pools:
         return Rejection(Reason.NoPoolsPublished, engine=name)
-    split = None if engine_fit.options else _split(engine_fit)
+    split = None if engine_fit.options else _split(engine_fit, barred)
     headline = max(pools, key=_nearness)
     parts = tuple(pools)
     if split is not None and split.depth > headline.reason.depth:
-        return Rejection(split, detail=_apart(engine_fit, cluster), engine=name, parts=parts)
+        return Rejection(split, detail=_apart(engine_fit.engine, cluster, barred), engine=name, parts=parts)
     return headline._replace(parts=parts)
 
 
@@ -95,11 +108,6 @@ def _nearness(rejection: Rejection) -> tuple[int, int, int, int]:
     """How near a pool comes: deeper reason, fewer nodes missing, fewer failures, later selector."""
     selector = -1 if rejection.selector is None else rejection.selector
     return (rejection.reason.depth, -rejection.missing, -len(rejection.leaves), selector)
-
-
-def _named(engine_fit: EngineFit, cluster: InferenceCluster) -> Iterator[Rejection]:
-    for at, rejection in engine_fit.rejections:
-        yield rejection.at(pool=cluster.pools[at].name, engine=engine_fit.engine.name)
 
 
 def _short(
@@ -131,22 +139,22 @@ def _scarce(ledger: Ledger, cluster: InferenceCluster, pool: Pool) -> Reason:
     return Reason.InsufficientDevices if pool.accounting == "Device" else Reason.InsufficientNodes
 
 
-def _split(engine_fit: EngineFit) -> Reason | None:
+def _split(engine_fit: EngineFit, barred: Barred) -> Reason | None:
     """Members that each fit some pool, but not together: the engine would have to be split."""
     if len(engine_fit.engine.members) == 1:
         return None  # It is never split, whatever each of its pools lacks.
     if not engine_fit.scattered or all(
-        rejection.reason is Reason.NothingClaimable for _, rejection in engine_fit.rejections
+        rejection.reason is Reason.NothingClaimable for _, rejection in barred
     ):
         return None
     return Reason.FabricMismatch if engine_fit.engine.pool_policy == "SameFabric" else Reason.NoSinglePool
 
 
-def _apart(engine_fit: EngineFit, cluster: InferenceCluster) -> str:
+def _apart(engine: Engine, cluster: InferenceCluster, barred: Barred) -> str:
     """Say which member fits which pools: `Leader fits big, Worker fits small`."""
-    barred = {at: {leaf.member for leaf in rejection.leaves} for at, rejection in engine_fit.rejections}
+    unfit = {at: {leaf.member for leaf in rejection.leaves} for at, rejection in barred}
     phrases = []
-    for member in engine_fit.engine.members:
-        pools = [cluster.pools[at].name for at, members in barred.items() if member.role not in members]
+    for member in engine.members:
+        pools = [cluster.pools[at].name for at, members in unfit.items() if member.role not in members]
         phrases.append(f"{member.role} fits {' or '.join(pools)}")
     return ", ".join(phrases)

@@ -23,7 +23,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from function.api.reasons import Reason, Rejection
+from function.api.reasons import Reason
 from function.api.stack import KSERVE
 from function.boundary import Resolution
 from function.scheduler.capacity.device_accounting import Demand, minus, stamped_gangs, total
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     )
     from function.api.engine import ReplicaShape
     from function.api.ownership import OwnReplica
+    from function.api.reasons import Rejection
     from function.scheduler.capacity.ledger import Ledger
     from function.scheduler.matching.matcher import Matcher
     from function.scheduler.scheduling_input import SchedulingInput
@@ -101,7 +102,7 @@ def _on_pool(inputs: SchedulingInput, matcher: Matcher, pair: Pair, pool: Pool) 
         verdict = matcher.as_stamped(member, stamped, pool)
         if isinstance(verdict, Match):
             return None
-        barred = verdict
+        barred = verdict.explained(inputs.evaluations)
     return _why(inputs, matcher, pair, pool, barred)
 
 
@@ -110,14 +111,15 @@ def _why(
 ) -> Deviation:
     """Name what stands between a member and its pinned pool; an error anywhere on the way is doubt."""
     _, member, _ = pair
-    free = matcher.member(member, pool)
+    verdict = matcher.member(member, pool)
+    free = None if isinstance(verdict, Match) else verdict.explained(inputs.evaluations)
     for rejection in (barred, free):
-        if isinstance(rejection, Rejection) and rejection.reason.doubt:  # Doubt: a selector gave no answer.
+        if rejection is not None and rejection.reason.doubt:  # Doubt: a selector gave no answer.
             return Deviation(None, _described(pool, rejection), _answered(pool))
     if errs(inputs.evaluations, member, pool.devices or ()):
         detail = f"pool {pool.name}: {Reason.DeviceSelectorError.value}"
         return Deviation(None, detail, _answered(pool))
-    if isinstance(free, Rejection):
+    if free is not None:
         return Deviation(Mismatch.DevicesChanged, _described(pool, free))  # M3
     return Deviation(Mismatch.RequestsChanged, f"pool {pool.name}")  # M4: it matches, but claims otherwise.
 

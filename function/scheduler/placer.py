@@ -212,7 +212,8 @@ class Placer:
             if isinstance(outcome, Candidate):
                 return None
             fit = self._matcher.fit(shape, cluster)
-            rejection = below_gates(fit, cluster, self.ledger, self.ledger.capacities(cluster), outcome)
+            free, evaluations = self.ledger.capacities(cluster), self._inputs.evaluations
+            rejection = below_gates(fit, cluster, self.ledger, free, outcome, evaluations)
         return rejection.at(alternative=shape.name) if shape.name else rejection
 
     def on_pools(self, cluster: InferenceCluster) -> Iterator[tuple[ReplicaShape, OnPools]]:
@@ -220,7 +221,7 @@ class Placer:
         free = self.ledger.capacities(cluster)
         for shape in self._inputs.deployment.shapes:
             fit = self._matcher.fit(shape, cluster)
-            for on_pool in on_pools(fit, cluster, self.ledger, free):
+            for on_pool in on_pools(fit, cluster, self.ledger, free, self._inputs.evaluations):
                 yield shape, on_pool.of(shape.name)
 
     def headroom(self, cluster: InferenceCluster, limit: int) -> int:

@@ -182,6 +182,7 @@ def test_twice_the_fleet_is_at_most_twice_the_work() -> None:
 
 
 EXPLAINING = {
+    "refusals": "function.scheduler.matching.refusal.Refusal.explained",
     "gaps": "function.api.reasons.DeferredGap.gap",
     "hints": "function.deployment.explain.report.hints",
     "tries": "function.deployment.explain.hints._Trial.gain",
@@ -245,7 +246,7 @@ def test_what_is_missing_is_explained_without_trying_anything_out(made: Counter[
     assert work["placed"] + work["kept"] < work["wanted"]
     assert made["diagnoses"] > 0
     assert made["gaps"] > 0
-    assert made.keys() <= {"diagnoses", "gaps", "phrases"}
+    assert made.keys() <= {"refusals", "diagnoses", "gaps", "phrases"}
 
 
 def test_who_asks_gets_every_explanation(made: Counter[str]) -> None:
@@ -253,6 +254,19 @@ def test_who_asks_gets_every_explanation(made: Counter[str]) -> None:
     hinted = replace(misspelt(fleet(SMALL)), input={"explain": "Status"})
     counters(Function(log=Counting()), Requests(hinted).next())
     assert made.keys() == EXPLAINING.keys()
+
+
+def test_a_refusal_of_an_earlier_call_is_explained_as_one_of_this_call(made: Counter[str]) -> None:
+    """What an earlier call matched is remembered without an explanation; whoever asks gets the same one."""
+    quiet = fleet(SMALL)
+    reusing = Function(log=Counting(), memory=Memory(2**28))
+    reusing.answer(Requests(quiet).next())
+    assert made["refusals"] == 0
+    asking = Requests(replace(quiet, input={"explain": "Status"})).next()
+    warm = reusing.answer(asking)
+    assert reusing.log.said["counts"]["pool_matches"] == 0
+    assert made["refusals"] > 0
+    assert warm == Function(log=Counting()).answer(asking)
 
 
 def test_reuse_never_changes_an_answer_over_a_churning_fleet() -> None:

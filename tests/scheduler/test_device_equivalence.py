@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import event, given
 from hypothesis import strategies as st
 
 from function.api.devices import Device, SharedDevices
 from function.api.pool import Pool
-from function.api.reasons import Rejection
 from function.scheduler.budget import Budget
 from function.scheduler.matching.devices import Match, resolve, resolve_every
 from function.scheduler.matching.equivalence import MAX_COMPARED, DeviceEquivalence
+from function.scheduler.matching.refusal import Refusal
 from tests.support import build
 from tests.support.cases import ask, one, single
 from tests.support.scarce import decide
 from tests.support.world import World
+
+if TYPE_CHECKING:
+    from function.scheduler.selectors.evaluations import Evaluations
 
 Plain = dict[str, Any]
 GPU, OTHER = "gpu.nvidia.com", "other.example.com"
@@ -83,10 +86,10 @@ REQUESTS = st.builds(
 CONSTRAINTS = st.sampled_from(([], [{"matchAttribute": "rack"}], [{"matchAttribute": f"{OTHER}/rack"}]))
 
 
-def essence(verdict: Match | Rejection) -> object:
-    """What anybody learns of a match or a rejection."""
-    if isinstance(verdict, Rejection):
-        return verdict
+def essence(verdict: Match | Refusal, evaluations: Evaluations) -> object:
+    """What anybody learns of a match or a refusal."""
+    if isinstance(verdict, Refusal):
+        return verdict.explained(evaluations)
     return [
         (item.request, item.rank, item.count, item.selectors, item.claimed, item.device.device_class_name)
         for item in verdict.resolved
@@ -110,7 +113,7 @@ def test_lists_that_are_alike_match_alike(requests: list[Plain], constraints: li
     def every(devices: tuple[Device, ...]) -> list[object]:
         ways, _ = resolve_every(inputs.evaluations, member, devices, budget=Budget(1_000))
         first = resolve(inputs.evaluations, member, devices, budget=Budget(1_000))
-        return [essence(way) for way in (first, *ways)]
+        return [essence(way, inputs.evaluations) for way in (first, *ways)]
 
     shared = 0
     for _ in range(100):

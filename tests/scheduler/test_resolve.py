@@ -9,6 +9,7 @@ import pytest
 from function.api.reasons import Reason, Rejection, combined
 from function.scheduler.budget import Budget
 from function.scheduler.matching.devices import Match, resolve, resolve_every
+from function.scheduler.matching.refusal import Refusal
 from tests.support import build
 from tests.support.cases import ask, gap_of, one, single
 from tests.support.scarce import decide
@@ -42,6 +43,14 @@ def arguments(requests: list[Plain], devices: list[Plain], **selector: Any) -> t
     inputs = decide(World(ask(engines=[single(*requests, **selector)]), fleet)).inputs
     [engine] = inputs.deployment.shapes[0].engines
     return inputs.evaluations, engine.members[0], inputs.fleet.clusters["a"].pools[0].devices
+
+
+def refused(requests: list[Plain], devices: list[Plain], *, steps: int = STEPS, **selector: Any) -> Rejection:
+    """Why there is none."""
+    evaluations, member, listed = arguments(requests, devices, **selector)
+    outcome = resolve(evaluations, member, listed, budget=Budget(steps))
+    assert isinstance(outcome, Refusal)
+    return outcome.explained(evaluations)
 
 
 def names(match: Match) -> str:
@@ -130,16 +139,14 @@ def test_a_dead_end_is_not_tried_from_every_side() -> None:
     """Eight requests on seven equal entries: which of them have one makes no difference to the eighth."""
     requests = [one_of(f"r{at}") for at in range(8)]
     devices = [build.gpu(1, name=f"g{at}") for at in range(7)]
-    outcome = resolve(*arguments(requests, devices), budget=Budget(3_000))
-    assert isinstance(outcome, Rejection)
-    assert outcome.reason is Reason.DeviceContention
+    assert refused(requests, devices, steps=3_000).reason is Reason.DeviceContention
 
 
 def test_a_budget_that_runs_out_says_that_some_may_be_missing() -> None:
     devices = [entry(name, 1) for name in "abc"]
     matches, cut_short = resolve_every(*arguments([one_of("x")], devices), budget=Budget(2))
     assert ([names(match) for match in matches], cut_short) == (["A", "B"], True)
-    outcome = resolve(*arguments([one_of("x", 1), one_of("y", 1)], [entry("a", 1)]), budget=Budget(1))
+    outcome = refused([one_of("x", 1), one_of("y", 1)], [entry("a", 1)], steps=1)
     assert outcome == Rejection(Reason.SearchBudgetExceeded, detail="1 steps")
 
 
@@ -244,12 +251,11 @@ WHY = [
 def test_why_there_is_none(
     requests: list[Plain], devices: list[Plain], selector: Plain, why: Rejection, reason: str
 ) -> None:
-    assert resolve(*arguments(requests, devices, **selector), budget=Budget(STEPS)) == why, reason
+    assert refused(requests, devices, **selector) == why, reason
 
 
 def test_several_requests_without_a_device_are_all_on_record() -> None:
-    outcome = resolve(*arguments([one_of("x", 3), one_of("y", 4)], [entry("a", 2)]), budget=Budget(STEPS))
-    assert isinstance(outcome, Rejection)
+    outcome = refused([one_of("x", 3), one_of("y", 4)], [entry("a", 2)])
     assert [(leaf.request, leaf.needs) for leaf in outcome.leaves] == [("x", 3), ("y", 4)]
     assert (outcome.request, len(outcome.parts)) == ("x", 2)
     alone = Rejection(Reason.DeviceCountShort, request="x")

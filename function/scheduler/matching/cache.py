@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from function.api import ModelDeployment, Pool, StampedRequest
     from function.api.engine import NodeSelector
     from function.api.pool import DeviceKey
-    from function.api.reasons import Rejection
     from function.boundary import Part
     from function.cel import Subject
     from function.scheduler.matching.engine_options import ClusterFit, EngineOption, Verdict
+    from function.scheduler.matching.refusal import Refusal
 
 ENTRY_SIZE = 800
 """Bytes that one entry of a fit cache takes, about."""
@@ -48,7 +48,7 @@ class FitCache:
         self.stamped: dict[tuple[NodeSelector | None, tuple[StampedRequest, ...], int], Verdict] = {}
         self.rows: dict[tuple[str, int, int], tuple[Verdict, ...]] = {}
         """The members of an engine: the name of its shape, its position there, the class."""
-        self.singles: dict[tuple[str, int, int, int], tuple[EngineOption | Rejection, bool]] = {}
+        self.singles: dict[tuple[str, int, int, int], tuple[EngineOption | Refusal, bool]] = {}
         """The same engine on the pool at one position of a cluster; whether it may strand a member there."""
         self.clusters: dict[tuple[Hashable, ...], ClusterFit] = {}
 

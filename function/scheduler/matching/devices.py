@@ -18,6 +18,7 @@ from function.api.reasons import DeferredGap, Reason, Rejection, combined
 from function.scheduler.budget import OutOfSteps
 from function.scheduler.capacity.device_accounting import Claim
 from function.scheduler.matching.constraints import Constraints, PossibleValues
+from function.scheduler.matching.refusal import Refusal
 from function.scheduler.selectors.published_value import gap
 
 if TYPE_CHECKING:
@@ -174,27 +175,23 @@ def resolve(
     *,
     budget: Budget,
     allowed: DeviceFilter | None = None,
-) -> Match | Rejection:
-    """Resolve a member's requests on a pool's devices, or say why it cannot be done.
+) -> Match | Refusal:
+    """Resolve a member's requests on a pool's devices, or refuse it.
 
     `allowed` narrows the entries a request may use (to those a claim was stamped with).
     """
     requests = member.requests
     options = [_options(evaluations, request, devices, allowed) for request in requests]
-    barred = [
-        _why_none(evaluations, request, devices)
-        for request, candidates in zip(requests, options, strict=True)
-        if not candidates
-    ]
-    if barred:
-        return combined(barred)
+    if not all(options):
+        barred = [request for request, candidates in zip(requests, options, strict=True) if not candidates]
+        return Refusal(partial(_barred, barred, devices))
     search = _Assignment(devices, options, Constraints.of(member), budget)
     try:
         chosen = search.first(claiming=True) or search.first(claiming=False)
         if chosen is None:
-            return _why_not_together(devices, options, member, budget)
+            return Refusal.of(_why_not_together(devices, options, member, budget))
     except OutOfSteps:
-        return Rejection(Reason.SearchBudgetExceeded, detail=f"{budget.steps} steps")
+        return Refusal.of(Rejection(Reason.SearchBudgetExceeded, detail=f"{budget.steps} steps"))
     return _match(requests, chosen, devices)
 
 
@@ -271,6 +268,13 @@ def errs(evaluations: Evaluations, member: Member, devices: Sequence[Device]) ->
         for sub in subs
         for device in relevant_entries(evaluations, sub, devices)
     )
+
+
+def _barred(
+    requests: Sequence[DeviceRequest], devices: Sequence[Device], evaluations: Evaluations
+) -> Rejection:
+    """Say why no device entry covers any of some requests."""
+    return combined([_why_none(evaluations, request, devices) for request in requests])
 
 
 def _why_none(evaluations: Evaluations, request: DeviceRequest, devices: Sequence[Device]) -> Rejection:

@@ -10,20 +10,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from function.api.reasons import Reason, Rejection, combined
 from function.scheduler.capacity.device_accounting import Copies, Demand, Pods, gang
 from function.scheduler.matching.devices import Match
+from function.scheduler.matching.refusal import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from function.api import Engine, Pool
+    from function.api import Engine, Member, Pool
+    from function.scheduler.selectors.evaluations import Evaluations
 
-Verdict: TypeAlias = "Match | Rejection"
+Verdict: TypeAlias = "Match | Refusal"
 Verdicts: TypeAlias = "Sequence[Sequence[Verdict]]"
 """What was found about every member (inner) on every pool (outer)."""
 
@@ -65,15 +67,20 @@ class EngineOption:
 
 @dataclass(frozen=True, eq=False)
 class EngineFit:
-    """The options of one engine on a cluster, and why each pool that is none is none."""
+    """The options of one engine on a cluster, and the pools that are none."""
 
     engine: Engine
     options: tuple[EngineOption, ...]
-    rejections: tuple[tuple[int, Rejection], ...]
+    refusals: tuple[tuple[int, Refusal], ...]
+    """The pools that are no option, by their position."""
     scattered: bool = False
     """Whether every member fits some pool, so that only being together stands in the way."""
     cut_short: bool = False
     """Whether there may be more options than the budget allowed to find."""
+
+    def rejections(self, evaluations: Evaluations) -> tuple[tuple[int, Rejection], ...]:
+        """Why each pool that is none is none."""
+        return tuple([(at, refusal.explained(evaluations)) for at, refusal in self.refusals])
 
     @cached_property
     def preferences(self) -> tuple[tuple[object, ...], ...]:
@@ -94,21 +101,31 @@ class ClusterFit:
         return all(engine.options for engine in self.engines)
 
 
-def option(engine: Engine, verdicts: Verdicts, pools: tuple[int, ...]) -> EngineOption | Rejection:
-    """Put the engine's members on these pools, or say what stands against it."""
+def option(engine: Engine, verdicts: Verdicts, pools: tuple[int, ...]) -> EngineOption | Refusal:
+    """Put the engine's members on these pools, or refuse."""
     outcome = alone(engine, [verdicts[pool][at] for at, pool in enumerate(pools)], pools)
-    return outcome if isinstance(outcome, Rejection) else stranding(engine, verdicts, outcome)
+    return outcome if isinstance(outcome, Refusal) else stranding(engine, verdicts, outcome)
 
 
-def alone(engine: Engine, verdicts: Sequence[Verdict], pools: tuple[int, ...]) -> EngineOption | Rejection:
+def alone(engine: Engine, verdicts: Sequence[Verdict], pools: tuple[int, ...]) -> EngineOption | Refusal:
     """The same, looking at these pools only. `verdicts` has one for each member, on its pool."""
-    barred = [verdict for verdict in verdicts if isinstance(verdict, Rejection)]
-    if barred:
-        return combined(barred)
     matches = [verdict for verdict in verdicts if isinstance(verdict, Match)]
+    if len(matches) < len(verdicts):
+        return Refusal(partial(_barred, engine.members, verdicts))
     if not any(match.claims for match in matches):
-        return Rejection(Reason.NothingClaimable, detail="no member would bind a device")
+        return Refusal.of(Rejection(Reason.NothingClaimable, detail="no member would bind a device"))
     return _put(engine, pools, matches)
+
+
+def _barred(members: Sequence[Member], verdicts: Sequence[Verdict], evaluations: Evaluations) -> Rejection:
+    """Say why members do not fit; each rejection has the role of its member."""
+    return combined(
+        [
+            verdict.explained(evaluations).at(member=member.role)
+            for member, verdict in zip(members, verdicts, strict=True)
+            if isinstance(verdict, Refusal)
+        ]
+    )
 
 
 def may_strand(engine: Engine, engine_option: EngineOption) -> bool:
@@ -119,13 +136,12 @@ def may_strand(engine: Engine, engine_option: EngineOption) -> bool:
     )
 
 
-def stranding(engine: Engine, verdicts: Verdicts, engine_option: EngineOption) -> EngineOption | Rejection:
+def stranding(engine: Engine, verdicts: Verdicts, engine_option: EngineOption) -> EngineOption | Refusal:
     """Refuse an option that strands a member which could bind a device on another pool of the cluster."""
     for at, member in enumerate(engine.members):
         if member.requests and not engine_option.matches[at].claims and _claims_elsewhere(verdicts, at):
-            return Rejection(
-                Reason.NothingClaimable, detail="could bind a device on another pool", member=member.role
-            )
+            detail = "could bind a device on another pool"
+            return Refusal.of(Rejection(Reason.NothingClaimable, detail=detail, member=member.role))
     return engine_option
 
 

@@ -25,6 +25,7 @@ from function.scheduler.matching.engine_options import (
     variants,
 )
 from function.scheduler.matching.equivalence import DeviceEquivalence
+from function.scheduler.matching.refusal import Refusal
 from function.scheduler.selectors.published_value import gap
 
 if TYPE_CHECKING:
@@ -88,18 +89,18 @@ class Matcher:
         engine = shape.engines[at]
         verdicts = [self._row(shape, at, pool, number) for pool, number in zip(pools, classes, strict=True)]
         options: list[EngineOption] = []
-        rejections: list[tuple[int, Rejection]] = []
+        refusals: list[tuple[int, Refusal]] = []
         for position, number in enumerate(classes):
             outcome = self._single(shape, at, position, number, verdicts)
-            if isinstance(outcome, Rejection):
-                rejections.append((position, outcome))
+            if isinstance(outcome, Refusal):
+                refusals.append((position, outcome))
             else:
                 options.append(outcome)
         if engine.pool_policy == "SameFabric":
             options.extend(across(engine, pools, verdicts))
         options, cut_short = self._varied(shape, pools, options)
         scattered = bool(options) or _scattered(verdicts, len(engine.members))
-        return EngineFit(engine, tuple(options), tuple(rejections), scattered, cut_short)
+        return EngineFit(engine, tuple(options), tuple(refusals), scattered, cut_short)
 
     def _row(self, shape: ReplicaShape, at: int, pool: Pool, number: int) -> tuple[Verdict, ...]:
         """Match every member of an engine against one pool."""
@@ -113,13 +114,13 @@ class Matcher:
 
     def _single(
         self, shape: ReplicaShape, at: int, position: int, number: int, verdicts: Verdicts
-    ) -> EngineOption | Rejection:
+    ) -> EngineOption | Refusal:
         """The engine on one pool; what does not depend on the cluster's other pools is found once."""
         engine, key = shape.engines[at], (shape.name, at, position, number)
         single = self._cache.fits.singles.get(key)
         if single is None:
             outcome = alone(engine, verdicts[position], (position,) * len(engine.members))
-            strands = not isinstance(outcome, Rejection) and may_strand(engine, outcome)
+            strands = not isinstance(outcome, Refusal) and may_strand(engine, outcome)
             single = self._cache.fits.singles[key] = (outcome, strands)
         outcome, strands = single
         return (
@@ -153,12 +154,10 @@ class Matcher:
         return self._of_class(member, pool, self._class_of(pool))
 
     def _of_class(self, member: Member, pool: Pool, number: int) -> Verdict:
-        """The same on a pool whose equivalence class is numbered."""
-        verdict = self._verdict(member, pool, number)
-        return verdict.at(member=member.role) if isinstance(verdict, Rejection) else verdict
+        """The same on a pool whose equivalence class is numbered.
 
-    def _verdict(self, member: Member, pool: Pool, number: int) -> Verdict:
-        """Match what a member asks for, once for all that ask for it: the roles of most gangs do."""
+        Once for all members that ask for the same: the roles of most gangs do.
+        """
         key = (member.node_selector, number)
         verdict = self._cache.fits.matches.get(key)
         if verdict is None:
@@ -170,7 +169,7 @@ class Matcher:
     def _match(self, member: Member, pool: Pool) -> Verdict:
         barred = self._barred(member, pool)
         if barred is not None:
-            return barred
+            return Refusal.of(barred)
         search = partial(resolve, self._inputs.evaluations, member, pool.devices or ())
         return self._within("match", (member.node_selector,), [pool], lambda budget: search(budget=budget))
 
