@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from function.cel.errors import EvaluationError
 from function.cel.library.quantity import Quantity, quantity
@@ -10,33 +10,37 @@ from function.cel.library.semver import semver
 from function.cel.values import Map, Value, is_int64
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Callable, Hashable, Mapping
 
 ReadPath = tuple[str, ...]
+Layout: TypeAlias = "Callable[[Mapping[ReadPath, Value]], dict[str, Value]]"
+"""What puts the fields of a variable together from its values."""
 
 
 class Subject:
     """One subject. Equal content makes equal subjects.
 
-    `fields` are the variable's fields, `values` every single value by its path, `content` the same values
-    as they were given, hashable. `problem` is set when a value cannot be converted: then every evaluation
-    is an error. `release` is the Kubernetes release that reads the selectors, where it is known.
+    `values` are every single value by its path, `content` the same values as they were given, hashable.
+    `layout` puts values together to the variable's fields. `problem` is set when a value cannot be
+    converted: then every evaluation is an error. `release` is the Kubernetes release that reads the
+    selectors, where it is known.
     """
 
-    __slots__ = ("content", "digest", "fields", "key", "kind", "problem", "release", "values")
+    __slots__ = ("_fields", "content", "digest", "key", "kind", "layout", "problem", "release", "values")
 
     def __init__(
         self,
         kind: str,
-        fields: dict[str, Value],
+        layout: Layout,
         values: dict[ReadPath, Value],
         content: dict[ReadPath, Hashable],
         problem: str,
         release: str = "",
     ) -> None:
         self.kind = kind
-        self.fields = fields
+        self.layout = layout
         self.values = values
+        self._fields: dict[str, Value] | None = None
         self.content = content
         self.problem = problem
         self.release = release
@@ -48,6 +52,13 @@ class Subject:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Subject) and self.key == other.key
+
+    @property
+    def fields(self) -> dict[str, Value]:
+        """The variable's fields, put together for the first that reads a whole one: few selectors do."""
+        if self._fields is None:
+            self._fields = self.layout(self.values)
+        return self._fields
 
     @property
     def whole(self) -> Map:
@@ -64,17 +75,15 @@ class Subject:
 
     def read_by(self, release: str) -> Subject:
         """Return the same subject where another Kubernetes release reads the selectors."""
-        return Subject(self.kind, self.fields, self.values, self.content, self.problem, release)
+        return Subject(self.kind, self.layout, self.values, self.content, self.problem, release)
 
     def owned(self) -> Subject:
         """Return a copy for one evaluation whose quantities may change their form."""
         copy = Subject.__new__(Subject)
         copy.kind, copy.content, copy.problem = self.kind, self.content, self.problem
+        copy.layout, copy._fields = self.layout, None
         copy.key, copy.digest, copy.release = self.key, self.digest, self.release
         copy.values = {path: v.copy() if type(v) is Quantity else v for path, v in self.values.items()}
-        copy.fields = dict(self.fields)
-        if "capacity" in self.fields:
-            copy.fields["capacity"] = _domains("capacity", copy.values)
         return copy
 
 
@@ -109,13 +118,15 @@ def bind_device(
         binder.attribute(("attributes", *_qualified(name, driver)), name, attribute)
     for name, amount in sorted(capacity.items()):
         binder.capacity(("capacity", *_qualified(name, driver)), name, amount)
-    fields = {
-        "driver": driver,
-        "allowMultipleAllocations": allow_multiple,
-        "attributes": _domains("attributes", binder.values),
-        "capacity": _domains("capacity", binder.values),
+    return binder.subject("device", _device_fields)
+
+
+def _device_fields(values: Mapping[ReadPath, Value]) -> dict[str, Value]:
+    return {
+        **_single("driver", "allowMultipleAllocations", values=values),
+        "attributes": _domains("attributes", values),
+        "capacity": _domains("capacity", values),
     }
-    return Subject("device", fields, binder.values, binder.content, binder.problem)
 
 
 def bind_cluster(*, name: str, labels: Mapping[str, Any], attributes: Mapping[str, Any]) -> Subject:
@@ -124,9 +135,16 @@ def bind_cluster(*, name: str, labels: Mapping[str, Any], attributes: Mapping[st
     binder.put(("name",), name)
     for key, value in sorted(labels.items()):
         binder.put(("labels", key), str(value))
-    return binder.named(
-        "cluster", attributes, {"name": name, "labels": Map.of(_below("labels", binder.values))}
-    )
+    binder.attributes(attributes)
+    return binder.subject("cluster", _cluster_fields)
+
+
+def _cluster_fields(values: Mapping[ReadPath, Value]) -> dict[str, Value]:
+    return {
+        **_single("name", values=values),
+        "labels": _below("labels", values),
+        "attributes": _below("attributes", values),
+    }
 
 
 def bind_node(*, name: str, class_name: str, attributes: Mapping[str, Any]) -> Subject:
@@ -134,7 +152,12 @@ def bind_node(*, name: str, class_name: str, attributes: Mapping[str, Any]) -> S
     binder = _Binder()
     binder.put(("name",), name)
     binder.put(("className",), class_name)
-    return binder.named("node", attributes, {"name": name, "className": class_name})
+    binder.attributes(attributes)
+    return binder.subject("node", _node_fields)
+
+
+def _node_fields(values: Mapping[ReadPath, Value]) -> dict[str, Value]:
+    return {**_single("name", "className", values=values), "attributes": _below("attributes", values)}
 
 
 def _qualified(name: str, driver: str) -> tuple[str, str]:
@@ -142,8 +165,14 @@ def _qualified(name: str, driver: str) -> tuple[str, str]:
     return (domain, identifier) if slash else (driver, name)
 
 
-def _below(field: str, values: Mapping[ReadPath, Value]) -> dict[str, Value]:
-    return {path[1]: value for path, value in values.items() if path[0] == field}
+def _single(*fields: str, values: Mapping[ReadPath, Value]) -> dict[str, Value]:
+    """Return the fields that are one value each."""
+    return {field: values[(field,)] for field in fields}
+
+
+def _below(field: str, values: Mapping[ReadPath, Value]) -> Map:
+    """Return name to value."""
+    return Map.of({path[1]: value for path, value in values.items() if path[0] == field})
 
 
 SCALARS: Mapping[str, type] = {"int": int, "bool": bool, "string": str, "version": str}
@@ -163,11 +192,12 @@ class _Binder:
         self.values[path] = value
         self.content[path] = value
 
-    def named(self, kind: str, attributes: Mapping[str, Any], fields: dict[str, Value]) -> Subject:
+    def subject(self, kind: str, layout: Layout) -> Subject:
+        return Subject(kind, layout, self.values, self.content, self.problem)
+
+    def attributes(self, attributes: Mapping[str, Any]) -> None:
         for name, attribute in sorted(attributes.items()):
             self.attribute(("attributes", name), name, attribute)
-        fields["attributes"] = Map.of(_below("attributes", self.values))
-        return Subject(kind, fields, self.values, self.content, self.problem)
 
     def attribute(self, path: ReadPath, name: str, attribute: Any) -> None:
         try:
@@ -199,8 +229,8 @@ def _number(value: Any) -> str:
 def _given(attribute: Any) -> tuple[str, Any]:
     """Return the kind of an attribute and its value in the API's form."""
     if isinstance(attribute, dict):
-        for kind in _KINDS:
-            if attribute.get(kind) is not None:
+        for kind in _KINDS if len(attribute) > 1 else attribute:
+            if kind in _KINDS and attribute.get(kind) is not None:
                 return kind, attribute[kind]
         nested = attribute.get("list")
         if isinstance(nested, dict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from function.cel.checker.environment import Environment, VariableField
 from function.cel.selector import Outcome, Selector, compiled
@@ -12,6 +12,12 @@ from function.cel.subject import Subject
 from function.cel.syntax import types
 from function.cel.syntax.types import Type
 from function.cel.values import Map
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from function.cel.subject import ReadPath
+    from function.cel.values import Value
 
 FIELDS = {name: VariableField(types.DYN, "value") for name in ("self", "oldSelf")}
 BOTH = Environment("both", Type("schema.Both"), FIELDS)
@@ -25,9 +31,12 @@ def holds(rule: str, value: Any, old: Any = None) -> bool:
 
 def outcome(rule: str, value: Any, old: Any = None) -> Outcome:
     """Evaluate a rule on a value, and on the one that it replaces."""
-    fields = {"self": _value(value), "oldSelf": _value(old)}
-    both = Subject("both", fields, {(name,): field for name, field in fields.items()}, {}, "")
-    return _program(rule).evaluate(both)
+    values: dict[ReadPath, Value] = {("self",): _value(value), ("oldSelf",): _value(old)}
+    return _program(rule).evaluate(Subject("both", _fields, values, {}, ""))
+
+
+def _fields(values: Mapping[ReadPath, Value]) -> dict[str, Value]:
+    return {path[0]: value for path, value in values.items()}
 
 
 @lru_cache
