@@ -171,17 +171,35 @@ def test_both_readers_agree_on_damaged_bytes(content: Plain, seed: int, times: i
     assert agree(damaged(write.struct(content), random.Random(seed), times))
 
 
+HALF = MAX_REPLICAS // 2
+
+
 @pytest.mark.parametrize(
-    ("most", "fault"),
+    ("numbers", "where", "reason"),
     [
-        (MAX_REPLICAS, ""),
-        (MAX_REPLICAS + 1, f"pool p: charged with {MAX_REPLICAS + 1} replicas, a cluster has at most 50000"),
-        (1_000_000, "pool p: charged with 1000000 replicas, a cluster has at most 50000"),
+        ((MAX_REPLICAS,), "", "as many as a cluster may have"),
+        ((HALF, HALF), "", "as many on two pools"),
+        ((MAX_REPLICAS + 1,), "pool p0", "one more"),
+        ((1_000_000,), "pool p0", "an absurd number"),
+        ((HALF, HALF, 1), "3 pools together", "one more in the sum: no pool has too many by itself"),
+        ((MAX_REPLICAS + 1, 0, 7), "2 pools together", "all that are charged count"),
     ],
 )
-def test_an_absurd_number_of_replicas_is_no_charge(most: int, fault: str) -> None:
-    """One number in a status would else cost every call seconds: the cluster takes nothing new instead."""
-    share = {"deployment": "ml/chat", "replicas": most, "nodes": most}
-    content = WireDocument(write.struct(cluster({"nodes": most, "by": [share]})))
-    charged = read_charged(content)
-    assert (charged.fault, len(charged.shares)) == (fault, 0 if fault else most)
+def test_an_absurd_number_of_replicas_is_no_charge(numbers: tuple[int, ...], where: str, reason: str) -> None:
+    """Numbers in a status would else cost every call seconds: the cluster takes nothing new instead."""
+    pools = [
+        build.pool(f"p{at}", number, [])
+        | {
+            "charged": {
+                "nodes": number,
+                "by": [{"deployment": "ml/chat", "replicas": number, "nodes": number}] if number else [],
+            }
+        }
+        for at, number in enumerate(numbers)
+    ]
+    charged = read_charged(WireDocument(write.struct(build.cluster("east", pools))))
+    fault = (
+        f"status.gpuPools[].charged: {sum(numbers)} replicas on {where}, a cluster has at most {MAX_REPLICAS}"
+    )
+    assert charged.fault == (fault if where else ""), reason
+    assert len(charged.shares) == (0 if where else sum(numbers)), reason

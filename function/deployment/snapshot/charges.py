@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from function.api import InferenceCluster, ModelReplica
 from function.api import cluster as cluster_api
@@ -59,25 +59,46 @@ def read_charged(document: Document) -> ChargedCluster:
     if not isinstance(cluster, InferenceCluster):
         return ChargedCluster(cluster)
     charges = _Charges(document)
-    shares: list[tuple[str, ModelReplica]] = []
-    leaving: list[Yielding] = []
-    size = total = 0
+    read: list[_PoolCharge] = []
     for pool in cluster.pools:
         try:
-            published, gives_way = charges.of(pool)
+            read.append(_PoolCharge(pool.name, *charges.of(pool)))
         except Unreadable as error:
             return ChargedCluster(UnreadableCluster(cluster.name, str(error)))
         except ValueError as error:
             return ChargedCluster(cluster, fault=f"pool {pool.name}: {error}")
-        charged = sum(share.replicas for share in published)
-        total += charged
-        if total > MAX_REPLICAS:
-            fault = f"charged with {charged} replicas, a cluster has at most {MAX_REPLICAS}"
-            return ChargedCluster(cluster, fault=f"pool {pool.name}: {fault}")
-        shares.extend(_held(cluster.name, pool.name, published))
-        leaving.extend(_gives_way(cluster.name, pool.name, entry) for entry in gives_way)
-        size += SHARE_SIZE * (len(published) + len(gives_way)) + REPLICA_SIZE * charged
+    if sum(charge.replicas for charge in read) > MAX_REPLICAS:
+        return ChargedCluster(cluster, fault=_too_many(read))
+    shares = (share for charge in read for share in _held(cluster.name, charge.pool, charge.shares))
+    leaving = (_gives_way(cluster.name, charge.pool, entry) for charge in read for entry in charge.gives_way)
+    size = sum(charge.size for charge in read)
     return ChargedCluster(cluster, tuple(shares), tuple(leaving), size=size)
+
+
+class _PoolCharge(NamedTuple):
+    """What one pool publishes of its charge."""
+
+    pool: str
+    shares: tuple[ChargedShare, ...]
+    gives_way: tuple[GivesWay, ...]
+
+    @property
+    def replicas(self) -> int:
+        """Replicas it is charged with."""
+        return sum(share.replicas for share in self.shares)
+
+    @property
+    def size(self) -> int:
+        """Bytes that they take, about."""
+        return SHARE_SIZE * (len(self.shares) + len(self.gives_way)) + REPLICA_SIZE * self.replicas
+
+
+def _too_many(read: Iterable[_PoolCharge]) -> str:
+    """Say that the pools of a cluster are charged with too many replicas: all of them, on those that are."""
+    charged = [charge for charge in read if charge.replicas]
+    where = f"pool {charged[0].pool}" if len(charged) == 1 else f"{len(charged)} pools together"
+    total = sum(charge.replicas for charge in charged)
+    return f"status.gpuPools[].charged: {total} replicas on {where}, a cluster has at most {MAX_REPLICAS}"
 
 
 class _Charges:
