@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from function.api.names import read_key
+from function.api.text import one_line
 from function.boundary import NoReuse, Response, Result, text_at
 from function.cluster import handler as cluster
 from function.cluster import inference_class
@@ -65,17 +67,23 @@ COSTS: Costs = {**deployment.COSTS, **replica.COSTS, **service.COSTS}
 def handler_of(request: Request) -> Handler | None:
     """Return the handler of the composite's kind, or of an Operation; None for a kind nobody handles.
 
-    A composite without a readable kind goes to the handler of deployments, which says what is wrong with it.
+    A composite without a readable kind goes to the handler of deployments, which says what is wrong with it,
+    unless something is observed that no deployment composes: that handler would let it go (Law C).
     """
     if operations.is_operation(request):
         return OPERATION
-    return HANDLERS.get(text_at(request.composite, "kind") or deployment.KIND)
+    kind = text_at(request.composite, "kind")
+    if kind:
+        return HANDLERS.get(kind)
+    ours = all(read_key(key) for key in request.observed if key not in request.desired)
+    return HANDLERS[deployment.KIND] if ours else None
 
 
 def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     """Answer one request by the handler of its composite's kind."""
     handler = handler_of(request)
     if handler is None:
-        kind = text_at(request.composite, "kind")
-        return Response(requirements=(), results=(Result("FATAL", "UnknownKind", f"cannot compose {kind}"),))
+        kind = text_at(request.composite, "kind") or "a composite whose kind cannot be read"
+        text = one_line(f"cannot compose {kind}")
+        return Response(requirements=(), results=(Result("FATAL", "UnknownKind", text),))
     return handler.run(request, reuse=reuse)

@@ -16,7 +16,7 @@ from function.fail_static import internal_error
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from function.boundary import Response
+    from function.boundary import Requirement, Response
     from function.dispatch import HandlerRun
 
 _CHAIN = 10  # Causes of an exception to name; they can go round in circles.
@@ -114,13 +114,25 @@ class Function:
     def _failed(self, call: wire.ReceivedCall, error: Exception) -> bytes:
         """Return the answer when there is none, and tell the operator where it broke."""
         self.metrics.ended(FAILED)
-        self.log.error("failed", **_names(call), error=_kinds(error), frames=_frames(error))
-        handler = dispatch.handler_of(call.request)
-        requirements = handler.declared(call.request) if handler else ()
-        conditions = handler.condition_types(call.request) if handler else ()
+        self._report(call, error)
+        requirements: tuple[Requirement, ...] = ()
+        conditions: tuple[str, ...] = ()
+        try:
+            handler = dispatch.handler_of(call.request)
+            if handler is not None:
+                requirements, conditions = (
+                    handler.declared(call.request),
+                    handler.condition_types(call.request),
+                )
+        except Exception as second:  # noqa: BLE001 - what failed may well fail again here
+            self._report(call, second)
         return wire.encode_internal_error(
             call, internal_error(call.request, requirements, conditions), self.ttl
         )
+
+    def _report(self, call: wire.ReceivedCall, error: Exception) -> None:
+        """Log where an error of our own came from."""
+        self.log.error("failed", **_names(call), error=_kinds(error), frames=_frames(error))
 
 
 def _names(call: wire.ReceivedCall) -> dict[str, Any]:

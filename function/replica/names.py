@@ -86,8 +86,13 @@ def claim_key(engine: str, role: str, digest: str = "") -> str:
 
 
 def deployment_name(replica: str, engine: str) -> str:
-    """Name of an engine's Deployment, and of the label that selects its pods."""
-    return _subdomain(child_name(replica, engine), replica, engine)
+    """Name of an engine's Deployment, and of the label that selects its pods.
+
+    The endpoint picker of a replica too long for `R-epp` has the name that an engine called epp would get; no
+    engine's name ends in a dash.
+    """
+    name = _subdomain(child_name(replica, engine), replica, engine)
+    return name if name != picker_name(replica) else deployment_name(replica, f"{engine}-")
 
 
 def gang_name(replica: str, engine: str) -> str:

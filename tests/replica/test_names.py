@@ -80,6 +80,14 @@ def test_replicas_that_begin_alike_stay_apart_where_their_digest_is_cut_away() -
     assert len({names.gang_name(name, "main") for name in long}) == len(long)
 
 
+@pytest.mark.parametrize("name", ["r" * 59, "r" * 60, LONG, f"{'a' * 40}.{'b' * 40}"])
+def test_an_engine_called_like_the_picker_is_not_the_picker(name: str) -> None:
+    """Two Objects of one Deployment would undo each other's work for ever."""
+    made = manifests(run(Scene(replica(engine("epp"), name=name))))
+    places = [(manifest["kind"], manifest["metadata"]["name"]) for manifest in made.values()]
+    assert len(places) == len(set(places))
+
+
 def test_a_gang_that_runs_under_a_longer_name_keeps_it() -> None:
     name = "a-replica-of-thirty-nine-characters-abc"
     scene = Scene(replica(gang("main"), name=name))

@@ -91,6 +91,29 @@ def test_the_requirements_after_an_error_are_those_of_an_answer(coordination: st
     assert failed.requirements == answered.requirements
 
 
+def test_an_error_that_is_met_again_while_it_is_answered_is_one_sentence_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("function.dispatch.handler_of", boom)
+    response, lines = ask(boom, delivered("clusters"))
+    (result,) = response.results
+    assert (result.severity, result.message) == (pb.SEVERITY_FATAL, INTERNAL_ERROR_TEXT)
+    assert [line["event"] for line in lines] == ["failed", "failed"]
+    assert SECRET not in str(lines) + str(response)
+
+
+@pytest.mark.parametrize("kind", ["", 7, ["ModelReplica"], None])
+def test_a_composite_without_a_kind_lets_nothing_go(kind: Any) -> None:
+    """Whoever composed it, a deployment did not: its handler would leave it out, and Crossplane delete it."""
+    message = pb.RunFunctionRequest.FromString(delivered())
+    message.observed.composite.resource.update({"kind": kind})
+    message.observed.resources["model-serving-main"].resource.update({"kind": "Object", "spec": {}})
+    answer = Function(structlog.get_logger()).answer(message.SerializeToString())
+    (result,) = pb.RunFunctionResponse.FromString(answer).results
+    assert result.severity == pb.SEVERITY_FATAL, "nothing is applied, nothing deleted"
+    assert result.message == "cannot compose a composite whose kind cannot be read"
+
+
 def test_a_composite_that_cannot_be_read_is_answered_too() -> None:
     response, _ = ask(boom, b"\x12\x06\x0a\x04\x0a\x02\xff\xff")
     assert set(response.requirements.resources) == {"clusters", "all-replicas"}
