@@ -115,9 +115,10 @@ def _misplaced(state: State, replica: ModelReplica) -> Iterator[Violation]:
         return
     cluster = state.clusters.get(replica.cluster)
     if cluster is None:
-        yield Violation("NoSuchCluster", name, f"runs on {replica.cluster}, which is not in the fleet")
+        yield Violation("NoSuchCluster", name, f"on {replica.cluster}, which is not in the fleet")
         return
     pool_names = {pool.name for pool in cluster.pools}
     pinned = {member.pool for engine in replica.engines for member in engine.members}
+    why = "which is not published" if pool_names else "and the cluster publishes no pools"
     for pool in sorted(pinned - pool_names):
-        yield Violation("NoSuchPool", name, f"is pinned to {replica.cluster}/{pool}, which is not published")
+        yield Violation("NoSuchPool", name, f"pinned to {replica.cluster}/{pool}, {why}")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import copy
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
+from function.cli.commands import verify as verify_command
 from tests.cli.command import run, write
 from tests.cli.fleets import SEEDS, fleet
 from tests.support import build
@@ -272,6 +274,43 @@ def test_replicas_of_nowhere_are_named(tmp_path: Path) -> None:
     path = write(tmp_path / "f.yaml", [build.cluster("east", [build.pool("h100", 2)]), parent, gone, lost])
     rules = {item["rule"] for item in run("verify", path, "--live", "-o", "json").data["state"]}
     assert rules == {"NoSuchCluster", "NoSuchPool"}
+
+
+def test_a_pool_that_is_not_there_is_one_line_and_every_replica_in_the_data(tmp_path: Path) -> None:
+    """At a cluster that publishes nothing yet, everybody who runs there is pinned to nothing."""
+    parent = build.deployment("chat", 6)
+    running = [build.replica(parent, "east", index, pools="h100") for index in range(5)]
+    running.append(build.replica(parent, "west", 5, pools="old"))
+    silent = build.cluster("east", [build.pool("h100", 5)])
+    silent["status"] = {"conditions": [build.condition("Ready", status=False)]}
+    del silent["spec"]["nodePools"]
+    fleet = [silent, build.cluster("west", [build.pool("h100", 2)]), parent, *running]
+    path = write(tmp_path / "f.yaml", fleet)
+    lines = [line.strip() for line in run("verify", path, "--live").out.splitlines()]
+    names = sorted(f"ml-team/{manifest['metadata']['name']}" for manifest in running[:5])
+    nothing = "pinned to east/h100, and the cluster publishes no pools"
+    assert lines == [
+        "The fleet as it stands",
+        f"✗ NoSuchPool {', '.join(names[:3])}, 2 more: {nothing}",
+        f"✗ NoSuchPool ml-team/{running[5]['metadata']['name']}: pinned to west/old, which is not published",
+    ]
+    assert len(run("verify", path, "--live", "-o", "json").data["state"]) == 6
+
+
+def test_the_function_s_input_is_parsed_once_and_not_for_every_deployment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    parsed: list[object] = []
+    real = verify_command.SchedulerConfig.parse
+    monkeypatch.setattr(
+        verify_command,
+        "SchedulerConfig",
+        SimpleNamespace(parse=lambda plain: parsed.append(plain) or real(plain)),
+    )
+    parents = [build.deployment(f"chat-{number}", 1) for number in range(3)]
+    path = write(tmp_path / "f.yaml", [*parents, build.cluster("east", [build.pool("h100", 3)])])
+    assert run("verify", path).code == 0
+    assert len(parsed) == 1
 
 
 def test_terminating_replicas_overcommit_nothing(tmp_path: Path) -> None:

@@ -22,14 +22,14 @@ from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
 from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, end, reads_fleet
-from function.cli.text import answered, console, counted, emit, escape, reassure
+from function.cli.text import answered, console, counted, emit, escape, listed, reassure
 from function.cli.worlds.inputs import Inputs, read, read_manifests
 from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.simulate import one_round
 from function.verify import Decided, State, Violation, check, check_state
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from function.cli.worlds.source import Source
 
@@ -41,7 +41,7 @@ def _replica(content: dict[str, Any]) -> ModelReplica:
     return parse_replica(PlainDocument(content))
 
 
-def state_of(inputs: Inputs) -> State:
+def state_of(inputs: Inputs, settings: SchedulerConfig) -> State:
     """Read the files as the checker sees them; what cannot be read was complained about already."""
     clusters: dict[str, InferenceCluster] = {}
     unreadable = set()
@@ -64,11 +64,11 @@ def state_of(inputs: Inputs) -> State:
         replicas,
         caches,
         frozenset(unreadable),
-        yields=_settings(inputs.world.config).overcommit == "Yield",
+        yields=settings.overcommit == "Yield",
     )
 
 
-def _settings(config: dict[str, Any] | None) -> SchedulerConfig:
+def settings_of(config: dict[str, Any] | None) -> SchedulerConfig:
     """Return the function's input; one that is invalid asks for nothing."""
     try:
         return SchedulerConfig.parse(config or {})
@@ -80,21 +80,23 @@ def _is_own(replica: ModelReplica, deployment: ModelDeployment) -> bool:
     return Owner.of(deployment).owns(replica) and not replica.deleting
 
 
-def with_defaults(deployment: ModelDeployment, config: dict[str, Any] | None) -> ModelDeployment:
+def with_defaults(deployment: ModelDeployment, settings: SchedulerConfig) -> ModelDeployment:
     """Return a deployment with the policy that applies: what it leaves out, the function's input says."""
-    defaults = _settings(config).defaults.placement
+    defaults = settings.defaults.placement
     if not defaults.model_fields_set:
         return deployment
     policy = (deployment.spec.placement or PlacementPolicy()).over(defaults)
     return deployment.model_copy(update={"spec": deployment.spec.model_copy(update={"placement": policy})})
 
 
-def decisions(inputs: Inputs, state: State, desired: DesiredReplicas) -> list[Decided]:
+def decisions(
+    inputs: Inputs, state: State, settings: SchedulerConfig, desired: DesiredReplicas
+) -> list[Decided]:
     """Pair every readable deployment with what is desired of it."""
     decided = []
     for manifest in inputs.world.deployments:
         try:
-            deployment = with_defaults(ModelDeployment.parse(manifest.content), inputs.world.config)
+            deployment = with_defaults(ModelDeployment.parse(manifest.content), settings)
         except Malformed:
             continue
         own_replicas = tuple(replica for replica in state.replicas if _is_own(replica, deployment))
@@ -144,8 +146,17 @@ def _section(title: str, findings: list[Violation], fine: str, faults: tuple[str
     out.print(title, style="bold")
     if not findings:
         reassure(out, fine, faults, indent="  ")
+    for line in _folded(findings):
+        out.print(f"  ✗ {escape(line)}", style="red", soft_wrap=True)
+
+
+def _folded(findings: list[Violation]) -> Iterator[str]:
+    """A line for each different fault: a pool that is not published is one, whoever is pinned to it."""
+    names: dict[tuple[str, str], list[str]] = defaultdict(list)
     for finding in findings:
-        out.print(f"  ✗ {escape(str(finding))}", style="red", soft_wrap=True)
+        names[finding.rule, finding.message].append(finding.where)
+    for (rule, message), where in names.items():
+        yield f"{rule} {listed(where)}: {message}"
 
 
 def _as_data(findings: list[Violation]) -> list[dict[str, str]]:
@@ -185,10 +196,11 @@ def verify(source: Source, decision: str | None, output: str, *, live: bool) -> 
     if live and decision:
         raise BadInput("--live checks no decision: leave --decision out")
     inputs = read(source)
-    state = state_of(inputs)
+    settings = settings_of(inputs.world.config)
+    state = state_of(inputs, settings)
     standing = check_state(state)
     desired = {} if live else _from_file(decision) if decision else _planned(inputs)
-    decided = [] if live else decisions(inputs, state, desired)
+    decided = [] if live else decisions(inputs, state, settings, desired)
     violations = _about(check(state, decided), inputs)
     if output == "table":
         charged, clusters = counted(len(state.replicas), "replica"), counted(len(state.clusters), "cluster")

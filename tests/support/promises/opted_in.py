@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from function.api import InferenceCluster, ModelCache, ModelDeployment
 from function.api.replica import parse
 from function.boundary import PlainDocument
-from function.cli.commands.verify import with_defaults
+from function.cli.commands.verify import settings_of, with_defaults
 from function.scheduler.causes import Cause
 from function.verify import Decided, State, check
 from tests.oracle import facts as read_facts
@@ -91,7 +91,8 @@ def uncertified(world: World, answer: Answer) -> Iterator[str]:
     own_replicas = [
         document.plain for document in read_facts.read(world).own_replicas if not document.terminating
     ]
-    parent, seen = with_defaults(ModelDeployment.parse(world.deployment), world.input), state(world)
+    parent = with_defaults(ModelDeployment.parse(world.deployment), settings_of(world.input))
+    seen = state(world)
     decided = Decided(
         parent, tuple(map(replica, own_replicas)), tuple(map(replica, answer.replicas.values()))
     )
