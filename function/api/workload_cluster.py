@@ -62,7 +62,8 @@ class _Status(Model):
 class WorkloadCluster(Model):
     """One cluster, read for the pods on it."""
 
-    spec: _Spec = _Spec()
+    spec: _Spec
+    """Required: without it nobody knows what its nodes ask of pods, and those that run would restart."""
     status: _Status = _Status()
 
     @property

@@ -1,8 +1,8 @@
 """Desired resources of a cluster: how it is reached, a guard against deletion, what is looked at.
 
 Law C: while a class, the cluster or the input is in doubt, everything observed is desired as observed and
-nothing new is composed. A serving stack that is observed is kept as observed unless the input withdraws it: a
-swap of the function must not uninstall a cluster.
+nothing new is composed, but for the guard. A serving stack that is observed is kept as observed unless the
+input withdraws it: a swap of the function must not uninstall a cluster.
 """
 
 from __future__ import annotations
@@ -43,31 +43,31 @@ def compose(request: Request, snapshot: ClusterSnapshot) -> dict[str, Desired]:
     ours = [key for key in sorted(request.observed) if kind_of(key) and key not in request.desired]
     stays = [key for key in ours if not (key == STACK and snapshot.config.stack == "None")]
     cluster = snapshot.cluster
-    if not isinstance(cluster, DeclaredCluster) or snapshot.missing:
-        return {key: _again(request, snapshot, key) for key in stays}
-    made = _guarded(snapshot, cluster.name)
-    if cluster.existing is not None:
-        made |= _reached(request, snapshot, cluster, cluster.existing)
-        stays = [key for key in stays if _stays(key, snapshot, made)]
-    elif snapshot.replicas is not None:
-        stays = [key for key in stays if key != GUARD]
-    looked_at = {
-        key: observed_object
-        for key, observed_object in snapshot.observed.items()
-        if key.startswith(OBSERVATIONS)
-    }
+    if not isinstance(cluster, DeclaredCluster):
+        made: dict[str, Desired] = {}
+    elif snapshot.missing:
+        made = {} if GUARD in stays else _guarded(snapshot, cluster.name)
+    else:
+        made = _guarded(snapshot, cluster.name) | _reached(request, snapshot, cluster)
+        stays = [key for key in stays if _stays(key, cluster, snapshot, made)]
     made = {key: made[key] for key in made if key not in request.desired}
-    desired = steadfast(made, looked_at, lambda key: _again(request, snapshot, key))
+    looks = {key: look for key, look in snapshot.observed.items() if key.startswith(OBSERVATIONS)}
+    desired = steadfast(made, looks, lambda key: _again(request, snapshot, key))
     return dict(sorted({**{key: _again(request, snapshot, key) for key in stays}, **desired}.items()))
 
 
-def _stays(key: str, snapshot: ClusterSnapshot, made: Mapping[str, Desired]) -> bool:
+def _stays(
+    key: str, cluster: DeclaredCluster, snapshot: ClusterSnapshot, made: Mapping[str, Desired]
+) -> bool:
     """Whether something observed stays beside what is wanted, which would win under the same key.
 
-    Law C 1: a guard while nobody knows of replicas, and an observation until its successor is observed.
+    Law C 1: a guard while nobody knows of replicas, and an observation until its successor is observed. Of a
+    cluster that an earlier step makes, everything else.
     """
-    if key in (STACK, GUARD):
-        return key == STACK or snapshot.replicas is None
+    if key == GUARD:
+        return snapshot.replicas is None
+    if key == STACK or cluster.existing is None:
+        return True
     return any(base_of(other) == base_of(key) and other not in snapshot.observed for other in made)
 
 
@@ -80,13 +80,18 @@ def _again(request: Request, snapshot: ClusterSnapshot, key: str) -> Desired:
 
 
 def _guarded(snapshot: ClusterSnapshot, name: str) -> dict[str, Desired]:
-    """Return the guard that keeps a cluster with replicas from being deleted."""
+    """Return the guard that keeps a cluster with replicas from being deleted.
+
+    It is composed in doubt about a class too: replicas come to the pools that stay published.
+    """
     return {GUARD: Desired(_guard(name), ready=True)} if snapshot.replicas else {}
 
 
-def _reached(
-    request: Request, snapshot: ClusterSnapshot, cluster: DeclaredCluster, existing: Existing
-) -> dict[str, Desired]:
+def _reached(request: Request, snapshot: ClusterSnapshot, cluster: DeclaredCluster) -> dict[str, Desired]:
+    """Return what makes an existing cluster reachable and looks at it; nothing for another source."""
+    existing = cluster.existing
+    if existing is None:
+        return {}
     made = {PROVIDER_CONFIG: Desired(_provider_config(snapshot.provider_config, existing), ready=True)}
     if snapshot.config.stack == "Modelplane":
         made[STACK] = Desired(_stack(cluster.name, existing), ready=snapshot.stack_ready[0])

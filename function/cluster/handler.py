@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.api.lenient import mappings
 from function.boundary import NoReuse, Response
 from function.cluster.compose import compose
 from function.cluster.conditions import condition_types, conditions
@@ -43,5 +44,5 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
         and not overcommitted(status)
         and not circuit_open(snapshot.before),
         ttl=(snapshot.config.ttl.pending, snapshot.config.ttl.settled),
-        counts={"pools": len(status.get("gpuPools") or ()), "objects": len(desired)},
+        counts={"pools": len(mappings(status.get("gpuPools"))), "objects": len(desired)},
     )

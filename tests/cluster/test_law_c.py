@@ -101,6 +101,22 @@ def test_an_answer_applied_and_asked_again_is_the_same(number: int) -> None:
         assert again.status == first.status, seed
 
 
+@pytest.mark.parametrize("undelivered", [(), ("h200",)], ids=["absent", "undelivered"])
+def test_a_cluster_gets_its_guard_while_a_class_is_missing(undelivered: tuple[str, ...]) -> None:
+    """Its pools stay published, so replicas come, and nobody may delete it under them."""
+    case = Case().settled()
+    case.classes, case.undelivered = {"h200": None}, undelivered
+    assert names.GUARD not in case.answer().desired
+    case.replicas = [replica()]
+    assert case.answer().desired.keys() - case.observed.keys() == {names.GUARD}
+    before = case.settled()
+    before.observed[names.GUARD]["spec"]["reason"] = "as v0.3 has it"
+    kept = before.answer().desired[names.GUARD].resource
+    assert kept["spec"]["reason"] == "as v0.3 has it", "in doubt as observed"
+    before.replicas = None
+    assert names.GUARD in before.answer().desired
+
+
 FOREIGN = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "b"}}
 
 
@@ -158,6 +174,7 @@ def test_the_address_is_that_of_the_gateway_the_input_names() -> None:
 
 ODD_POOLS: list[tuple[Any, str]] = [
     ("x", "a text for the list"),
+    (2.0**53, "a number for the list"),
     (None, "null for the list"),
     ([None, "x", []], "pools that are none"),
     ([{"name": ["pool-0"], "nodes": 1}], "a name that is a list"),

@@ -110,6 +110,7 @@ DOUBTS = {
     "on another ProviderConfig": lambda scene: scene.but(cluster=cluster(provider_config="another")),
     "of another name": lambda scene: scene.but(cluster={**scene.cluster, "metadata": {"name": "other"}}),
     "of another stack": lambda scene: scene.but(cluster=restacked(scene.cluster)),
+    "without a spec": lambda scene: scene.but(cluster={**scene.cluster, "spec": None}),
     "not an object": lambda scene: scene.but(cluster={**scene.cluster, "spec": "x"}),
     "an input with a typo": lambda scene: scene.but(input=config(drainSecond=3)),
     "an unreadable spec": lambda scene: scene.edited(engines="none"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -105,6 +106,13 @@ def test_an_unreadable_endpoint_of_another_namespace_holds_nobody_up() -> None:
     assert reference["name"] == "svc-a", "b takes no requests any more"
     allowed = running.but(required={"endpoints-0": [theirs, *TWO]}, input=config(allowNamespaces=["team-b"]))
     assert allowed.answer().reason("EndpointsResolved") == "EndpointUnreadable"
+
+
+def test_an_endpoint_that_is_listed_twice_counts_as_one_whatever_the_order() -> None:
+    twice = [endpoint("a", "http://203.0.113.1/v1"), endpoint("a", "http://203.0.113.2:81/v1")]
+    twice.append(endpoint("a", backend=""))
+    answers = [request_about(service(), items).answer() for items in permutations([*twice, TWO[1]])]
+    assert all(answer.same(answers[0]) for answer in answers)
 
 
 @pytest.mark.parametrize("url", ["http://vllm", "ftp://x.example.com", "http://127.0.0.1"])

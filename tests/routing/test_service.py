@@ -246,3 +246,18 @@ def test_an_input_that_cannot_be_read_is_named(fields: Plain, said: str) -> None
 
 def test_the_namespace_of_the_route_is_the_service_s() -> None:
     assert request_about(service(), TWO).answer().desired["httproute"]["metadata"] == {"namespace": NAMESPACE}
+
+
+@pytest.mark.parametrize(
+    ("settings", "address"),
+    [
+        (None, "http://198.51.100.9/ml-team/chat"),
+        (config(addressFrom="InferenceGateway"), "http://198.51.100.9/ml-team/chat"),
+        (config(addressFrom="Gateway"), "http://203.0.113.99/ml-team/chat"),
+    ],
+)
+def test_the_address_is_that_of_the_object_the_input_names(settings: Plain | None, address: str) -> None:
+    """Whatever else the Composition's bootstrap block delivers."""
+    both = {"gateway": [gateway("203.0.113.99")]}
+    request = request_about(service(), [endpoint()], settings=settings, required=both)
+    assert request.answer().status["address"] == address

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def status(request: Request, snapshot: ServiceSnapshot) -> dict[str, Any]:
     """Return the fields of the status to write."""
-    host = snapshot.config.gateway_address or _observed(request)
+    host = snapshot.config.gateway_address or _observed(request, snapshot.config.address_from)
     if host and snapshot.name:
         base = host if "://" in host else f"http://{bracketed(host)}"
         return {"address": f"{base}/{snapshot.namespace}/{snapshot.name}"}
@@ -28,11 +28,13 @@ def status(request: Request, snapshot: ServiceSnapshot) -> dict[str, Any]:
     return {"address": last} if isinstance(last, str) and last else {}
 
 
-def _observed(request: Request) -> str:
-    """Return where the gateway is reached, by whichever object is required; "" while none says it."""
-    for name in (INFERENCE_GATEWAY, GATEWAY):
-        if request.resolution(name) is Resolution.DELIVERED:
-            status = mapping(plain_of(request.required[name][0]).get("status"))
-            address = status.get("address") if name == INFERENCE_GATEWAY else first_address(status)
-            return string(address)
-    return ""
+def _observed(request: Request, address_from: str) -> str:
+    """Return where the gateway is reached, by the object that the input names; "" while it does not say.
+
+    The Composition's bootstrap block may deliver the other one too.
+    """
+    name = GATEWAY if address_from == "Gateway" else INFERENCE_GATEWAY
+    if request.resolution(name) is not Resolution.DELIVERED:
+        return ""
+    status = mapping(plain_of(request.required[name][0]).get("status"))
+    return first_address(status) if name == GATEWAY else string(status.get("address"))

@@ -75,6 +75,13 @@ def _key(endpoint: ModelEndpoint | UnreadableEndpoint) -> tuple[str, str]:
     return endpoint.namespace, endpoint.name
 
 
+def _order(endpoint: ModelEndpoint | UnreadableEndpoint) -> tuple[str, ...]:
+    """By namespace and name, and an object that is listed twice by what it says: no list decides anything."""
+    if isinstance(endpoint, UnreadableEndpoint):
+        return (*_key(endpoint), endpoint.fault)
+    return (*_key(endpoint), endpoint.backend, endpoint.spec.url, endpoint.spec.rewrite_path)
+
+
 def read_snapshot(request: Request, reuse: Reuse) -> ServiceSnapshot:
     """Read one request."""
     observed = ours_observed(request, KEYS)
@@ -112,7 +119,7 @@ def _selections(
         name = endpoints_requirement(number)
         if request.resolution(name) is Resolution.UNRESOLVED:
             return Doubt(WAITING, f"The endpoints of spec.endpoints[{number}] are not delivered yet")
-        endpoints = sorted((_endpoint(document, reuse) for document in request.required[name]), key=_key)
+        endpoints = sorted((_endpoint(document, reuse) for document in request.required[name]), key=_order)
         allowed = [entry for entry in endpoints if config.allows(service.namespace, entry.namespace)]
         others = (entry for entry in endpoints if not config.allows(service.namespace, entry.namespace))
         unreadable = next((entry for entry in allowed if isinstance(entry, UnreadableEndpoint)), None)
