@@ -67,7 +67,7 @@ def kept_phrase(kept: Kept) -> str:
         return f"kept in doubt: {kept.doubt}"
     if kept.update in (Update.Waits, Update.Superseded):
         return f"{kept.update.value}, within placement.rollout.maxUnavailable"
-    return kept.update.value if kept.update else "a running replica is never moved"
+    return kept.update.value if kept.update else "stays where it is: nothing makes it leave"
 
 
 def replacement_cause(kept: Kept) -> str:
