@@ -79,6 +79,11 @@ class Group(click.Group):
         items = (CompletionItem(name, help=lazy.summary) for name, lazy in self._lazy.items())
         return [item for item in items if item.value.startswith(incomplete)]
 
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        """Parse the group's own arguments into a context; ctrl-c as in `invoke`."""
+        with _interruptible():
+            return super().make_context(*args, **more)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the group's own arguments."""
         with _misuse():
@@ -86,11 +91,8 @@ class Group(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Parse a command's arguments, and run it; ctrl-c ends it without a word: click's 1 is bad input."""
-        try:
-            with _misuse():
-                return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise SystemExit(INTERRUPTED) from None
+        with _interruptible(), _misuse():
+            return super().invoke(ctx)
 
     def main(self, *args: Any, **more: Any) -> Any:
         """Run the program; a reader that has read enough (`| head`) ends the output, not the program."""
@@ -151,6 +153,14 @@ class Misuse(click.UsageError):
     """Wrong usage of the command line."""
 
     exit_code = BAD_INPUT
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
@@ -82,6 +83,64 @@ def test_ctrl_c_ends_a_command_as_shells_expect(tmp_path: Path) -> None:
         program.send_signal(signal.SIGINT)
         out, err = program.communicate()
     assert (program.returncode, out, err) == (130, "", "")
+
+
+@pytest.mark.parametrize("script", ["fleet_scheduler", "kubectl_fleet", "kubectl_complete"])
+@pytest.mark.parametrize(
+    ("module", "reason"),
+    [
+        ("click", "what the command line itself imports"),
+        ("function/cli/completions", "a module of its own"),
+        ("function/cli/commands/plan", "a command, imported when it is asked for"),
+    ],
+)
+def test_ctrl_c_while_modules_are_imported_ends_without_a_word(
+    script: str, module: str, reason: str, tmp_path: Path
+) -> None:
+    """A module that sends the signal while it is imported stands in the place of the real one."""
+    if script == "kubectl_complete" and "commands" in module:
+        pytest.skip("completing imports no command")
+    name = module.replace("/", ".")
+    start = f"""
+import os, signal, sys
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+
+class Interrupted(MetaPathFinder, Loader):
+    def find_spec(self, name, path, target=None):
+        return ModuleSpec(name, self) if name == {name!r} else None
+
+    def exec_module(self, module):
+        os.kill(os.getpid(), signal.SIGINT)
+        sys.exit("it went on")
+
+sys.meta_path.insert(0, Interrupted())
+sys.argv = ["fleet-scheduler", "plan", {EXAMPLE!r}]
+from function.start import {script}
+{script}()
+"""
+    ran = subprocess.run([sys.executable, "-c", start], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", ""), reason
+
+
+def test_where_ctrl_c_is_ignored_it_stays_ignored() -> None:
+    start = """
+import signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+from function import start
+with start._starting():
+    signal.raise_signal(signal.SIGINT)
+assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+"""
+    ran = subprocess.run([sys.executable, "-c", start], capture_output=True, cwd=ROOT, check=False)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+def test_every_script_of_the_command_line_starts_there() -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert {where.split(":")[0] for name, where in scripts.items() if name != "function"} == {
+        "function.start"
+    }
 
 
 def test_no_color_prints_no_escape_on_a_terminal_that_has_colours() -> None:
