@@ -80,21 +80,11 @@ class Device(Model):
 class _Content(Packed):
     """Plain values, compared by content."""
 
-    __slots__ = ("_key", "_plain")
+    __slots__ = ("_plain", "key")
 
     def __init__(self, plain: object) -> None:
         self._plain = plain
-        self._key = json.dumps(plain, sort_keys=True)
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Content) and self._key == other._key
-
-    @property
-    def size(self) -> int:
-        return len(self._key)
+        self.key = json.dumps(plain, sort_keys=True)
 
     def items(self) -> list[_Content] | None:
         return [_Content(device) for device in self._plain] if isinstance(self._plain, list) else None
@@ -134,18 +124,18 @@ class DeviceList(tuple[Device, ...]):  # noqa: SLOT001 - a tuple with a field ha
         return made
 
 
-# A content is compared with another by its bytes, once for all clusters that publish it; who has its devices
+# A content is compared with another by its key, once for all clusters that publish it; who has its devices
 # keeps them here, so that nothing is remembered that the parse cache does not charge somebody for.
-_DEVICES: WeakValueDictionary[Packed, Device] = WeakValueDictionary()
-_LISTS: WeakValueDictionary[Packed, SharedDevices] = WeakValueDictionary()
+_DEVICES: WeakValueDictionary[bytes | str, Device] = WeakValueDictionary()
+_LISTS: WeakValueDictionary[bytes | str, SharedDevices] = WeakValueDictionary()
 
 
 def _device(content: Packed) -> Device | None:
     """The one device entry of a content, converted for selectors once; None when it has a fault."""
-    device = _DEVICES.get(content)
+    device = _DEVICES.get(content.key)
     if device is None:
         try:
-            device = _DEVICES[content] = Device.parse(content.plain())
+            device = _DEVICES[content.key] = Device.parse(content.plain())
         except Malformed:
             return None
     return device
@@ -162,7 +152,7 @@ def _read(content: Packed) -> SharedDevices | None:
     devices = tuple(device for item in items if (device := _device(item)) is not None)
     if len(devices) < len(items):
         return None
-    return SharedDevices(devices, COST * content.size + COST_EACH * len(devices))
+    return SharedDevices(devices, COST * len(content.key) + COST_EACH * len(devices))
 
 
 def _intern(devices: object, validate: Callable[[object], tuple[Device, ...]]) -> tuple[Device, ...]:
@@ -172,12 +162,12 @@ def _intern(devices: object, validate: Callable[[object], tuple[Device, ...]]) -
     packed = _Content(devices) if isinstance(devices, list) else devices
     if not isinstance(packed, Packed):
         return validate(devices)
-    shared = _LISTS.get(packed)
+    shared = _LISTS.get(packed.key)
     if shared is None:
         shared = _read(packed)
         if shared is None:
             return validate(packed.plain())
-        _LISTS[packed] = shared
+        _LISTS[packed.key] = shared
     return DeviceList.of(shared)
 
 

@@ -29,17 +29,14 @@ PACKED: Shape = {"": None}
 
 
 class Packed(ABC):
-    """A subtree that is compared by content before it is decoded: most device lists of a fleet are equal.
+    """A subtree that is compared by content before it is converted: most device lists of a fleet are equal.
 
-    Equal contents are equal and have equal hashes, whatever the order of their maps.
+    Equal contents have equal keys, whatever the order of their maps.
     """
 
     __slots__ = ()
 
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """How many bytes it has, about."""
+    key: bytes | str
 
     @abstractmethod
     def items(self) -> Sequence[Packed] | None:
@@ -47,7 +44,7 @@ class Packed(ABC):
 
     @abstractmethod
     def plain(self) -> Plain:
-        """Decode it."""
+        """Return it as plain values."""
 
 
 T = TypeVar("T")

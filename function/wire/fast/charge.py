@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SHORT = 0x80  # A length below this is one byte on the wire.
-_NUMBER, _STRING, _STRUCT = 0x11, 0x1A, b"\x2a"
+_NUMBER, _STRING = 0x11, 0x1A
+_OBJECTS = {b"\x2a"}
+"""First bytes of the items of a list of objects."""
 _NUMBER_SIZE = 9
 _MAX_EXACT = 1 << 53
 
@@ -97,7 +99,7 @@ def _objects(fields: Any, key: str) -> Sequence[Any]:
     if key not in fields:
         return ()
     held = _parse(fields[key])
-    levels = [item.struct.fields for item in held.list.values]
+    levels = [item.struct.fields for item in held.list.values[:]]
     if not (all(levels) if levels else held.WhichOneof("choice") == "list"):
         raise Unusual
     return levels
@@ -108,7 +110,7 @@ def _lists_objects(fields: Any, key: str) -> bool:
     if key not in fields:
         return False
     held = _parse_list(fields[key])
-    items = held.list.values
-    if not (all(item[:1] == _STRUCT for item in items) if items else held.WhichOneof("choice") == "list"):
+    kinds = {item[:1] for item in held.list.values[:]}
+    if kinds != _OBJECTS and (kinds or held.WhichOneof("choice") != "list"):
         raise Unusual
-    return bool(items)
+    return bool(kinds)

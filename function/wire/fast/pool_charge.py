@@ -52,7 +52,7 @@ def _pools(top: Any) -> Iterable[Any]:
     """Return the published pools; none where they are no list of objects."""
     try:
         status = inner_level(top["status"]) if "status" in top else None
-        return _parse_list(status["gpuPools"]).list.values if status and "gpuPools" in status else ()
+        return _parse_list(status["gpuPools"]).list.values[:] if status and "gpuPools" in status else ()
     except (Unreadable, DecodeError):
         return ()
 
@@ -88,7 +88,7 @@ def _objects(fields: Any, key: str) -> list[Any]:
     """Return the levels of a list of objects, none of them empty; none where there is no list."""
     if key not in fields:
         return []
-    objects = [value.struct_value.fields for value in fields[key].list_value.values]
+    objects = [value.struct_value.fields for value in fields[key].list_value.values[:]]
     if not objects or not all(objects):
         raise Unusual
     return objects

@@ -6,7 +6,6 @@ is wanted. Nothing here recurses deeper than `MAX_DEPTH`, so no input can exhaus
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from struct import Struct as Layout
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,6 @@ MAX_DEPTH = 100
 
 _EXACT = 1 << 53  # From here on a double no longer holds every integer.
 _SHORT = 0x80  # A length below this is one byte on the wire.
-_HEAD = 3  # Bytes of a tag and of a length that takes two.
 
 # First byte of a google.protobuf.Value with one field: field number and wire type.
 _NUMBER, _STRING, _BOOLEAN, _STRUCT, _LIST = 0x11, 0x1A, 0x20, 0x2A, 0x32
@@ -87,16 +85,12 @@ def level(content: bytes | memoryview) -> Any:
 
 def inner_level(content: bytes) -> Any:
     """Return one level of the Struct inside the bytes of a value, or None when it is something else."""
-    size = len(content)
-    if (
-        size > _HEAD
-        and content[0] == _STRUCT
-        and content[1] >= _SHORT > content[2]  # Two bytes of length.
-        and content[1] & 0x7F | content[2] << 7 == size - _HEAD
-    ):
-        return level(content[_HEAD:])
-    payload = inner(content)
-    return None if payload is None else level(payload)
+    try:
+        held = _parse_holder(content)
+    except DecodeError:
+        raise Unreadable("not a readable value") from None
+    fields = held.struct.fields
+    return fields if fields or held.WhichOneof("choice") == "struct" else None
 
 
 def inner(content: bytes) -> bytes | None:
@@ -134,7 +128,7 @@ def _salvage(content: bytes, shape: Shape | None, damaged: Callable[[bool], Plai
         _descend(depth)
         if kind == _STRUCT:
             return _salvage_fields(_parse_struct(payload).fields, shape, damaged, depth)
-        return [_salvage(item, shape, damaged, depth - 1) for item in _parse_list(payload).values]
+        return [_salvage(item, shape, damaged, depth - 1) for item in _parse_list(payload).values[:]]
     except (DecodeError, UnicodeDecodeError):
         return damaged(False)  # noqa: FBT003 - see `salvage`
     except Unreadable:
@@ -185,12 +179,19 @@ def _whole(content: bytes, depth: int) -> Plain:
         return content[2:].decode()
     if size == 9 and content[0] == _NUMBER:  # noqa: PLR2004 - a tag and eight bytes
         return _number(_double(content, 1)[0])
+    if content[:1] == _STRUCT_BYTE and (fields := _parse_holder(content).struct.fields):
+        return _whole_fields(fields, depth)
+    return _whole_opened(content, depth)
+
+
+def _whole_opened(content: bytes, depth: int) -> Plain:
+    """Do the same whatever way the value is written."""
     kind, payload = _open(content)
     if kind == _STRUCT:
         return _whole_struct(payload, depth)
     if kind == _LIST:
         _descend(depth)
-        return [_whole(item, depth - 1) for item in _parse_list(payload).values]
+        return [_whole(item, depth - 1) for item in _parse_list(payload).values[:]]
     if kind == _STRING:
         return payload.decode()
     return _number(payload) if kind == _NUMBER else payload
@@ -198,20 +199,20 @@ def _whole(content: bytes, depth: int) -> Plain:
 
 def _whole_struct(content: bytes | memoryview, depth: int) -> dict[str, Plain]:
     """Return a Struct with everything below it."""
-    _descend(depth)
-    fields = _parse_struct(content).fields
-    return {key: _whole(fields[key], depth - 1) for key in fields}
+    return _whole_fields(_parse_struct(content).fields, depth)
 
 
-def _cut_struct(content: bytes, shape: Shape, depth: int) -> dict[str, Plain]:
-    """Return the keys of a Struct that `shape` names, cut down in turn."""
+def _whole_fields(fields: Any, depth: int) -> dict[str, Plain]:
+    """Return one level with everything below it."""
     if depth <= 0:
         _descend(depth)
-    return _cut_fields(_parse_struct(content).fields, shape, depth)
+    return {key: _whole(fields[key], depth - 1) for key in fields}
 
 
 def _cut_fields(fields: Any, shape: Shape, depth: int) -> dict[str, Plain]:
     """Return the keys of one level that `shape` names, cut down in turn."""
+    if depth <= 0:
+        _descend(depth)
     if "*" in shape:
         shape = {key: shape[key] if key in shape else shape["*"] for key in fields}
     read = {}
@@ -231,15 +232,17 @@ def _cut(content: bytes, shape: Shape, depth: int) -> Plain:
     """Return a value cut down to `shape`; a list element by element, a scalar as it is."""
     if shape is PACKED:
         return Parcel.of(content)
+    if shape and content[:1] == _STRUCT_BYTE and (fields := _parse_holder(content).struct.fields):
+        return _cut_fields(fields, shape, depth)
     kind, payload = _open(content)
     if kind == _STRUCT:
-        return _cut_struct(payload, shape, depth) if shape else {}
+        return _cut_fields(_parse_struct(payload).fields, shape, depth) if shape else {}
     if kind == _LIST:
         if depth <= 0:
             _descend(depth)
         if shape:
             return _cut_items(payload, shape, depth - 1)
-        items = _parse_list(payload).values
+        items = _parse_list(payload).values[:]
         return [{} if item[:1] == _STRUCT_BYTE else _cut(item, shape, depth - 1) for item in items]
     return _whole(content, depth)
 
@@ -247,9 +250,9 @@ def _cut(content: bytes, shape: Shape, depth: int) -> Plain:
 def _cut_items(content: bytes, shape: Shape, depth: int) -> list[Plain]:
     """Return a list whose items, most of them objects, are cut down: the list and their keys in one parse."""
     try:
-        items = _parse_holders(content).values
+        items = _parse_holders(content).values[:]
     except DecodeError:  # One item is to blame, or lists in lists are nested deeper than one parse goes.
-        return [_cut(item, shape, depth) for item in _parse_list(content).values]
+        return [_cut(item, shape, depth) for item in _parse_list(content).values[:]]
     return [
         _cut_fields(fields, shape, depth)
         if depth > 0 and (fields := item.struct.fields)
@@ -258,33 +261,56 @@ def _cut_items(content: bytes, shape: Shape, depth: int) -> list[Plain]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
 class Parcel(Packed):
-    """A subtree in its canonical bytes: the entries of every map in one order, so that equal is equal."""
+    """A subtree that is parsed to the bottom.
 
-    content: bytes
+    Its key is its canonical bytes, which have the entries of every map in one order.
+    """
+
+    __slots__ = ("_value", "key")
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+        self.key: bytes = value.SerializeToString(deterministic=True)
 
     @classmethod
     def of(cls, content: bytes) -> Parcel:
-        """Bring the bytes of a value into their canonical order. Raises `Unreadable`."""
+        """Parse the bytes of a value. Raises `Unreadable`."""
         try:
-            return cls(messages.Deep.FromString(content).SerializeToString(deterministic=True))
+            return cls(messages.Deep.FromString(content))
         except DecodeError:
             raise Unreadable("not a readable value, or nested too deeply") from None
 
-    @property
-    def size(self) -> int:
-        """How many bytes it has."""
-        return len(self.content)
-
     def items(self) -> list[Parcel] | None:
         """Return the items of a list; None for what is none."""
-        kind, payload = _open(self.content)
-        return [Parcel(item) for item in _parse_list(payload).values] if kind == _LIST else None
+        if self._value.WhichOneof("kind") != "list_value":
+            return None
+        return [Parcel(item) for item in self._value.list_value.values[:]]
 
     def plain(self) -> Plain:
-        """Decode it."""
-        return value(self.content)
+        """Return it as plain values."""
+        return _plain_value(self._value)
+
+
+def _plain_value(value: Any) -> Plain:
+    """Return the plain form of a value that is parsed to the bottom: the parser bounds how deep it nests."""
+    if text := value.string_value:
+        return text
+    if fields := value.struct_value.fields:
+        return {key: _plain_value(fields[key]) for key in fields}
+    read: Plain = None
+    match value.WhichOneof("kind"):
+        case "number_value":
+            read = _number(value.number_value)
+        case "bool_value":
+            read = value.bool_value
+        case "list_value":
+            read = [_plain_value(item) for item in value.list_value.values[:]]
+        case "string_value":
+            read = ""
+        case "struct_value":
+            read = {}
+    return read
 
 
 def _descend(depth: int) -> None:
