@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from function.api.config import API_VERSION, TtlConfig
 from function.api.model import Model, Name
+from function.api.names import CLUSTER_GATEWAY, SYSTEM_NAMESPACE
 
 
 class RemoteName(Model, extra="forbid"):
@@ -25,7 +26,7 @@ class ClusterConfig(Model, extra="forbid"):
     """The ServingStack of Modelplane: composed, withdrawn, or (not set) kept where one is observed."""
     publish: Literal["Pools", "Attributes"] = "Pools"
     """Whether `status` gets what only our XRD declares: attributes of pools, charges, capabilities."""
-    gateway: RemoteName = RemoteName(namespace="modelplane-system", name="inference-gateway")
+    gateway: RemoteName = RemoteName(namespace=SYSTEM_NAMESPACE, name=CLUSTER_GATEWAY)
     leader_worker_set: RemoteName = RemoteName(namespace="lws-system", name="lws-controller-manager")
     heartbeat: RemoteName | None = None
     """The Lease whose `renewTime` is published as `status.heartbeat`; none where it is not set."""

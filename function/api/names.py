@@ -13,6 +13,10 @@ from typing import TypeAlias
 
 API_VERSION = "modelplane.ai/v1alpha1"
 """Group and version of the platform's kinds."""
+SYSTEM_NAMESPACE = "modelplane-system"
+"""The namespace of the platform, on the control plane and on its clusters."""
+CLUSTER_GATEWAY = "inference-gateway"
+"""The Gateway of a cluster that leads to its replicas, in the namespace of the platform."""
 KEY_ANNOTATION = "crossplane.io/composition-resource-name"
 """The key of a composed resource, as Crossplane notes it there."""
 PAUSED_ANNOTATION = "crossplane.io/paused"

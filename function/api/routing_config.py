@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 from function.api.config import API_VERSION, TtlConfig
 from function.api.destination import DEFAULT_PORTS
 from function.api.model import Flag, Model, Name
+from function.api.names import SYSTEM_NAMESPACE
 
 ANY_NAMESPACE = "*"
 _DURATION = re.compile(r"([0-9]{1,5}(h|m|s|ms)){1,4}", re.ASCII)
@@ -18,7 +19,7 @@ _DURATION = re.compile(r"([0-9]{1,5}(h|m|s|ms)){1,4}", re.ASCII)
 class GatewayName(Model, extra="forbid"):
     """The Gateway of the control plane that serves the routes."""
 
-    namespace: Name = "modelplane-system"
+    namespace: Name = SYSTEM_NAMESPACE
     name: Name = "modelplane"
 
 

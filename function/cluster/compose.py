@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.api.declared_cluster import DeclaredCluster
-from function.api.names import API_VERSION
+from function.api.names import API_VERSION, SYSTEM_NAMESPACE
 from function.boundary import Desired, text_at
 from function.cluster.names import (
     GUARD,
-    NAMESPACE,
     OBSERVATIONS,
     PROVIDER_CONFIG,
     STACK,
@@ -104,7 +103,7 @@ def _reached(request: Request, snapshot: ClusterSnapshot, cluster: DeclaredClust
 
 
 def _secret(ref: SecretRef) -> dict[str, str]:
-    return {"name": ref.name, "namespace": NAMESPACE, "key": ref.key}
+    return {"name": ref.name, "namespace": SYSTEM_NAMESPACE, "key": ref.key}
 
 
 def _provider_config(name: str, existing: Existing) -> dict[str, Any]:
@@ -129,7 +128,7 @@ def _stack(cluster: str, existing: Existing) -> dict[str, Any]:
     return {
         "apiVersion": STACK_API_VERSION,
         "kind": "ServingStack",
-        "metadata": {"name": stack_name(cluster), "namespace": NAMESPACE},
+        "metadata": {"name": stack_name(cluster), "namespace": SYSTEM_NAMESPACE},
         "spec": {"secrets": secrets},
     }
 

@@ -6,9 +6,6 @@ from function.api.names import child_name
 from function.fail_static import base_of
 from function.objects import COLLECTION, KIND
 
-NAMESPACE = "modelplane-system"
-"""The namespace of the control plane that holds kubeconfigs, stacks and observations."""
-
 PROVIDER_CONFIG, GUARD, STACK = "cluster-provider-config-kubernetes", "usage-replicas", "serving-stack"
 GATEWAY, LEADER_WORKER_SET, CLASS_PREFIX = "see-gateway", "see-lws", "see-class-"
 HEARTBEAT = "see-heartbeat"

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.api.declared_cluster import DeclaredCluster
-from function.cluster.names import CLASS_PREFIX, GATEWAY, HEARTBEAT, LEADER_WORKER_SET, NAMESPACE
+from function.api.names import SYSTEM_NAMESPACE
+from function.cluster.names import CLASS_PREFIX, GATEWAY, HEARTBEAT, LEADER_WORKER_SET
 from function.cluster.snapshot import MissingClass
 from function.fail_static import base_of, key_of
 from function.objects import OBSERVE, composed_object, identity_of
@@ -81,7 +82,7 @@ def _named(api_version: str, kind: str, name: str, namespace: str = "") -> dict[
 
 def _observed(manifest: Mapping[str, Any], provider_config: str) -> dict[str, Any]:
     made = composed_object(manifest, provider_config, management=OBSERVE)
-    return {**made, "metadata": {"namespace": NAMESPACE}}
+    return {**made, "metadata": {"namespace": SYSTEM_NAMESPACE}}
 
 
 def presence(observed_object: ObservedObject | None) -> str:

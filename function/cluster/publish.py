@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from function.api.declared_cluster import DeclaredCluster
 from function.api.lenient import mapping, mappings, string
+from function.api.names import SYSTEM_NAMESPACE
 from function.api.times import seconds_of, text_of
 from function.cluster.charges import charge
-from function.cluster.names import CLASS_PREFIX, GATEWAY, HEARTBEAT, LEADER_WORKER_SET, NAMESPACE
+from function.cluster.names import CLASS_PREFIX, GATEWAY, HEARTBEAT, LEADER_WORKER_SET
 from function.cluster.observe import look, presence
 from function.cluster.snapshot import MissingClass
 from function.gateway_api import first_address
@@ -39,7 +40,7 @@ def publish(snapshot: ClusterSnapshot) -> dict[str, Any]:
         if published or not snapshot.missing or "gpuPools" in before:
             status["gpuPools"] = published
         if cluster.existing is not None and not snapshot.missing:
-            status |= {"providerConfigRef": {"name": snapshot.provider_config}, "namespace": NAMESPACE}
+            status |= {"providerConfigRef": {"name": snapshot.provider_config}, "namespace": SYSTEM_NAMESPACE}
             if cluster.existing.cache.storage_class_name:
                 status["cache"] = {"storageClassName": cluster.existing.cache.storage_class_name}
     elif "gpuPools" in before:

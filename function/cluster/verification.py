@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.api.lenient import mapping, plain_of
-from function.api.names import POOL_LABEL
+from function.api.names import POOL_LABEL, SYSTEM_NAMESPACE
 from function.api.text import one_line
 from function.boundary import Condition, Requirement, Resolution, Unreadable, text_at
 from function.cluster.drift import drift
-from function.cluster.names import NAMESPACE, NODES, SLICES
+from function.cluster.names import NODES, SLICES
 from function.objects import API_VERSION, COLLECTION, KIND, MEMBERSHIP_LABEL, PROVIDER_CONFIG_KIND
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def members(request: Request) -> tuple[Requirement, ...]:
     return tuple(
         Requirement(
             *(REQUIRED[key], API_VERSION, KIND),
-            namespace=NAMESPACE,
+            namespace=SYSTEM_NAMESPACE,
             match_labels=((MEMBERSHIP_LABEL, name),),
         )
         for key, name in collections.items()
@@ -64,7 +64,7 @@ def _collection(
     return {
         "apiVersion": API_VERSION,
         "kind": COLLECTION,
-        "metadata": {"namespace": NAMESPACE},
+        "metadata": {"namespace": SYSTEM_NAMESPACE},
         "spec": {
             "observeObjects": {"apiVersion": api_version, "kind": kind, "selector": dict(selector)},
             "providerConfigRef": {"kind": PROVIDER_CONFIG_KIND, "name": provider_config},

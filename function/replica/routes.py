@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from function.api.names import SERVING_LABEL
+from function.api.names import CLUSTER_GATEWAY, SERVING_LABEL, SYSTEM_NAMESPACE
 from function.gateway_api import http_route, prefix_match, url_rewrite
 from function.replica import names
 from function.replica.picker import PICKER_PORT
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from function.replica.snapshot import ReplicaSnapshot
 
 POOL_GROUP = "inference.networking.k8s.io"
-GATEWAY = {"namespace": "modelplane-system", "name": "inference-gateway"}
+GATEWAY = {"namespace": SYSTEM_NAMESPACE, "name": CLUSTER_GATEWAY}
 
 
 def inference_pool(snapshot: ReplicaSnapshot) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from function.api.expressible import obstacle, pods_of
-from function.api.fault import Fault, Malformed
+from function.api.fault import INVALID_INPUT, Fault, Malformed
 from function.api.stack import KSERVE, STANDARD
 from function.api.text import one_line
 from function.api.workload import Workload, read_workload
@@ -81,7 +81,7 @@ def read_snapshot(
     try:
         config = read_config(request)
     except Malformed as error:
-        return _malformed("The function's input is invalid", error)
+        return _malformed(INVALID_INPUT, error)
     cluster = _cluster(request, reuse)
     if isinstance(cluster, Doubt):
         return cluster

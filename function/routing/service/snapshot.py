@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function.api.fault import Malformed
+from function.api.fault import INVALID_INPUT, Malformed
 from function.api.lenient import mapping, plain_of
 from function.api.model_endpoint import ModelEndpoint, read_endpoint
 from function.api.model_service import ModelService, read_service
@@ -103,7 +103,7 @@ def _read(request: Request, reuse: Reuse) -> tuple[RoutingConfig, tuple[Selectio
     try:
         config = RoutingConfig.parse(request.input or {})
     except Malformed as error:
-        return RoutingConfig(), Doubt(MALFORMED, f"The function's input is invalid: {error}")
+        return RoutingConfig(), Doubt(MALFORMED, f"{INVALID_INPUT}: {error}")
     try:
         service = reuse.parsed(request.composite, read_service)
     except ValueError as error:
