@@ -97,6 +97,20 @@ def child_name(*parts: str, limit: int = NAME_LENGTH, prefix: str = "", digits: 
     return f"{base}-{digest}"
 
 
+def dns_1035_name(*parts: str, limit: int = NAME_LENGTH, digits: int = DIGEST_LENGTH) -> str:
+    """Name of an object that must be a DNS-1035 label, such as a Service, apart from others by its digest.
+
+    A leading digit gets `m-`, what no label has becomes a dash.
+    """
+    prefix = "m-" if parts[0][:1].isdigit() else ""
+    return _OUTSIDE_LABEL.sub("-", child_name(*parts, limit=limit, prefix=prefix, digits=digits))
+
+
+def is_dns_1035(name: str) -> bool:
+    """Whether a name is a DNS-1035 label: a DNS label that begins with a letter."""
+    return is_dns_label(name) and not name[0].isdigit()
+
+
 def is_dns_label(name: str) -> bool:
     """Whether a name is a DNS label (RFC 1123): at most 63 of lower case, digits and dashes inside."""
     return _LABEL.fullmatch(name) is not None

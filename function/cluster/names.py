@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from function.api.names import child_name
+from function.api.names import child_name, dns_1035_name, is_dns_subdomain
 from function.fail_static import base_of
 from function.objects import COLLECTION, KIND
 
@@ -16,12 +16,18 @@ OBSERVATIONS = "see-"
 
 def provider_config_name(cluster: str) -> str:
     """Return the name of the ClusterProviderConfig, as Modelplane v0.3 gives it."""
-    return child_name(cluster, "cluster-kubeconfig")
+    return _child(cluster, "cluster-kubeconfig")
 
 
 def stack_name(cluster: str) -> str:
     """Return the name of the ServingStack, as Modelplane v0.3 gives it."""
-    return child_name(cluster, "serving-stack")
+    return _child(cluster, "serving-stack")
+
+
+def _child(cluster: str, what: str) -> str:
+    """Return the name that v0.3 gives, mended where it was cut at a dot: Kubernetes refuses that one."""
+    name = child_name(cluster, what)
+    return name if is_dns_subdomain(name) else dns_1035_name(cluster, what)
 
 
 KINDS = {

@@ -14,7 +14,14 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from function.api.names import DIGEST_LENGTH, NAME_LENGTH, child_name, is_dns_subdomain
+from function.api.names import (
+    DIGEST_LENGTH,
+    NAME_LENGTH,
+    child_name,
+    dns_1035_name,
+    is_dns_1035,
+    is_dns_subdomain,
+)
 from function.api.workload import ROLES
 
 WORKLOAD, CLAIM, PODS, BUDGET, SECRET = "model-serving", "resource-claim", "pods", "budget", "secret"
@@ -40,8 +47,6 @@ the replicas of many deployments apart that begin alike."""
 REVISION_LENGTH = 12
 """Characters that a StatefulSet of a gang adds to its name in a label: two dashes and a revision of ten."""
 
-_DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?", re.ASCII)
-_NO_LABEL = re.compile(r"[^a-z0-9-]")
 _ROLES = "|".join(role.lower() for role in ROLES)
 _CLAIM_KEY = re.compile(rf"{CLAIM}-(?P<engine>.+)-(?P<role>{_ROLES})(-(?P<digest>[0-9a-f]{{8}}))?")
 
@@ -100,7 +105,7 @@ def gang_name(replica: str, engine: str) -> str:
     name = child_name(replica, engine)
     return (
         name
-        if len(name) <= GANG_LENGTH and _is_dns_1035(name)
+        if len(name) <= GANG_LENGTH and is_dns_1035(name)
         else _mended(replica, engine, limit=GANG_LENGTH)
     )
 
@@ -109,7 +114,7 @@ def legacy_gang_name(replica: str, engine: str, copies: int) -> str:
     """Return the longer name that v0.3 gave a LeaderWorkerSet, "" where its pods could not be created."""
     name = child_name(replica, engine)
     longest = NAME_LENGTH - REVISION_LENGTH - len(str(copies - 1))
-    return name if len(name) <= longest and _is_dns_1035(name) else ""
+    return name if len(name) <= longest and is_dns_1035(name) else ""
 
 
 def claim_name(replica: str, engine: str, role: str, digest: str = "") -> str:
@@ -122,7 +127,7 @@ def service_name(replica: str) -> str:
     """Name of the LLMInferenceService. What its controller makes of it has the name with a suffix."""
     return (
         replica
-        if len(replica) <= SERVICE_LENGTH and _is_dns_1035(replica)
+        if len(replica) <= SERVICE_LENGTH and is_dns_1035(replica)
         else _mended(replica, limit=SERVICE_LENGTH)
     )
 
@@ -140,7 +145,7 @@ def picker_name(replica: str) -> str:
 def picker_service_name(replica: str) -> str:
     """Name of the endpoint picker's Service."""
     name = picker_name(replica)
-    return name if _is_dns_1035(name) else _mended_label(name)
+    return name if is_dns_1035(name) else _mended_label(name)
 
 
 def serving_label(replica: str) -> str:
@@ -168,10 +173,6 @@ def _joined(replica: str, what: str) -> str:
     return name if len(name) <= NAME_LENGTH else _subdomain(child_name(replica, what), replica, what)
 
 
-def _is_dns_1035(name: str) -> bool:
-    return len(name) <= NAME_LENGTH and _DNS_1035.fullmatch(name) is not None
-
-
 def _subdomain(name: str, *parts: str) -> str:
     """Return the name itself where it is a DNS subdomain: a cut may end in a dot, which none may."""
     return name if is_dns_subdomain(name) else _mended(*parts)
@@ -182,11 +183,10 @@ def _mended(*parts: str, limit: int = NAME_LENGTH) -> str:
     prefix = "m-" if parts[0][:1].isdigit() else ""
     is_whole = len(prefix + "-".join(parts)) <= limit - DIGEST_LENGTH - 1
     digits = DIGEST_LENGTH if is_whole or limit == NAME_LENGTH else APART
-    name = child_name(*parts, limit=limit, prefix=prefix, digits=digits)
-    return _NO_LABEL.sub("-", name)
+    return dns_1035_name(*parts, limit=limit, digits=digits)
 
 
 def _mended_label(name: str) -> str:
     """Return a DNS-1035 label: `m-` goes before a leading digit, a dot costs a digest."""
     prefixed = f"m-{name}" if name[:1].isdigit() else name
-    return prefixed if _is_dns_1035(prefixed) else _mended(name)
+    return prefixed if is_dns_1035(prefixed) else _mended(name)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from function.api.lenient import mapping
+from function.api.names import is_dns_subdomain
 from function.boundary import PlainDocument
 from function.cluster import handler, names
 from function.fail_static import base_of
@@ -215,3 +216,11 @@ def test_a_class_of_another_name_is_no_delivery() -> None:
     response = case.answer()
     assert reason(response, "PoolsPublished") == "ClassMissing"
     assert response.status["gpuPools"] == case.cluster["status"]["gpuPools"]
+
+
+@pytest.mark.parametrize(
+    "name", ["east", "4.east", f"{'a' * 56}.b", f"{'a' * 55}.{'b' * 60}", "a." * 40 + "b"]
+)
+def test_what_is_named_after_a_cluster_has_a_name_that_kubernetes_takes(name: str) -> None:
+    made = (names.provider_config_name(name), names.stack_name(name))
+    assert all(is_dns_subdomain(one) and len(one) <= 63 for one in made), made

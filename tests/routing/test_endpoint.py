@@ -103,6 +103,25 @@ def test_another_family_is_another_slice_and_the_first_leaves_when_it_is_observe
     assert settled(again).answer().desired.keys() == {"endpointslice", "service"}
 
 
+NAMES = [
+    ("chat-5ab63", "", "Crossplane makes one of it that a Service may have"),
+    ("70b-chat-5ab63", "m-70b-chat-5ab63-service-352b7", "a leading digit"),
+    ("llama-3.1", "llama-3-1-service-7725e", "a dot"),
+    ("4." + "a" * 80, "m-4-" + "a" * 53 + "-15a0c", "too long for a Service"),
+]
+
+
+@pytest.mark.parametrize(("name", "expected", "reason"), NAMES)
+def test_a_service_has_a_name_that_the_api_server_takes(name: str, expected: str, reason: str) -> None:
+    request = AnyRequest(endpoint(name, "http://203.0.113.7/v1", backend=""))
+    first = request.answer()
+    assert first.desired["service"]["metadata"].get("name", "") == expected, reason
+    last = settled(request).answer()
+    assert last.desired["service"] == first.desired["service"], reason
+    if expected:
+        assert last.desired["endpointslice"]["metadata"]["labels"] == {"kubernetes.io/service-name": expected}
+
+
 def test_an_edited_address_changes_the_slice_in_place() -> None:
     before = settled(ask("http://203.0.113.7/v1"))
     edited = before.but(composite={**before.composite, "spec": {"url": "http://203.0.113.8:81/v1"}})

@@ -1,12 +1,14 @@
 """Desired resources of an endpoint: the Service, and the EndpointSlice that says where it leads.
 
-The slice refers to the Service by its name, which Crossplane gives: so it is composed once that is observed.
+The slice refers to the Service by its name, which Crossplane gives in most cases: so it is composed once that
+is observed.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from function.api.names import dns_1035_name, is_dns_1035
 from function.boundary import Desired
 from function.fail_static import Doubt
 from function.routing.endpoint.snapshot import SERVICE_KEY
@@ -27,7 +29,7 @@ def compose(request: Request, snapshot: EndpointSnapshot) -> dict[str, Desired]:
     kept = {key: again(request, key, observed[key], ready=True) for key in observed}
     if isinstance(destination, Doubt):
         return kept
-    made = {SERVICE_KEY: Desired(_service(snapshot.namespace, destination), ready=SERVICE_KEY in observed)}
+    made = {SERVICE_KEY: Desired(_service(snapshot, destination), ready=SERVICE_KEY in observed)}
     if snapshot.service:
         wanted = snapshot.wanted_slice
         resource = _slice(snapshot.namespace, snapshot.service, destination)
@@ -38,11 +40,15 @@ def compose(request: Request, snapshot: EndpointSnapshot) -> dict[str, Desired]:
     return {key: made[key] for key in sorted(made) if key not in request.desired}
 
 
-def _service(namespace: str, destination: Destination) -> dict[str, Any]:
+def _service(snapshot: EndpointSnapshot, destination: Destination) -> dict[str, Any]:
+    """Return the Service. Crossplane names it after the endpoint, where a Service may be called like that."""
+    metadata = {"namespace": snapshot.namespace}
+    if not is_dns_1035(snapshot.name):
+        metadata["name"] = dns_1035_name(snapshot.name, "service")
     return {
         "apiVersion": SERVICE.api_version,
         "kind": SERVICE.kind,
-        "metadata": {"namespace": namespace},
+        "metadata": metadata,
         "spec": {"ports": [{"port": destination.port, "protocol": PROTOCOL}]},
     }
 

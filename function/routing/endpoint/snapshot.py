@@ -43,6 +43,7 @@ class EndpointSnapshot:
     """One endpoint, and what is observed of it."""
 
     namespace: str
+    name: str
     destination: Destination | Doubt
     observed: Mapping[str, Composed]
     """Composed resources of ours that are observed."""
@@ -93,6 +94,7 @@ def read_snapshot(request: Request, reuse: Reuse) -> EndpointSnapshot:
     service = observed.get(SERVICE_KEY) and text_at(request.observed[SERVICE_KEY], "metadata", "name")
     return EndpointSnapshot(
         namespace=text_at(request.composite, "metadata", "namespace"),
+        name=text_at(request.composite, "metadata", "name"),
         destination=_destination(request, observed, fault, reuse),
         observed=observed,
         service=service or "",
