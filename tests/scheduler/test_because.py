@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from function.scheduler.scores import SCORES
 from tests.support import build
 from tests.support.cases import ask, clusters, single
 from tests.support.scarce import decide
 from tests.support.world import World
 
 Plain = dict[str, Any]
+HOW = Path(__file__).parents[2] / "docs" / "how-it-schedules.md"
 SOFT = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}
 RANKED = {
     "name": "gpu",
@@ -95,3 +99,8 @@ def test_why_a_cluster_was_taken(
 ) -> None:
     [placed] = decide(World(deployment, clusters(**fleet))).placed
     assert (list(placed.because), placed.runner_up) == (because, next_one), reason
+
+
+def test_the_docs_have_every_score_in_its_order() -> None:
+    documented = re.findall(r"^\|.*\| `([^`|]+)` \|$", HOW.read_text(), re.MULTILINE)
+    assert documented == [score.description for score in SCORES]
