@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from function.api.config import API_VERSION, TtlConfig
-from function.api.model import Model, Name
+from function.api.model import Name
 from function.api.names import CLUSTER_GATEWAY, SYSTEM_NAMESPACE
+from function.api.step_input import API_VERSION, StepInput, TtlConfig
 
 
-class RemoteName(Model, extra="forbid"):
+class RemoteName(StepInput):
     """An object on the cluster."""
 
     namespace: Name
     name: Name
 
 
-class ClusterConfig(Model, extra="forbid"):
+class ClusterConfig(StepInput):
     """What a platform engineer chooses for all clusters of a Composition."""
 
     api_version: Literal["fleet-scheduler.fn.modelplane.ai/v1alpha1"] = API_VERSION

@@ -7,16 +7,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from function.api.config import API_VERSION, TtlConfig
 from function.api.destination import DEFAULT_PORTS
-from function.api.model import Flag, Model, Name
+from function.api.model import Flag, Name
 from function.api.names import SYSTEM_NAMESPACE
+from function.api.step_input import API_VERSION, StepInput, TtlConfig
 
 ANY_NAMESPACE = "*"
 _DURATION = re.compile(r"([0-9]{1,5}(h|m|s|ms)){1,4}", re.ASCII)
 
 
-class GatewayName(Model, extra="forbid"):
+class GatewayName(StepInput):
     """The Gateway of the control plane that serves the routes."""
 
     namespace: Name = SYSTEM_NAMESPACE
@@ -36,7 +36,7 @@ def _duration(value: str) -> str:
     return value
 
 
-class RoutingConfig(Model, extra="forbid"):
+class RoutingConfig(StepInput):
     """What a platform engineer chooses for all services of a Composition.
 
     Left out, everything is as Modelplane v0.3 makes it, but for the rows of docs/compatibility.md.

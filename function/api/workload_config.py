@@ -6,15 +6,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from function.api.config import API_VERSION, TtlConfig
-from function.api.model import Flag, Model, Whole
+from function.api.model import Flag, Whole
+from function.api.step_input import API_VERSION, StepInput, TtlConfig
 
 WholeSeconds = Annotated[Whole, Field(ge=1, le=604_800)]
 DEADLINE_SECONDS = 7200
 """Loading weights takes longer than the ten minutes of Kubernetes."""
 
 
-class WorkloadConfig(Model, extra="forbid"):
+class WorkloadConfig(StepInput):
     """What a platform engineer chooses for all workloads of a Composition.
 
     Left out, everything is as Modelplane v0.3 makes it, but for the rows of docs/compatibility.md.

@@ -1,51 +1,19 @@
-"""SchedulerConfig: the input of the function's step in a Composition."""
+"""SchedulerConfig: the input of the step that places a ModelDeployment."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
-from function.api.model import CelVersion, Model, Whole
+from function.api.model import CelVersion, Whole
 from function.api.placement import PlacementPolicy
+from function.api.step_input import API_VERSION, StepInput, TtlConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-API_VERSION: Literal["fleet-scheduler.fn.modelplane.ai/v1alpha1"] = (
-    "fleet-scheduler.fn.modelplane.ai/v1alpha1"
-)
 KIND: Literal["SchedulerConfig"] = "SchedulerConfig"
-UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-
-
-def _seconds(value: object) -> object:
-    """Read a duration: a number of seconds or a text such as 15s, 1m."""
-    if isinstance(value, str):
-        for unit in sorted(UNITS, key=len, reverse=True):
-            number = value.removesuffix(unit)
-            if number != value and number.replace(".", "", 1).isdigit():
-                return float(number) * UNITS[unit]
-        raise ValueError("expected a duration such as 15s or 1m")
-    return value
-
-
-Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=86_400, allow_inf_nan=False)]
-
-
-class _Strict(Model):
-    model_config = ConfigDict(extra="forbid")
-
-
-class TtlConfig(_Strict):
-    """How long Crossplane may use an answer, while something is pending and once settled.
-
-    `waiting` is for what only a change of the fleet ends; where it is not set, that is pending too.
-    """
-
-    waiting: Seconds | None = None
-    pending: Seconds | None = None
-    settled: Seconds | None = None
 
 
 def _no_unknown(model: type[BaseModel], plain: object, path: str) -> None:
@@ -77,13 +45,13 @@ def _without_unknown_fields(plain: object) -> object:
     return plain
 
 
-class Defaults(_Strict):
+class Defaults(StepInput):
     """What applies where a deployment sets nothing."""
 
     placement: Annotated[PlacementPolicy, BeforeValidator(_without_unknown_fields)] = PlacementPolicy()
 
 
-class SchedulerConfig(_Strict):
+class SchedulerConfig(StepInput):
     """The function's input; every field is optional."""
 
     api_version: Literal["fleet-scheduler.fn.modelplane.ai/v1alpha1"] = API_VERSION
