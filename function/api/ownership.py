@@ -1,8 +1,12 @@
 """Tell whose a replica is, and in which order deployments take their turn.
 
 Rules (docs/compatibility.md, NamespacedOwnership): a listed replica belongs to a deployment when it is in its
-namespace, carries its label, and its controller ownerReference is absent or has the deployment's uid. A
-deployment without a uid (a dry run from files) cannot be compared, so label and namespace decide.
+namespace, carries its label, and its controller ownerReference is absent or has the deployment's uid.
+
+A deployment without a uid was never stored: it is a manifest in a dry run, beside replicas that perhaps are.
+In its namespace no other deployment has its name, so label and namespace decide, or the forecast would place
+again what runs. What an API server stores has a uid, so nothing is adopted that way: a controller that is
+somebody else, or that has no uid, is not this deployment.
 """
 
 from __future__ import annotations
@@ -59,7 +63,7 @@ class Owner:
     namespace: str
     name: str
     uid: str
-    """Empty when it is not known."""
+    """Empty where it was never stored."""
 
     @classmethod
     def of(cls, deployment: ModelDeployment) -> Owner:

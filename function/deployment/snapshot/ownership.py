@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 def _same(observed: ModelReplica, listed: ModelReplica) -> bool:
-    return not observed.uid or not listed.uid or observed.uid == listed.uid
+    """Whether two objects of one name are the same one. Law 2: a uid that is not known is doubt."""
+    return bool(observed.uid) and observed.uid == listed.uid
 
 
 @dataclass(slots=True)
