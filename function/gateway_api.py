@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from function.api.lenient import condition_of, mapping, string
+from function.api.lenient import condition_of, mapping, mappings, string
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -48,19 +48,14 @@ def url_rewrite(replacement: str, hostname: str = "") -> dict[str, Any]:
     return {"type": "URLRewrite", "urlRewrite": rewrite}
 
 
-def _parents(status: Mapping[str, Plain]) -> list[dict[str, Any]]:
-    parents = status.get("parents")
-    return [mapping(parent) for parent in (parents if isinstance(parents, list) else ())]
-
-
 def is_accepted(status: Mapping[str, Plain]) -> bool:
     """Whether a Gateway took a route."""
-    return any(condition_of(parent, "Accepted")[0] is True for parent in _parents(status))
+    return any(condition_of(parent, "Accepted")[0] is True for parent in mappings(status.get("parents")))
 
 
 def rejections(status: Mapping[str, Plain]) -> Iterator[str]:
     """Yield why a Gateway refuses a route, in its own words. What is not said yet passes."""
-    for parent in _parents(status):
+    for parent in mappings(status.get("parents")):
         for kind in ("Accepted", "ResolvedRefs"):
             accepted, message = condition_of(parent, kind)
             if accepted is False:

@@ -5,9 +5,9 @@ requirements -> snapshot (the cluster, its classes, its replicas) -> compose -> 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from function.api.lenient import mappings
+from function.api.lenient import mapping, mappings, string
 from function.boundary import NoReuse, Response
 from function.cluster.compose import compose
 from function.cluster.conditions import condition_types, conditions
@@ -36,7 +36,7 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
         requirements=requirements,
         desired=desired,
         status=status,
-        unready=not (status.get("gpuPools") and status.get("gateway") and new_conditions[0].status),
+        unready=not (status.get("gpuPools") and _address(status) and new_conditions[0].status),
         conditions=new_conditions,
         results=tuple(transitions(KIND, new_conditions, snapshot.before)),
         settled=delivered
@@ -46,3 +46,8 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
         ttl=(snapshot.config.ttl.pending, snapshot.config.ttl.settled),
         counts={"pools": len(mappings(status.get("gpuPools"))), "objects": len(desired)},
     )
+
+
+def _address(status: dict[str, Any]) -> str:
+    """Return where replicas on the cluster are reached, "" where nothing is published of it."""
+    return string(mapping(status.get("gateway")).get("address"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.api.lenient import mapping
+from function.api.lenient import mapping, mappings
 from function.api.names import API_VERSION
 from function.api.replica import CLUSTER_LABEL
 from function.boundary import Requirement, Unreadable, text_at
@@ -43,6 +43,5 @@ def class_names(request: Request) -> list[str]:
         plain = request.composite.project({"spec": {"nodePools": {"className": None}}})
     except Unreadable:
         return []
-    pools = mapping(plain.get("spec")).get("nodePools")
-    names = (mapping(pool).get("className") for pool in (pools if isinstance(pools, list) else ()))
+    names = (pool.get("className") for pool in mappings(mapping(plain.get("spec")).get("nodePools")))
     return sorted({name for name in names if isinstance(name, str) and name})

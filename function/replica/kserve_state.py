@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from function.api.lenient import condition_of, mapping
+from function.api.lenient import condition_of, mapping, mappings
 from function.fail_static import base_of
 from function.objects import ObservedObject, covers
 from function.replica import names
@@ -202,5 +202,4 @@ def _names_cover(held: Plain, wanted: Plain) -> bool:
 
 def _named(items: Plain) -> dict[str, dict[str, Any]]:
     """Return the entries of a list by name."""
-    entries = (mapping(item) for item in (items if isinstance(items, list) else ()))
-    return {str(entry.get("name")): entry for entry in entries}
+    return {str(entry.get("name")): entry for entry in mappings(items)}

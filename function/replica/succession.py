@@ -3,6 +3,8 @@
 - A workload whose engine the spec no longer has leaves. One that was superseded (another kind or another
   name) stays until its successor takes requests.
 - A claim template stays until every copy of its engine runs what is wanted now: until then a pod may need it.
+  Of an engine that is gone it leaves with the workload; on KServe, where one service has all pods, it stays
+  until every engine runs what is wanted now.
 - Routing that was superseded stays until the new one is on the cluster and its picker works.
 - A mirrored Secret stays until no pod can refer to it. Budgets, collections of pods and what the workloads of
   KServe are seen through leave at once: they hold nothing that runs.
@@ -14,11 +16,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from function.api.stack import KSERVE
 from function.fail_static import base_of
 from function.replica import names
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from function.objects import ObservedObject
     from function.replica.snapshot import ReplicaSnapshot
@@ -45,13 +48,28 @@ def _stays(
     if read.what in (names.WORKLOAD, names.SERVICE):
         return any(not state.in_use for name, state in states.items() if read in _runs_in(name))
     if read.what == names.CLAIM:
-        state = states.get(read.of)
-        return state is not None and not (state.rolled_out and _is_alone(read.of, snapshot))
+        return not all(
+            state.rolled_out and _is_alone(state.name, snapshot)
+            for state in _claimants(read.of, snapshot, states)
+        )
     if read.what == names.SECRET:
         return not all(state.rolled_out for state in states.values())
     if read.what in names.ROUTING:
         return not _routes(snapshot, wanted)
     return False
+
+
+def _claimants(
+    engine: str, snapshot: ReplicaSnapshot, states: Mapping[str, EngineState]
+) -> Iterable[EngineState]:
+    """Return the engines whose pods may need a claim of an engine.
+
+    An engine that is gone takes its workload with it. On KServe its pods are those of the one service, which
+    are replaced with all others.
+    """
+    if engine in states:
+        return (states[engine],)
+    return states.values() if snapshot.cluster.stack == KSERVE else ()
 
 
 def _is_succeeded(read: names.Key, snapshot: ReplicaSnapshot, wanted: Collection[str]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from function.api.lenient import mapping
+from function.api.lenient import mapping, mappings
 from function.boundary import Desired, text_at
 from function.fail_static import as_observed
 
@@ -49,8 +49,7 @@ def again(request: Request, key: str, composed: Composed, *, ready: bool) -> Des
         fields=composed.fields,
     )
     if resource["kind"] == SERVICE.kind == composed.kind:
-        listed = mapping(resource.get("spec")).get("ports")
-        ports = map(mapping, listed if isinstance(listed, list) else ())
+        ports = mappings(mapping(resource.get("spec")).get("ports"))
         own_ports = [{name: port[name] for name in _PORT_FIELDS if name in port} for port in ports]
         resource["spec"] = {"ports": own_ports}
     return Desired(resource, ready=ready)

@@ -185,6 +185,13 @@ def test_the_address_is_the_stacks_the_declared_the_observed_or_the_last() -> No
         assert made.answer().status["gateway"] == {"address": address}
 
 
+@pytest.mark.parametrize("gateway", [None, {}, {"address": ""}, {"address": 7}, "x"])
+def test_without_an_address_a_cluster_is_not_ready(gateway: Any) -> None:
+    response = Case({**cluster(), "status": {"gateway": gateway}}).answer()
+    assert response.unready
+    assert reason(response, "BackendReady") == "WaitingForCluster"
+
+
 def test_attributes_charges_and_capabilities_only_where_the_input_asks() -> None:
     pool = {"name": "gpu", "className": "h200", "attributes": {"modelplane.ai/tier": {"string": "a"}}}
     made = Case(cluster(pool), replicas=[replica()], observed=looked_at("see-lws", synced=True, remote={}))

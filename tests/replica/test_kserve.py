@@ -290,6 +290,18 @@ def edited(scene: Scene, image: str = "registry.example.com/vllm/vllm-openai:v2"
     return scene.but(replica=made)
 
 
+def test_a_renamed_engine_keeps_its_claims_until_its_pods_are_replaced() -> None:
+    """One service has the pods of all engines, so those of a name that is gone run on for a while."""
+    before = run(SINGLE)
+    renamed = SINGLE.edited(engines=[engine("other")])
+    first = run(renamed.but(observed=applied(before)))
+    assert {"resource-claim-main-standalone", "resource-claim-other-standalone"} < first.desired.keys()
+    behind = applied(first)
+    behind[SERVICE]["status"] = applied(before)[SERVICE]["status"]
+    assert "resource-claim-main-standalone" in run(renamed.but(observed=behind)).desired
+    assert "resource-claim-main-standalone" not in run(renamed.but(observed=applied(first))).desired
+
+
 @pytest.mark.parametrize("base", [SINGLE, GANG], ids=["pod", "gang"])
 def test_an_edit_is_rolled_out_only_when_the_new_pods_are_seen(base: Scene) -> None:
     """The service is seen first, its workload later: what is seen of the old pods does not count."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.api.lenient import mapping
+from function.api.lenient import mapping, mappings
 from function.api.text import joined, listed, one_line
 from function.boundary import Condition
 from function.fail_static import Doubt
@@ -92,8 +92,8 @@ def _ready(snapshot: ServiceSnapshot, traffic: Traffic) -> Condition:
 
 def _has_backends(snapshot: ServiceSnapshot) -> bool:
     """Whether the observed route leads anywhere."""
-    rules = mapping((snapshot.route or {}).get("spec")).get("rules")
-    return any(mapping(rule).get("backendRefs") for rule in (rules if isinstance(rules, list) else ()))
+    rules = mappings(mapping((snapshot.route or {}).get("spec")).get("rules"))
+    return any(rule.get("backendRefs") for rule in rules)
 
 
 def _false(kind: str, reason: str, message: str) -> Condition:

@@ -18,7 +18,7 @@ from math import gcd, lcm
 from typing import TYPE_CHECKING, NamedTuple
 
 from function.api.destination import api_root, read_destination
-from function.api.lenient import mapping
+from function.api.lenient import mapping, mappings
 from function.api.model_service import MAX_WEIGHT
 from function.api.names import is_dns_label
 from function.fail_static import Doubt
@@ -132,10 +132,8 @@ def _backend(endpoint: ModelEndpoint, route: Mapping[str, Plain] | None) -> Back
 
 def _observed_port(route: Mapping[str, Plain] | None, service: str) -> int:
     """Return the port with which a route refers to a Service, 0 where it does not."""
-    rules = mapping((route or {}).get("spec")).get("rules")
-    for rule in map(mapping, rules if isinstance(rules, list) else ()):
-        references = rule.get("backendRefs")
-        for reference in map(mapping, references if isinstance(references, list) else ()):
+    for rule in mappings(mapping((route or {}).get("spec")).get("rules")):
+        for reference in mappings(rule.get("backendRefs")):
             port = reference.get("port")
             if reference.get("name") == service and isinstance(port, int):
                 return port
