@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from function.cli.group import Patient
 from function.cli.render.map.data import COLOURS, level
 from tests.cli import browser
 from tests.cli.command import run, write
@@ -248,6 +249,17 @@ def test_it_writes_a_file_by_its_ending(tmp_path: Path) -> None:
     assert wrong.code == 1
     assert "expected html, svg, or a file" in wrong.err
     assert run("map", path, "-o", tmp_path / "no" / "fleet.html").code == 1
+
+
+def test_a_page_is_not_poured_onto_a_terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = write(tmp_path / "f.yaml", _fleet())
+    monkeypatch.setattr(Patient, "isatty", lambda _: True, raising=False)
+    for words, form in (((), "html"), (("-o", "svg"), "svg")):
+        ran = run("map", path, *words)
+        assert (ran.code, ran.out) == (1, "")
+        assert f"-o: a terminal shows no {form}: name a file (-o fleet.{form}), or" in ran.err
+    assert run("map", path, "-o", tmp_path / "fleet.html").code == 1, "bad input, and what is read is drawn"
+    assert (tmp_path / "fleet.html").exists()
 
 
 def _many(clusters: int) -> list[Plain]:

@@ -8,8 +8,10 @@ import pytest
 import yaml
 
 from example.compare import command_line
+from tests.cli.command import run
 from tests.replica import schemas
 from tests.replica.provider import observed
+from tests.schema.crds import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +40,13 @@ def test_every_manifest_of_an_example_is_printed_and_valid(example: str, kind: s
     ]
     assert len(serving) == number * len(routes)
     assert f"# {_cluster(text)}: " in text
+
+
+def test_what_is_assumed_of_a_cluster_is_said_once() -> None:
+    """However many replicas it has, and in one line for all clusters of which the same is assumed."""
+    said = run("plan", ROOT / "example", "--workloads").err
+    lines = [line for line in said.splitlines() if "providerConfigRef" in line]
+    assert lines == ["note: cluster gpu-east has no providerConfigRef: assumed one of its name"]
 
 
 def test_kimi_k2_is_served_both_ways() -> None:

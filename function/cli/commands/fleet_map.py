@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,10 @@ def fleet_map(source: Source, output: str, docs: str) -> None:
       fleet-scheduler map fleet.yaml -o svg > fleet.svg
     """
     form, path = _form(output)
+    if path is None and sys.stdout.isatty():
+        raise BadInput(
+            f"-o: a terminal shows no {form}: name a file (-o fleet.{form}), or redirect the output"
+        )
     inputs = read(source)
     picture = draw(inputs.world, settle(inputs.world, ParseMemo()), inputs.titles(()))
     text = html(picture, docs) if form == "html" else svg(picture)

@@ -51,8 +51,9 @@ def describe_class(
       kubectl --context gpu-1 get resourceslices -o yaml | fleet-scheduler class - --name h200
     """
     if listed:
+        widest = max(map(len, machine_types()))
         for machine_type in machine_types():
-            click.echo(f"{machine_type}  {entry(machine_type)['spec']['description']}")
+            click.echo(f"{machine_type:{widest}}  {entry(machine_type)['spec']['description']}")
         end((), findings=False)
     if devices_of is not None:
         if what:

@@ -151,7 +151,8 @@ def _modules() -> tuple[Any, Any]:
         import urllib3  # noqa: PLC0415 - as above
     except ImportError:
         raise BadInput(
-            f"reading a control plane needs the Kubernetes client: pip install '{EXTRA}'; or give files"
+            f"reading a control plane needs the Kubernetes client: pip install '{EXTRA}'; "
+            "or give files to a command that reads them"
         ) from None
     # That a certificate is not looked at was said in the kubeconfig; kubectl does not repeat it either.
     urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
@@ -165,7 +166,7 @@ def _configured(kubernetes: Any, target: Target) -> tuple[Any, str, str]:
     where = target.kubeconfig or os.environ.get("KUBECONFIG") or str(Path("~/.kube/config").expanduser())
     is_pod = bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and not (target.kubeconfig or target.context)
     if not (is_pod or _is_there(where)):
-        instead = "give --kubeconfig, set KUBECONFIG, or give files"
+        instead = "give --kubeconfig or set KUBECONFIG, or files to a command that reads them"
         raise BadInput(f"no kubeconfig: {where} is not there; {instead}")
     try:
         if not _is_there(where):

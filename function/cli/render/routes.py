@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from function.cli.text import as_yaml, complain, printable
+from function.cli.text import as_yaml, complain, note, printable
 from function.cli.worlds.routes import routes_of
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def show_routes(inputs: Inputs, results: list[Planned]) -> None:
         resolved = route.response.conditions[0]
         if route.assumed:
             text = f"{route.title}: no Service yet of {', '.join(route.assumed)}: assumed one of that name"
-            click.echo(f"note: {printable(text)}", err=True)
+            note(text)
         if not route.response.desired:
             complain([f"{route.title}: {resolved.message}"])
         for key, manifest in route.manifests():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from function.cli.text import as_yaml, complain, console, escape, printable
+from function.cli.worlds.derive import folded
 from function.cli.worlds.verdict import plain_conditions
 from function.cli.worlds.workloads import ReplicaWorkloads, replicas_of, workloads_of
 
@@ -19,15 +20,15 @@ if TYPE_CHECKING:
 
 def show_workloads(inputs: Inputs, results: Iterable[Planned]) -> None:
     """Print every manifest that would be applied, with the cluster it is for."""
-    for planned in results:
-        for workloads in workloads_of(inputs, replicas_of(planned)):
-            if workloads.assumed:
-                click.echo(f"note: {printable(workloads.assumed)}", err=True)
-            if not workloads.response.desired:
-                complain([f"{workloads.name}: {workloads.response.conditions[0].message}"])
-            for key, manifest in workloads.manifests():
-                click.echo(f"---\n# {printable(f'{workloads.cluster}: {workloads.name}: {key}')}")
-                click.echo(as_yaml(manifest), nl=False)
+    listed = [workloads for planned in results for workloads in workloads_of(inputs, replicas_of(planned))]
+    assumptions = dict.fromkeys(assumption for workloads in listed for assumption in workloads.assumed)
+    complain(folded(assumptions), "note")
+    for workloads in listed:
+        if not workloads.response.desired:
+            complain([f"{workloads.name}: {workloads.response.conditions[0].message}"])
+        for key, manifest in workloads.manifests():
+            click.echo(f"---\n# {printable(f'{workloads.cluster}: {workloads.name}: {key}')}")
+            click.echo(as_yaml(manifest), nl=False)
 
 
 def below(inputs: Inputs, planned: Planned) -> dict[str, Any]:

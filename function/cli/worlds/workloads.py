@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from function.api.lenient import condition_of, mapping
 from function.api.names import KEY_ANNOTATION
 from function.boundary import PlainDocument, Request
+from function.cli.worlds.derive import Assumption
 from function.dispatch import run
 from function.objects import COLLECTION, KIND, MEMBERSHIP_LABEL, OBSERVE, read_object
 from function.replica.handler import declared
@@ -34,7 +35,7 @@ class ReplicaWorkloads:
     replica: JsonObject
     request: Request
     response: Response
-    assumed: str = ""
+    assumed: tuple[Assumption, ...] = ()
     """What had to be assumed of its cluster."""
 
     @property
@@ -123,17 +124,17 @@ def _observed(inputs: Inputs, replica: JsonObject) -> dict[str, PlainDocument]:
     return observed
 
 
-def _cluster(inputs: Inputs, replica: JsonObject) -> tuple[list[JsonObject], str]:
+def _cluster(inputs: Inputs, replica: JsonObject) -> tuple[list[JsonObject], tuple[Assumption, ...]]:
     """Return the replica's cluster, and what had to be assumed of it."""
     name = mapping(replica.get("spec")).get("clusterName")
     objects = [
         cluster for cluster in inputs.world.clusters if mapping(cluster.get("metadata")).get("name") == name
     ]
     if not objects or mapping(mapping(objects[0].get("status")).get("providerConfigRef")).get("name"):
-        return objects, ""
+        return objects, ()
     status = {**mapping(objects[0].get("status")), "providerConfigRef": {"name": name}}
-    assumed = f"InferenceCluster {name} has no providerConfigRef: assumed {name}"
-    return [{**objects[0], "status": status}], assumed
+    assumption = Assumption(str(name), ("has", "have"), "no providerConfigRef: assumed one of its name")
+    return [{**objects[0], "status": status}], (assumption,)
 
 
 def _delivered(inputs: Inputs, requirement: Requirement, clusters: list[JsonObject]) -> list[JsonObject]:
