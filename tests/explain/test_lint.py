@@ -87,7 +87,9 @@ def test_each_finding(selector: str, code: str, message: str) -> None:
     [
         ("24Gi", "23034Mi", ["BelowTheBox"], "an L4, whose driver keeps the most back"),
         ("141G", "131G", [], "further off than any box is"),
+        ("141G", "134000M", ["BelowTheBox"], "gigabytes of either kind"),
         ("87Gi", "81559Mi", [], "what `size` estimates is no number on a box"),
+        ("84Gi", "81559Mi", [], "nor is what it estimates near one"),
     ],
 )
 def test_below_the_box_is_nearer_than_any_driver_keeps_back(

@@ -32,6 +32,12 @@ BOX = 0.93
 
 The drivers that keep most back do so with ECC: 23034Mi of 24Gi are 0.937.
 """
+BOXES = frozenset(
+    {5, 8, 10, 11, 12, 16, 18, 20, 23, 24, 32, 35, 40, 45, 47, 48, 64, 71, 80, 90, 94, 96}
+    | {128, 141, 144, 180, 192, 256, 288}
+)
+"""Gigabytes that GPUs, and slices of them, are sold with: other numbers were reckoned, not read off a box."""
+UNITS = (2**30, 10**9)
 SAME_NODE = frozenset({"node", "nodeName", "hostname", "kubernetes.io/hostname"})
 """What people write who want the devices of a pod on one node."""
 
@@ -214,7 +220,8 @@ def _quantity(text: str) -> Quantity | None:
 
 def _just_below(text: str, wanted: Quantity) -> bool:
     published = _quantity(text)
-    return published is not None and BOX * wanted.real() <= published.real() < wanted.real()
+    on_a_box = any(wanted.real() == unit * size for unit in UNITS for size in BOXES)
+    return published is not None and on_a_box and BOX * wanted.real() <= published.real() < wanted.real()
 
 
 def _labels(inputs: SchedulingInput) -> Iterator[Unmet]:
