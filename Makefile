@@ -26,8 +26,9 @@ venv: $(STAMP) ## the virtual environment, from the hashed lock
 $(STAMP): requirements/dev.txt pyproject.toml
 	@if [ -z "$(PYTHON)" ]; then echo "Python 3.11 or later is needed; none of $(CANDIDATES) is. Try make PYTHON=/path/to/python" >&2; exit 1; fi
 	@if [ ! -x $(BIN)/python ]; then $(PYTHON) -m venv $(VENV) || { echo "$(PYTHON) cannot make a virtual environment; on Debian, install python3-venv" >&2; exit 1; }; fi
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/dev.txt
-	PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@echo "Installing into $(VENV), from the hashed lock: a minute or a few, once"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/dev.txt
+	@PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 .PHONY: demo

@@ -1,4 +1,4 @@
-"""The examples in the API reference, each made a whole object."""
+"""The examples in the API reference and the guide for a model's owner, each made a whole object."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ PLACES = {
 """What a block is a piece of, when it is not a whole object."""
 KEPT = {"member": ("template",)}
 """What a piece leaves to the object it is put in."""
-BLOCKS = re.findall(r"```yaml\n# ([^\n]+)\n(.*?)```", (ROOT / "docs" / "api.md").read_text(), re.DOTALL)
+PAGES = "".join((ROOT / "docs" / name).read_text() for name in ("api.md", "your-model.md"))
+BLOCKS = re.findall(r"```yaml\n# ([^\n]+)\n(.*?)```", PAGES, re.DOTALL)
 
 
 def whole(what: str, text: str) -> dict[str, Any]:
