@@ -42,6 +42,8 @@ AVAILABLE = condition_query("Available")
 
 OBSERVE = ("Observe",)
 """Management policies of what is looked at and never touched."""
+GONE = "external resource does not exist"
+"""What Synced says of what is only looked at and is not there. What was seen before stays in the status."""
 KEEP_REMOTE = ("Observe", "Create", "Update", "LateInitialize")
 """Management policies without Delete: the remote object outlives its Object."""
 
@@ -209,7 +211,7 @@ def _read(document: Document, shape: Shape) -> ObservedObject:
     synced, synced_message = condition_of(status, "Synced")
     manifest = mapping(mapping(spec.get("forProvider")).get("manifest"))
     identity = identity_of(manifest)
-    remote = _remote(status, identity)
+    remote = None if synced is False and GONE in synced_message else _remote(status, identity)
     return ObservedObject(
         name=name,
         kind=kind if kind in (KIND, COLLECTION) else "",

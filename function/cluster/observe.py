@@ -12,7 +12,7 @@ from function.api.names import SYSTEM_NAMESPACE
 from function.cluster.names import CLASS_PREFIX, GATEWAY, HEARTBEAT, LEADER_WORKER_SET
 from function.cluster.snapshot import MissingClass
 from function.fail_static import base_of, key_of
-from function.objects import OBSERVE, composed_object, identity_of
+from function.objects import GONE, OBSERVE, composed_object, identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from function.cluster.snapshot import ClusterSnapshot
     from function.objects import ObservedObject
 
-_ABSENT = ("does not exist", "not found")
+_ABSENT = (
+    GONE,
+    "no matches for kind",
+    "could not find the requested resource",
+)
+"""What provider-kubernetes says where a cluster answered that there is no such object, or no such kind."""
+_UNCONNECTED = "connect failed"
+"""How it begins where it did not get that far: what is missing then is a Secret or a ProviderConfig."""
 
 
 def observations(snapshot: ClusterSnapshot) -> dict[str, dict[str, Any]]:
@@ -96,6 +103,7 @@ def presence(observed_object: ObservedObject | None) -> str:
 
 def is_absent(observed_object: ObservedObject) -> bool:
     """Whether the cluster answered that there is no such object."""
-    return observed_object.synced is False and any(
-        phrase in observed_object.synced_message for phrase in _ABSENT
-    )
+    message = observed_object.synced_message
+    if observed_object.synced is not False or message.startswith(_UNCONNECTED):
+        return False
+    return any(phrase in message for phrase in _ABSENT)

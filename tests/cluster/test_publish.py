@@ -15,6 +15,18 @@ from tests.cluster.build import Case, cluster, inference_class, looked_at, reaso
 Plain = dict[str, Any]
 GATEWAY = {"address": "203.0.113.7"}
 
+NO_OBJECT = "observe failed: external resource does not exist"
+NO_KIND = 'observe failed: cannot get object: no matches for kind "Gateway" in version "example.com/v1"'
+NO_SECRET = (
+    "connect failed: cannot build kube client for provider config: cannot get credentials: "
+    'cannot get credentials secret: secrets "byo" not found'
+)
+NO_CONFIG = (
+    "connect failed: cannot get provider config: "
+    'ClusterProviderConfig.kubernetes.m.crossplane.io "east-cluster-kubeconfig-0a1b2" not found'
+)
+"""As provider-kubernetes 1.4 says it."""
+
 
 @pytest.mark.parametrize(
     ("pool", "nodes", "why"),
@@ -155,10 +167,17 @@ def test_a_new_secret_reaches_the_provider_config() -> None:
         ({}, (False, "NotObserved"), "nothing was looked at"),
         (looked_at("see-lws", synced=True, remote={"kind": "Deployment"}), (True, "Reachable"), "an answer"),
         (
-            looked_at("see-lws", synced=False, message="cannot observe: external resource does not exist"),
+            looked_at("see-lws", synced=False, message=NO_OBJECT),
             (True, "Reachable"),
             "an answer too",
         ),
+        (
+            looked_at("see-lws", synced=False, message=NO_KIND),
+            (True, "Reachable"),
+            "it answers that it has no such kind",
+        ),
+        (looked_at("see-lws", synced=False, message=NO_SECRET), (False, "Unreachable"), "no kubeconfig"),
+        (looked_at("see-lws", synced=False, message=NO_CONFIG), (False, "Unreachable"), "no ProviderConfig"),
         (looked_at("see-lws", synced=False, message="dial tcp: timeout"), (False, "Unreachable"), "silence"),
     ],
 )
@@ -204,6 +223,22 @@ def test_attributes_charges_and_capabilities_only_where_the_input_asks() -> None
     assert asked["gpuPools"][0]["className"] == "h200"
     assert asked["gpuPools"][0]["charged"]["nodes"] == 1
     assert asked["capabilities"] == {"gateway": "Unknown", "leaderWorkerSet": "Present"}
+
+
+@pytest.mark.parametrize(
+    ("message", "presence"),
+    [
+        (NO_OBJECT, "Absent"),
+        (NO_KIND, "Absent"),
+        (NO_SECRET, "Unknown"),
+        (NO_CONFIG, "Unknown"),
+        ("dial tcp", "Unknown"),
+    ],
+)
+def test_a_capability_is_absent_only_where_the_cluster_said_so(message: str, presence: str) -> None:
+    observed = looked_at("see-gateway", synced=False, message=message)
+    response = Case(observed=observed, input={"publish": "Attributes"}).answer()
+    assert response.status["capabilities"]["gateway"] == presence
 
 
 def test_another_source_is_published_and_not_made() -> None:

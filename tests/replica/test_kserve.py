@@ -340,6 +340,17 @@ def test_what_kserve_waits_for_is_said_in_its_words(kind: str, reason: str) -> N
     assert condition == (False, reason, "not found: x")
 
 
+def test_a_workload_that_is_gone_has_no_copies() -> None:
+    """The provider leaves what it saw last in the status."""
+    asked = SINGLE.but(input=config(status="Engines"))
+    observed = applied(run(asked))
+    said = {"status": "False", "message": "observe failed: external resource does not exist"}
+    observed["see-serving-main"]["status"]["conditions"][0] |= said
+    answer = run(asked.but(observed=observed))
+    assert answer.status["engines"] == [{"name": "main", "copies": 1, "available": 0, "updated": 0}]
+    assert answer.reason("ModelUpdated") == "Updating"
+
+
 def test_what_the_webhook_refuses_is_said_and_the_old_pods_serve() -> None:
     observed = applied(run(GANG))
     observed[SERVICE]["status"]["conditions"][0] |= {"status": "False", "message": "size is immutable"}
