@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from function.cli.worlds.parsing import parse_documents
+from function.cli.worlds.settling import LATE
 from tests.cli.command import run, write
 from tests.support import build
 
@@ -292,8 +293,8 @@ def test_what_keeps_the_control_plane_from_acting_is_said(tmp_path: Path) -> Non
         write(tmp_path / "f.yaml", objects),
         [
             "Synced: ReconcileError: no answer",
-            "not acted on yet: generation 3 of it, 2 was",
-            "Responsive: WatchCircuitOpen",
+            "Crossplane has not acted on the last edit yet: generation 3, seen 2",
+            f"Responsive: WatchCircuitOpen ({LATE})",
         ],
     )
     for words in (("plan",), ("why", "chat")):

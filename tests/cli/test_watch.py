@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from function.cli.commands import watch as module
-from function.cli.worlds.settling import standing
+from function.cli.worlds.settling import LATE, standing
 from tests.cli.answers import held
 from tests.cli.command import Ran, run
 from tests.support import apiserver, build
@@ -138,7 +138,7 @@ def test_a_call_that_failed_is_what_is_missing() -> None:
 def test_an_edit_that_was_not_acted_on_is_what_is_missing() -> None:
     """The function is stopped: every condition is well, and of before."""
     edited = standing(_deployment(2, seen=0, **TRUE), [_replica(0)])
-    assert edited.unsettled == "not acted on yet: generation 1 of it, 0 was"
+    assert edited.unsettled == "Crossplane has not acted on the last edit yet: generation 1, seen 0"
     assert edited.stalled == [edited.unsettled]
 
 
@@ -148,7 +148,7 @@ def test_what_crossplane_says_of_it_is_said() -> None:
     unready["status"]["conditions"][-1] |= {"reason": "Creating", "message": "Unready resources: chat"}
     assert standing(unready, [_replica(0)]).unsettled == "Ready: Creating: Unready resources: chat"
     late = standing(_deployment(1, **TRUE, Responsive="False"), [_replica(0)])
-    assert late.summary == "1 of 1 replicas ready; but Responsive: Tested"
+    assert late.summary == f"1 of 1 replicas ready; but Responsive: Tested ({LATE})"
 
 
 def test_a_deleted_deployment_ends_it(watched: Watched) -> None:

@@ -296,7 +296,7 @@ def test_what_the_conditions_say() -> None:
         "ReplicasCreated",
         (
             f"Scheduled 3 of 2 replicas; 2 wait for drain (x:NoExecute), within {DISRUPTION}.maxUnavailable; "
-            f"1 more than wanted until then ({DISRUPTION}.maxSurge)"
+            f"1 more than wanted until replacements are in service ({DISRUPTION}.maxSurge)"
         ),
     )
     blocked = answered(deployment(2, OLD, SURGE), ON_A, {"a": DRAINED})

@@ -30,6 +30,9 @@ SYNCED, READY, RESPONSIVE = "Synced", "Ready", "Responsive"
 """Crossplane's own: whether it acted on the spec, whether all that is composed is Ready (an endpoint that is
 not serves nobody), and whether its circuit breaker lets events through (if not, changes are seen late)."""
 
+LATE = "changes are seen late for some minutes, see docs/operations.md, The circuit breaker"
+"""What an open circuit breaker means: Crossplane's words do not say what to do."""
+
 
 class ConditionState(NamedTuple):
     """A condition, without the times that change nothing."""
@@ -79,8 +82,12 @@ class Standing:
         """Why what conditions say may be old: Crossplane had no answer, did not act yet, or hears late."""
         refused = SYNCED in self.conditions and not self._is_true(SYNCED)
         synced = self._sentence(SYNCED) if refused else ""
-        late = self._sentence(RESPONSIVE) if self._is_false(RESPONSIVE) else ""
-        return [text for text in (synced, self.behind, late) if text]
+        return [text for text in (synced, self.behind, self.late) if text]
+
+    @property
+    def late(self) -> str:
+        """What an open circuit breaker says and means; empty while it is closed."""
+        return f"{self._sentence(RESPONSIVE)} ({LATE})" if self._is_false(RESPONSIVE) else ""
 
     @property
     def is_settled(self) -> bool:
@@ -108,7 +115,7 @@ class Standing:
         """`2 of 3 replicas ready, 1 leaving`."""
         states = [replica.state for replica in self.replicas.values()]
         leaving = f", {states.count('leaving')} leaving" if "leaving" in states else ""
-        late = f"; but {self._sentence(RESPONSIVE)}" if self._is_false(RESPONSIVE) else ""
+        late = f"; but {self.late}" if self.late else ""
         return f"{states.count('ready')} of {self.wanted} replicas ready{leaving}{late}"
 
     @property
@@ -155,7 +162,7 @@ def standing(deployment: JsonObject, replicas: Iterable[JsonObject]) -> Standing
 def _behind(observed: object, generation: object) -> str:
     """Which generation was not acted on yet, in words; "" where the latest was, or nobody says."""
     if isinstance(observed, int) and isinstance(generation, int) and observed < generation:
-        return f"not acted on yet: generation {generation} of it, {observed} was"
+        return f"Crossplane has not acted on the last edit yet: generation {generation}, seen {observed}"
     return ""
 
 

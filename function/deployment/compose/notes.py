@@ -55,7 +55,7 @@ def _beside(decision: Decision) -> Iterator[str]:
     """Replicas beyond those wanted, which stand beside what they replace."""
     beyond = decision.total - decision.wanted
     if beyond > 0 and surge(decision.inputs):
-        yield f"{beyond} more than wanted until then (placement.disruption.maxSurge)"
+        yield f"{beyond} more than wanted until replacements are in service (placement.disruption.maxSurge)"
 
 
 def _doubted(decision: Decision) -> Iterator[str]:
