@@ -53,6 +53,8 @@ def publish(snapshot: ClusterSnapshot) -> dict[str, Any]:
         status["heartbeat"] = beat
     if snapshot.config.publish == "Attributes":
         status["capabilities"] = capabilities(snapshot)
+    elif "capabilities" in before and not isinstance(cluster, DeclaredCluster):
+        status["capabilities"] = before["capabilities"]
     return status
 
 

@@ -224,3 +224,11 @@ def test_a_class_of_another_name_is_no_delivery() -> None:
 def test_what_is_named_after_a_cluster_has_a_name_that_kubernetes_takes(name: str) -> None:
     made = (names.provider_config_name(name), names.stack_name(name))
     assert all(is_dns_subdomain(one) and len(one) <= 63 for one in made), made
+
+
+@pytest.mark.parametrize("doubt", [{"stack": 7}, {"publish": "Attributes", "x": 1}])
+def test_an_invalid_input_withdraws_nothing_from_the_status(doubt: Plain) -> None:
+    case = Case(input={"publish": "Attributes"}, observed=looked_at("see-lws", synced=True, remote={}))
+    before = case.answer().status
+    case = replace(case, cluster={**case.cluster, "status": before}, input=doubt)
+    assert case.answer().status == before

@@ -261,3 +261,19 @@ def test_the_address_is_that_of_the_object_the_input_names(settings: Plain | Non
     both = {"gateway": [gateway("203.0.113.99")]}
     request = request_about(service(), [endpoint()], settings=settings, required=both)
     assert request.answer().status["address"] == address
+
+
+@pytest.mark.parametrize(
+    "doubt",
+    [{"input": config(gatewayAdress="x")}, {"composite": {"spec": "x"}}],
+    ids=["an input with a typo", "a spec that cannot be read"],
+)
+def test_in_doubt_the_address_is_the_last_whatever_is_delivered(doubt: Plain) -> None:
+    running = settled(
+        request_about(service(), [endpoint()], settings=config(gatewayAddress="llm.example.com"))
+    )
+    if "composite" in doubt:
+        doubt = {"composite": {**running.composite, **doubt["composite"]}}
+    answer = running.but(**doubt).answer()
+    assert answer.reason("EndpointsResolved") == "Malformed"
+    assert answer.status == {"address": "http://llm.example.com/ml-team/chat"}

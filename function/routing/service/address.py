@@ -1,6 +1,7 @@
 """The status of a service: the one address of its model.
 
-Law C 3: the last address is written until another is observed.
+Law C 3: the last address is written until another is observed. While the input or the service cannot be read,
+nobody knows where to look.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 from function.api.destination import bracketed
 from function.api.lenient import mapping, plain_of, string
 from function.boundary import Resolution
+from function.fail_static import Doubt
 from function.gateway_api import first_address
 from function.routing.service.requirements import GATEWAY, INFERENCE_GATEWAY
+from function.routing.service.snapshot import MALFORMED
 
 if TYPE_CHECKING:
     from function.boundary import Request
@@ -20,7 +23,9 @@ if TYPE_CHECKING:
 
 def status(request: Request, snapshot: ServiceSnapshot) -> dict[str, Any]:
     """Return the fields of the status to write."""
-    host = snapshot.config.gateway_address or _observed(request, snapshot.config.address_from)
+    selections, config = snapshot.selections, snapshot.config
+    is_malformed = isinstance(selections, Doubt) and selections.reason == MALFORMED
+    host = "" if is_malformed else config.gateway_address or _observed(request, config.address_from)
     if host and snapshot.name:
         base = host if "://" in host else f"http://{bracketed(host)}"
         return {"address": f"{base}/{snapshot.namespace}/{snapshot.name}"}
