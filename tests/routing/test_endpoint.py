@@ -122,6 +122,13 @@ def test_a_service_has_a_name_that_the_api_server_takes(name: str, expected: str
         assert last.desired["endpointslice"]["metadata"]["labels"] == {"kubernetes.io/service-name": expected}
 
 
+def test_a_service_that_is_there_keeps_its_name() -> None:
+    # An API server with RelaxedServiceNameValidation has taken the name that Crossplane gave.
+    request = settled(AnyRequest(endpoint("70b-chat-5ab63", "http://203.0.113.7/v1", backend="")))
+    request.observed["service"]["metadata"]["name"] = "70b-chat-5ab63-c1f3e"
+    assert request.answer().desired["service"]["metadata"]["name"] == "70b-chat-5ab63-c1f3e"
+
+
 def test_an_edited_address_changes_the_slice_in_place() -> None:
     before = settled(ask("http://203.0.113.7/v1"))
     edited = before.but(composite={**before.composite, "spec": {"url": "http://203.0.113.8:81/v1"}})

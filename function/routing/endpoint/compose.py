@@ -41,10 +41,13 @@ def compose(request: Request, snapshot: EndpointSnapshot) -> dict[str, Desired]:
 
 
 def _service(snapshot: EndpointSnapshot, destination: Destination) -> dict[str, Any]:
-    """Return the Service. Crossplane names it after the endpoint, where a Service may be called like that."""
+    """Return the Service. Crossplane names it after the endpoint, where a Service may be called like that.
+
+    One that is there keeps its name: newer API servers can be told to take a leading digit.
+    """
     metadata = {"namespace": snapshot.namespace}
     if not is_dns_1035(snapshot.name):
-        metadata["name"] = dns_1035_name(snapshot.name, "service")
+        metadata["name"] = snapshot.service or dns_1035_name(snapshot.name, "service")
     return {
         "apiVersion": SERVICE.api_version,
         "kind": SERVICE.kind,
