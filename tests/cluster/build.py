@@ -9,6 +9,7 @@ from function.boundary import PlainDocument, Request, Response
 from function.cluster import handler
 from function.cluster.requirements import REPLICAS, class_requirement
 from tests.support import build
+from tests.support.any_request import AnyRequest
 
 if TYPE_CHECKING:
     import random
@@ -97,22 +98,30 @@ class Case:
     desired: frozenset[str] = frozenset()
     desired_status: Plain = field(default_factory=dict)
 
-    def request(self) -> Request:
-        required: dict[str, tuple[PlainDocument, ...]] = {
-            class_requirement(name): (PlainDocument(content),) if content else ()
+    @property
+    def required(self) -> dict[str, list[Plain]]:
+        """What was delivered, by requirement."""
+        required = {
+            class_requirement(name): [content] if content else []
             for name, content in self.classes.items()
             if name not in self.undelivered
         }
-        if self.replicas is not None:
-            required[REPLICAS] = tuple(PlainDocument(content) for content in self.replicas)
+        return required | ({} if self.replicas is None else {REPLICAS: self.replicas})
+
+    def request(self) -> Request:
         return Request(
             PlainDocument(self.cluster),
             {key: PlainDocument(content) for key, content in self.observed.items()},
-            required,
+            {name: tuple(map(PlainDocument, items)) for name, items in self.required.items()},
             self.input,
             self.desired,
             self.desired_status,
         )
+
+    @property
+    def asked(self) -> AnyRequest:
+        """The same as a request of any kind."""
+        return AnyRequest(self.cluster, self.observed, self.required, self.input)
 
     def answer(self) -> Response:
         return handler.run(self.request())

@@ -30,7 +30,9 @@ SEEN = {"kind": "Gateway", "status": {"addresses": [{"value": "203.0.113.9"}]}}
 
 def disturbed(draw: random.Random, case: Case) -> str:
     """Withdraw or mutate something around the cluster; returns what."""
-    what = draw.choice(["class", "undelivered", "replicas", "replica", "composite", "observed", "input"])
+    what = draw.choice(
+        ["class", "undelivered", "replicas", "replica", "composite", "status", "observed", "input"]
+    )
     name = draw.choice(sorted(case.classes))
     match what:
         case "class":
@@ -43,6 +45,8 @@ def disturbed(draw: random.Random, case: Case) -> str:
             case.replicas = [mutated(draw, content) for content in case.replicas or [replica()]]
         case "composite":
             case.cluster["spec"] = mutated(draw, case.cluster["spec"])
+        case "status":
+            case.cluster["status"] = mutated(draw, {"status": case.cluster["status"]}).get("status")
         case "observed":
             key = draw.choice(sorted(case.observed))
             for part in ("status", "spec"):
@@ -77,7 +81,7 @@ def test_nothing_leaves_but_for_a_listed_reason(number: int) -> None:
         assert not {key for key in lost if not allowed_to_leave(key, case, response)}, (seed, what)
         assert [condition.type for condition in response.conditions] == CONDITIONS
         for field in PUBLISHED:
-            if field in before.cluster["status"] and "composite" not in what:
+            if field in before.cluster["status"] and not {"composite", "status"} & set(what):
                 assert response.status[field] == before.cluster["status"][field], (seed, what, field)
         for key, desired in response.desired.items():
             if key.startswith(names.OBSERVATIONS) and key in case.observed:

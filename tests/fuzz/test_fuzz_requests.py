@@ -14,12 +14,19 @@ from function import wire
 from function.boundary.parse_cache import Memory
 from function.fail_static import INTERNAL_ERROR_TEXT
 from function.runner import Function
+from tests.cluster import build as clusters
 from tests.fuzz.mutate import mutated, mutated_bytes, mutated_world
+from tests.replica import generate as replicas
+from tests.replica.provider import applied
+from tests.routing import generate as routes
+from tests.routing.build import applied as routed
 from tests.support import drive, generate, law, scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.replica.build import Scene
+    from tests.support.any_request import AnyRequest
     from tests.support.world import World
 
 BUSY = generate.Taste(doubt=0.1, oddity=0.1, own_replicas=1.0)
@@ -126,3 +133,34 @@ def test_mutated_bytes_are_answered_or_refused(number: int, function: Function) 
             continue
         assert all(result.message != INTERNAL_ERROR_TEXT for result in response.results), f"seed {seed}"
     assert refused
+
+
+CHAIN: dict[str, Callable[[int], AnyRequest]] = {
+    "ModelReplica": lambda seed: replica_on_its_way(replicas.scene(seed)),
+    "ModelReplica on KServe": lambda seed: replica_on_its_way(replicas.kserve_scene(seed)),
+    "InferenceCluster": lambda seed: clusters.running(random.Random(seed)).asked,
+    "ModelEndpoint and ModelService": lambda seed: routed(routes.random_request(seed)),
+}
+"""Requests about the other kinds, everything that they compose observed."""
+
+
+def replica_on_its_way(scene: Scene) -> AnyRequest:
+    return scene.but(observed=applied(scene.asked.answer())).asked
+
+
+@pytest.mark.parametrize("kind", CHAIN)
+@each_batch
+def test_mutated_bytes_of_the_other_kinds_are_answered_or_refused(
+    number: int, kind: str, function: Function
+) -> None:
+    for seed in scale.batch(number, quick=160, gate=4_000, soak=20_000):
+        draw = random.Random(seed)
+        content = mutated_bytes(draw, CHAIN[kind](seed).message().SerializeToString())
+        try:
+            answer = function.answer(content)
+        except wire.MalformedRequest:
+            continue
+        if too_deep(content):  # Or no text in what is passed on as it came: nobody can send that.
+            continue
+        response = drive.pb.RunFunctionResponse.FromString(answer)
+        assert all(result.message != INTERNAL_ERROR_TEXT for result in response.results), f"seed {seed}"
