@@ -10,6 +10,7 @@ the same Object leaves the old remote object behind, for ever: see `fail_static`
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -44,6 +45,8 @@ OBSERVE = ("Observe",)
 """Management policies of what is looked at and never touched."""
 GONE = "external resource does not exist"
 """What Synced says of what is only looked at and is not there. What was seen before stays in the status."""
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+"""The annotation with the manifest that was applied last, on objects that are not applied server-side."""
 KEEP_REMOTE = ("Observe", "Create", "Update", "LateInitialize")
 """Management policies without Delete: the remote object outlives its Object."""
 
@@ -157,19 +160,29 @@ class ObservedObject:
     def is_applied(self) -> bool:
         """Whether the remote object is what the manifest says, and stays.
 
-        One that has everything may still have what the manifest left out since: hence `pending`.
+        One that has everything may still have what the manifest left out since: hence `pending`. Where the
+        provider failed, what it applied last decides, if it noted that on the remote object.
         """
         if self.remote is None or self.pending or self.leaving:
+            return False
+        if self.synced is False and _last_applied(self.remote) not in (None, self.manifest):
             return False
         return covers(self.remote.get("spec"), self.manifest.get("spec"))
 
 
-_HEAD: Shape = {
-    "apiVersion": None,
-    "kind": None,
-    "metadata": {"name": None, "namespace": None, "generation": None, "deletionTimestamp": None},
+_METADATA: Mapping[str, Shape | None] = {
+    "name": None,
+    "namespace": None,
+    "generation": None,
+    "deletionTimestamp": None,
 }
-_REMOTE: Shape = {**_HEAD, "spec": None, "status": None}
+_HEAD: Shape = {"apiVersion": None, "kind": None, "metadata": _METADATA}
+_REMOTE: Shape = {
+    **_HEAD,
+    "metadata": {**_METADATA, "annotations": {LAST_APPLIED: None}},
+    "spec": None,
+    "status": None,
+}
 
 
 def _shape(manifest: Shape | None, remote: Shape) -> Shape:
@@ -246,6 +259,16 @@ def _is_pending(metadata: Mapping[str, Plain], status: Mapping[str, Plain]) -> b
         if condition.get("type") == "Synced"
     ]
     return 0 < min(generations, default=0) < number(metadata.get("generation"), 0)
+
+
+def _last_applied(remote: Mapping[str, Plain]) -> Mapping[str, Plain] | None:
+    """Return the manifest that the provider applied last; None where it notes none, as server-side."""
+    annotations = mapping(mapping(remote.get("metadata")).get("annotations"))
+    try:
+        manifest = json.loads(string(annotations.get(LAST_APPLIED)))
+    except (ValueError, RecursionError):
+        return None
+    return manifest if isinstance(manifest, dict) else None
 
 
 def _is_deleted(metadata: Mapping[str, Plain]) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -79,6 +81,28 @@ def not_acted_on(observed: Plain) -> None:
     observed["model-serving-a"]["status"]["conditions"][0]["observedGeneration"] = 2
 
 
+def failing(observed: Plain, applied: Plain) -> None:
+    """The provider fails, and what it applied last is noted on the remote object."""
+    workload = observed["model-serving-a"]
+    workload["status"]["conditions"][0] |= {"status": "False", "message": "denied", "observedGeneration": 3}
+    workload["metadata"]["generation"] = 3
+    remote(observed, "model-serving-a")["metadata"]["annotations"] = {
+        "kubectl.kubernetes.io/last-applied-configuration": json.dumps(applied)
+    }
+
+
+def refused_to_take_away(observed: Plain) -> None:
+    """The pods have all that is wanted, and a command that an edit took away: the edit was refused."""
+    before = copy.deepcopy(observed["model-serving-a"]["spec"]["forProvider"]["manifest"])
+    before["spec"]["template"]["spec"]["containers"][0]["command"] = ["sleep"]
+    failing(observed, before)
+    remote(observed, "model-serving-a")["spec"] = before["spec"]
+
+
+def cut_off(observed: Plain) -> None:
+    failing(observed, observed["model-serving-a"]["spec"]["forProvider"]["manifest"])
+
+
 def acted_on(observed: Plain) -> None:
     observed["model-serving-a"]["metadata"]["generation"] = 3
     observed["model-serving-a"]["status"]["conditions"][0]["observedGeneration"] = 3
@@ -115,6 +139,8 @@ CASES: list[tuple[str, Callable[[Plain], None], str, bool, str]] = [
     ("the provider is behind the latest manifest", not_acted_on, "ModelUpdated", False, "Updating"),
     ("pods of before serve on", not_acted_on, "ModelReady", True, "Serving"),
     ("the provider acted on the latest manifest", acted_on, "ModelUpdated", True, "UpToDate"),
+    ("an edit that only takes away is refused", refused_to_take_away, "ModelUpdated", False, "Updating"),
+    ("the cluster is cut off, nothing was edited", cut_off, "ModelUpdated", True, "UpToDate"),
     ("what is being deleted does not stay", deleted_by_hand, "ModelUpdated", False, "Updating"),
     ("what is being deleted serves until it is gone", deleted_by_hand, "ModelReady", True, "Serving"),
     ("what was seen is of another kind", of_another_kind, "ModelAccepted", False, "Deploying"),
