@@ -7,22 +7,22 @@ the engine that stands in the way: the one with the shallowest headline, since e
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from function.api.reasons import Level, Reason, Rejection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from function.api import Engine, InferenceCluster, Pool
     from function.scheduler.capacity.ledger import Ledger
     from function.scheduler.capacity.pool_capacity import Capacities
-    from function.scheduler.matching.engine_options import ClusterFit, EngineFit, EngineOption
-    from function.scheduler.selectors.evaluations import Evaluations
+    from function.scheduler.matching.engine_options import Barred, ClusterFit, EngineFit, EngineOption
 
 
-Barred: TypeAlias = "tuple[tuple[int, Rejection], ...]"
-"""Why an engine does not fit pools, by their positions."""
+Why: TypeAlias = "Callable[[int], Barred]"
+"""Why the engine at a position of the shape does not fit some pools; found out when it is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,12 @@ def below_gates(
     ledger: Ledger,
     free: Capacities,
     outcome: Reason,
-    evaluations: Evaluations,
+    why: Why,
 ) -> Rejection:
     """The verdict on a cluster where the search found nothing, with everything below it."""
-    verdicts = (_engine(engine, cluster, ledger, free, evaluations) for engine in fit.engines)
+    verdicts = (
+        _engine(engine, cluster, ledger, free, partial(why, at)) for at, engine in enumerate(fit.engines)
+    )
     engines = tuple(filter(None, verdicts))
     if not engines or (outcome.level is Level.REPLICA and fit.possible):
         names = " + ".join(engine.engine.name for engine in fit.engines)
@@ -62,12 +64,12 @@ def below_gates(
 
 
 def on_pools(
-    fit: ClusterFit, cluster: InferenceCluster, ledger: Ledger, free: Capacities, evaluations: Evaluations
+    fit: ClusterFit, cluster: InferenceCluster, ledger: Ledger, free: Capacities, why: Why
 ) -> Iterator[OnPools]:
     """Every engine on every pool, in the order of engines and pools: what the verdict rests on."""
-    for engine in fit.engines:
+    for number, engine in enumerate(fit.engines):
         alone = {option.pools[0]: option for option in engine.options if len(set(option.pools)) == 1}
-        barred = dict(engine.rejections(evaluations))
+        barred = dict(why(number))
         for at, pool in enumerate(cluster.pools):
             if at in alone:
                 short = _short(alone[at], cluster, ledger, free)
@@ -83,13 +85,13 @@ def _engine(
     cluster: InferenceCluster,
     ledger: Ledger,
     free: Capacities,
-    evaluations: Evaluations,
+    why: Callable[[], Barred],
 ) -> Rejection | None:
     """The verdict on one engine; None when it fits alone."""
     short = [_short(option, cluster, ledger, free) for option in engine_fit.options]
     if any(rejection is None for rejection in short):
         return None
-    name, barred = engine_fit.engine.name, engine_fit.rejections(evaluations)
+    name, barred = engine_fit.engine.name, why()
     pools = [
         *(rejection._replace(engine=name) for rejection in short if rejection),
         *(rejection.at(pool=cluster.pools[at].name, engine=name) for at, rejection in barred),

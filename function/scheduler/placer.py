@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from function.api.ownership import OwnReplica
     from function.scheduler.capacity.ledger import Ledger
     from function.scheduler.capacity.pool_capacity import Capacities
-    from function.scheduler.diagnosis import OnPools
+    from function.scheduler.diagnosis import OnPools, Why
     from function.scheduler.indices import Indices
     from function.scheduler.matching.engine_options import ClusterFit, EngineOption
     from function.scheduler.matching.matcher import Matcher
@@ -212,16 +212,20 @@ class Placer:
             if isinstance(outcome, Candidate):
                 return None
             fit = self._matcher.fit(shape, cluster)
-            free, evaluations = self.ledger.capacities(cluster), self._inputs.evaluations
-            rejection = below_gates(fit, cluster, self.ledger, free, outcome, evaluations)
+            free, why = self.ledger.capacities(cluster), self._why(shape, fit, cluster)
+            rejection = below_gates(fit, cluster, self.ledger, free, outcome, why)
         return rejection.at(alternative=shape.name) if shape.name else rejection
+
+    def _why(self, shape: ReplicaShape, fit: ClusterFit, cluster: InferenceCluster) -> Why:
+        """What finds out why engines do not fit the pools of a cluster."""
+        return lambda at: self._matcher.rejections(shape, fit, at, cluster.pools)
 
     def on_pools(self, cluster: InferenceCluster) -> Iterator[tuple[ReplicaShape, OnPools]]:
         """Every engine of every shape on every pool of a cluster, whatever gate the cluster fails."""
         free = self.ledger.capacities(cluster)
         for shape in self._inputs.deployment.shapes:
             fit = self._matcher.fit(shape, cluster)
-            for on_pool in on_pools(fit, cluster, self.ledger, free, self._inputs.evaluations):
+            for on_pool in on_pools(fit, cluster, self.ledger, free, self._why(shape, fit, cluster)):
                 yield shape, on_pool.of(shape.name)
 
     def headroom(self, cluster: InferenceCluster, limit: int) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from function.scheduler.matching.matcher import Matcher
 from tests.support import build
 from tests.support.cases import ask, clusters, one, single
 from tests.support.drive import run
@@ -124,6 +125,39 @@ def test_pools_are_told_apart_by_what_the_deployment_reads(other: Plain, matches
     asking = single(build.request("gpu", 8, MEMORY), constraints=[{"matchAttribute": "rack"}])
     fleet = clusters(a={"pools": [build.pool("p0", 4, [HBM])]}, b={"pools": [build.pool("p0", 4, [other])]})
     assert run(World(ask(engines=[asking]), fleet)).counts["pool_matches"] == matches, reason
+
+
+def _of_memory(size: str) -> Plain:
+    """A cluster of one pool whose devices have so much memory."""
+    return {"pools": [build.pool("p0", 4, [_with(capacity={"memory": {"value": size}})])]}
+
+
+ASKING = ask(engines=[single(build.request("gpu", 8, MEMORY))])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "shared", "reason"),
+    [
+        ("80Gi", "141Gi", True, "both have enough"),
+        ("24Gi", "32Gi", True, "neither has"),
+        ("24Gi", "80Gi", False, "one fits, the other does not"),
+    ],
+)
+def test_clusters_share_a_fit_where_the_same_fits(
+    first: str, second: str, reason: str, *, shared: bool
+) -> None:
+    """Whatever their devices are otherwise; so they are searched once, too."""
+    inputs = decide(World(ASKING, clusters(a=_of_memory(first), b=_of_memory(second)))).inputs
+    matcher, [shape] = Matcher(inputs), inputs.deployment.shapes
+    a, b = (matcher.fit(shape, cluster) for cluster in inputs.fleet.clusters.values())
+    assert (a is b) is shared, reason
+
+
+def test_clusters_that_share_a_fit_say_what_they_lack_themselves() -> None:
+    fleet = clusters(a=_of_memory("24Gi"), b=_of_memory("32Gi"))
+    rejections = decide(World(ASKING, fleet)).rejections
+    lacks = {name: [leaf.has for leaf in rejection.leaves] for name, rejection in rejections.items()}
+    assert lacks == {"a": ["memory 24Gi"], "b": ["memory 32Gi"]}
 
 
 def test_pools_are_matched_by_themselves_where_a_selector_reads_their_names() -> None:

@@ -20,8 +20,13 @@ if TYPE_CHECKING:
     from function.api.pool import DeviceKey
     from function.boundary import Part
     from function.cel import Subject
-    from function.scheduler.matching.engine_options import ClusterFit, EngineOption, Verdict
-    from function.scheduler.matching.refusal import Refusal
+    from function.scheduler.matching.engine_options import (
+        ClusterFit,
+        EngineOption,
+        Row,
+        Unfit,
+        Verdict,
+    )
 
 ENTRY_SIZE = 800
 """Bytes that one entry of a fit cache takes, about."""
@@ -46,11 +51,22 @@ class FitCache:
         """The class of each device list, with the pool itself where selectors read it."""
         self.matches: dict[tuple[NodeSelector | None, int], Verdict] = {}
         self.stamped: dict[tuple[NodeSelector | None, tuple[StampedRequest, ...], int], Verdict] = {}
-        self.rows: dict[tuple[str, int, int], tuple[Verdict, ...]] = {}
+        self.rows: dict[tuple[str, int, int], Row] = {}
         """The members of an engine: the name of its shape, its position there, the class."""
-        self.singles: dict[tuple[str, int, int, int], tuple[EngineOption | Refusal, bool]] = {}
-        """The same engine on the pool at one position of a cluster; whether it may strand a member there."""
+        self.kinds: dict[Hashable, int] = {}
+        """Kinds of rows, numbered."""
+        self.singles: dict[tuple[str, int, int, int], tuple[EngineOption | Unfit, bool]] = {}
+        """The same engine on the pool at one position of a cluster, by the kind of its row there; whether it
+        may strand a member."""
+        self.shared: dict[tuple[Hashable, ...], ClusterFit] = {}
+        """The fits of clusters by the kinds of their rows."""
         self.clusters: dict[tuple[Hashable, ...], ClusterFit] = {}
+        """The same by the devices of their pools, and what else decides them."""
+
+    def share(self, key: tuple[Hashable, ...], fit: ClusterFit) -> None:
+        """Note what fits on clusters by the kinds of their rows, where there is room."""
+        if len(self.shared) < MAX_CLUSTERS:
+            self.shared[key] = fit
 
     def copy(self) -> FitCache:
         """A copy for one pass, for what must not be remembered longer."""
@@ -68,7 +84,9 @@ class FitCache:
             self.matches,
             self.stamped,
             self.rows,
+            self.kinds,
             self.singles,
+            self.shared,
             self.clusters,
         )
 

@@ -71,6 +71,24 @@ class Match:
         return tuple(sorted(Claim(choice.device.device_class_name, choice.count) for choice in self.claimed))
 
     @property
+    def essence(self) -> tuple[object, ...]:
+        """What anybody reads of it: two that are equal in this give the same replicas and the same texts."""
+        return tuple(
+            [
+                (
+                    choice.request,
+                    choice.rank,
+                    choice.count,
+                    choice.selectors,
+                    choice.device.name,
+                    choice.device.claim,
+                    choice.device.device_class_name,
+                )
+                for choice in self.resolved
+            ]
+        )
+
+    @property
     def ranks(self) -> tuple[int, ...]:
         """The rank chosen for each request: all zero without firstAvailable."""
         return tuple(choice.rank for choice in self.resolved)

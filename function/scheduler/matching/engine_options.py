@@ -20,7 +20,7 @@ from function.scheduler.matching.devices import Match
 from function.scheduler.matching.refusal import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     from function.api import Engine, Member, Pool
     from function.scheduler.selectors.evaluations import Evaluations
@@ -28,6 +28,25 @@ if TYPE_CHECKING:
 Verdict: TypeAlias = "Match | Refusal"
 Verdicts: TypeAlias = "Sequence[Sequence[Verdict]]"
 """What was found about every member (inner) on every pool (outer)."""
+Unfit: TypeAlias = "Rejection | None"
+"""Why members that fit a pool make no engine there; None where some member does not fit, as its row says."""
+Barred: TypeAlias = "tuple[tuple[int, Rejection], ...]"
+"""Why an engine does not fit pools, by their position."""
+
+
+class Row(NamedTuple):
+    """What was found about every member of an engine on one class of pools."""
+
+    verdicts: tuple[Verdict, ...]
+    refusal: Refusal | None
+    """Of the members that do not fit together; None where all fit."""
+    kind: int
+    """Rows of one kind make the same options; what they lack may differ."""
+
+    @staticmethod
+    def essence(verdicts: Sequence[Verdict]) -> Hashable:
+        """Return what makes the kind."""
+        return tuple([verdict.essence if isinstance(verdict, Match) else None for verdict in verdicts])
 
 
 class PoolDemand(NamedTuple):
@@ -71,16 +90,12 @@ class EngineFit:
 
     engine: Engine
     options: tuple[EngineOption, ...]
-    refusals: tuple[tuple[int, Refusal], ...]
+    unfit: tuple[tuple[int, Unfit], ...]
     """The pools that are no option, by their position."""
     scattered: bool = False
     """Whether every member fits some pool, so that only being together stands in the way."""
     cut_short: bool = False
     """Whether there may be more options than the budget allowed to find."""
-
-    def rejections(self, evaluations: Evaluations) -> tuple[tuple[int, Rejection], ...]:
-        """Why each pool that is none is none."""
-        return tuple([(at, refusal.explained(evaluations)) for at, refusal in self.refusals])
 
     @cached_property
     def preferences(self) -> tuple[tuple[object, ...], ...]:
@@ -90,7 +105,10 @@ class EngineFit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterFit:
-    """The options of every engine of one shape on a cluster. Compared by identity."""
+    """The options of every engine of one shape on a cluster. Compared by identity.
+
+    Clusters whose rows are of the same kinds share one.
+    """
 
     shape: str
     engines: tuple[EngineFit, ...]
@@ -101,20 +119,26 @@ class ClusterFit:
         return all(engine.options for engine in self.engines)
 
 
-def option(engine: Engine, verdicts: Verdicts, pools: tuple[int, ...]) -> EngineOption | Refusal:
-    """Put the engine's members on these pools, or refuse."""
+def option(engine: Engine, verdicts: Verdicts, pools: tuple[int, ...]) -> EngineOption | Unfit:
+    """Put the engine's members on these pools, or say what stands against it."""
     outcome = alone(engine, [verdicts[pool][at] for at, pool in enumerate(pools)], pools)
-    return outcome if isinstance(outcome, Refusal) else stranding(engine, verdicts, outcome)
+    return stranding(engine, verdicts, outcome) if isinstance(outcome, EngineOption) else outcome
 
 
-def alone(engine: Engine, verdicts: Sequence[Verdict], pools: tuple[int, ...]) -> EngineOption | Refusal:
+def alone(engine: Engine, verdicts: Sequence[Verdict], pools: tuple[int, ...]) -> EngineOption | Unfit:
     """The same, looking at these pools only. `verdicts` has one for each member, on its pool."""
     matches = [verdict for verdict in verdicts if isinstance(verdict, Match)]
     if len(matches) < len(verdicts):
-        return Refusal(partial(_barred, engine.members, verdicts))
+        return None
     if not any(match.claims for match in matches):
-        return Refusal.of(Rejection(Reason.NothingClaimable, detail="no member would bind a device"))
+        return Rejection(Reason.NothingClaimable, detail="no member would bind a device")
     return _put(engine, pools, matches)
+
+
+def refused(members: Sequence[Member], verdicts: Sequence[Verdict]) -> Refusal | None:
+    """Return the refusal of the members that do not fit, if there are any."""
+    fit = all(isinstance(verdict, Match) for verdict in verdicts)
+    return None if fit else Refusal(partial(_barred, members, verdicts))
 
 
 def _barred(members: Sequence[Member], verdicts: Sequence[Verdict], evaluations: Evaluations) -> Rejection:
@@ -136,12 +160,12 @@ def may_strand(engine: Engine, engine_option: EngineOption) -> bool:
     )
 
 
-def stranding(engine: Engine, verdicts: Verdicts, engine_option: EngineOption) -> EngineOption | Refusal:
+def stranding(engine: Engine, verdicts: Verdicts, engine_option: EngineOption) -> EngineOption | Rejection:
     """Refuse an option that strands a member which could bind a device on another pool of the cluster."""
     for at, member in enumerate(engine.members):
         if member.requests and not engine_option.matches[at].claims and _claims_elsewhere(verdicts, at):
             detail = "could bind a device on another pool"
-            return Refusal.of(Rejection(Reason.NothingClaimable, detail=detail, member=member.role))
+            return Rejection(Reason.NothingClaimable, detail=detail, member=member.role)
     return engine_option
 
 

@@ -18,9 +18,11 @@ from function.scheduler.matching.engine_options import (
     ClusterFit,
     EngineFit,
     EngineOption,
+    Row,
     across,
     alone,
     may_strand,
+    refused,
     stranding,
     variants,
 )
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from function.api import Device, DeviceRequest, InferenceCluster, Member, Pool, StampedMember
     from function.api.engine import ReplicaShape, SubRequest
     from function.scheduler.budget import Budget
-    from function.scheduler.matching.engine_options import Verdict, Verdicts
+    from function.scheduler.matching.engine_options import Barred, Unfit, Verdict, Verdicts
     from function.scheduler.scheduling_input import SchedulingInput
 
 T = TypeVar("T")
@@ -67,11 +69,27 @@ class Matcher:
         key = (shape.name, cluster.device_keys, fabrics, accounting, nodes)
         fit = self._cache.cluster(key)
         if fit is None:
-            classes = tuple(self._class_of(pool) for pool in cluster.pools)
-            engines = (self._engine(shape, at, cluster.pools, classes) for at in range(len(shape.engines)))
-            fit = ClusterFit(shape.name, tuple(engines))
+            searches = bool(fabrics or accounting)
+            fit = self._fit(shape, cluster.pools) if searches else self._shared(shape, cluster.pools)
             self._cache.note_cluster(key, fit)
         return fit
+
+    def _shared(self, shape: ReplicaShape, pools: Sequence[Pool]) -> ClusterFit:
+        """The fit that clusters share whose rows are of the same kinds. Only the rows are searched for."""
+        numbered = [(pool, self._class_of(pool)) for pool in pools]
+        engines = range(len(shape.engines))
+        kinds = [self._row(shape, at, pool, number).kind for at in engines for pool, number in numbered]
+        key = (shape.name, *kinds)
+        fit = self._cache.fits.shared.get(key)
+        if fit is None:
+            fit = self._fit(shape, pools)
+            self._cache.fits.share(key, fit)
+        return fit
+
+    def _fit(self, shape: ReplicaShape, pools: Sequence[Pool]) -> ClusterFit:
+        classes = [self._class_of(pool) for pool in pools]
+        engines = [self._engine(shape, at, pools, classes) for at in range(len(shape.engines))]
+        return ClusterFit(shape.name, tuple(engines))
 
     def _class_of(self, pool: Pool) -> int:
         """Number the equivalence class of a pool."""
@@ -87,40 +105,42 @@ class Matcher:
         self, shape: ReplicaShape, at: int, pools: Sequence[Pool], classes: Sequence[int]
     ) -> EngineFit:
         engine = shape.engines[at]
-        verdicts = [self._row(shape, at, pool, number) for pool, number in zip(pools, classes, strict=True)]
+        rows = [self._row(shape, at, pool, number) for pool, number in zip(pools, classes, strict=True)]
+        verdicts = [row.verdicts for row in rows]
         options: list[EngineOption] = []
-        refusals: list[tuple[int, Refusal]] = []
-        for position, number in enumerate(classes):
-            outcome = self._single(shape, at, position, number, verdicts)
-            if isinstance(outcome, Refusal):
-                refusals.append((position, outcome))
-            else:
+        unfit: list[tuple[int, Unfit]] = []
+        for position, row in enumerate(rows):
+            outcome = self._single(shape, at, position, row.kind, verdicts)
+            if isinstance(outcome, EngineOption):
                 options.append(outcome)
+            else:
+                unfit.append((position, outcome))
         if engine.pool_policy == "SameFabric":
             options.extend(across(engine, pools, verdicts))
         options, cut_short = self._varied(shape, pools, options)
         scattered = bool(options) or _scattered(verdicts, len(engine.members))
-        return EngineFit(engine, tuple(options), tuple(refusals), scattered, cut_short)
+        return EngineFit(engine, tuple(options), tuple(unfit), scattered, cut_short)
 
-    def _row(self, shape: ReplicaShape, at: int, pool: Pool, number: int) -> tuple[Verdict, ...]:
+    def _row(self, shape: ReplicaShape, at: int, pool: Pool, number: int) -> Row:
         """Match every member of an engine against one pool."""
         key = (shape.name, at, number)
         row = self._cache.fits.rows.get(key)
         if row is None:
             members = shape.engines[at].members
-            row = tuple([self._of_class(member, pool, number) for member in members])
-            self._cache.fits.rows[key] = row
+            verdicts = tuple([self._of_class(member, pool, number) for member in members])
+            kind = self._cache.fits.kinds.setdefault(Row.essence(verdicts), next(self._cache.fits.numbers))
+            row = self._cache.fits.rows[key] = Row(verdicts, refused(members, verdicts), kind)
         return row
 
     def _single(
-        self, shape: ReplicaShape, at: int, position: int, number: int, verdicts: Verdicts
-    ) -> EngineOption | Refusal:
+        self, shape: ReplicaShape, at: int, position: int, kind: int, verdicts: Verdicts
+    ) -> EngineOption | Unfit:
         """The engine on one pool; what does not depend on the cluster's other pools is found once."""
-        engine, key = shape.engines[at], (shape.name, at, position, number)
+        engine, key = shape.engines[at], (shape.name, at, position, kind)
         single = self._cache.fits.singles.get(key)
         if single is None:
             outcome = alone(engine, verdicts[position], (position,) * len(engine.members))
-            strands = not isinstance(outcome, Refusal) and may_strand(engine, outcome)
+            strands = isinstance(outcome, EngineOption) and may_strand(engine, outcome)
             single = self._cache.fits.singles[key] = (outcome, strands)
         outcome, strands = single
         return (
@@ -146,6 +166,23 @@ class Matcher:
             varied += [option, *others]
             cut_short = cut_short or cut or any(cut for _, cut in ways)
         return varied, cut_short
+
+    def rejections(self, shape: ReplicaShape, fit: ClusterFit, at: int, pools: Sequence[Pool]) -> Barred:
+        """Why each pool of a cluster that is no option for an engine is none.
+
+        What a member lacks is said of the pool itself: clusters that share a fit may lack different things.
+        """
+        return tuple(
+            [
+                (position, rejection or self._unfit(shape, at, pools[position]))
+                for position, rejection in fit.engines[at].unfit
+            ]
+        )
+
+    def _unfit(self, shape: ReplicaShape, at: int, pool: Pool) -> Rejection:
+        refusal = self._row(shape, at, pool, self._class_of(pool)).refusal
+        assert refusal is not None  # noqa: S101 - some member does not fit, or it would be said why not
+        return refusal.explained(self._inputs.evaluations)
 
     # A member
 
