@@ -144,6 +144,18 @@ def test_what_will_not_work_is_a_warning(
     assert ran.code == (2 if code else 0), reason
 
 
+def test_what_was_meant_is_said_of_caches_and_labels(tmp_path: Path) -> None:
+    objects = _fleet()
+    _set(objects[0], "spec.template.spec.modelCacheRef", {"name": "wieghts"})
+    _set(objects[0], "spec.placement", {"topologySpread": [{"topologyKey": "zoen"}]})
+    ran = run("lint", write(tmp_path / "f.yaml", [*objects, build.cache("weights", {})]), "-o", "json")
+    messages = [problem["message"] for problem in ran.data["problems"]]
+    assert messages == [
+        'no ModelCache "wieghts" in namespace ml-team in the files; did you mean weights?',
+        "no cluster has the label zoen; the nearest is zone",
+    ]
+
+
 def test_more_replicas_than_clusters_take_are_never_placed(tmp_path: Path) -> None:
     objects = _fleet()
     objects[0]["spec"] |= {"replicas": 3, "placement": {"maxReplicasPerCluster": 1}}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.api.expressible import DECODE_PORT
 from function.api.lenient import mapping
+from function.cli.nearest import nearest
 from function.replica.ports import PORT
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ def advisories(manifests: Manifests) -> Iterator[Advisory]:
     """Every advisory on the objects, in the order of kinds."""
     for manifest in manifests["ModelDeployment"]:
         yield from _cache(manifest, manifests["ModelCache"])
-        yield from _spread(manifest, manifests["InferenceCluster"])
         yield from _limit(manifest, manifests["InferenceCluster"])
         yield from _decode_port(manifest)
     clusters = {cluster.name for cluster in manifests["InferenceCluster"]}
@@ -54,24 +54,15 @@ def _cache(manifest: Manifest, caches: list[Manifest]) -> Iterator[Advisory]:
     if not caches or not isinstance(name, str) or (manifest.namespace, name) in _identities(caches):
         return
     elsewhere = [cache.namespace for cache in caches if cache.name == name]
-    where = f"; there is one in namespace {elsewhere[0]}" if elsewhere else ""
+    near = nearest(name, [cache.name for cache in caches if cache.namespace == manifest.namespace], most=1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    where = f"; there is one in namespace {elsewhere[0]}" if elsewhere else meant
     message = f'no ModelCache "{name}" in namespace {manifest.namespace} in the files{where}'
     yield manifest, "UnknownCache", ("spec", "template", "spec", "modelCacheRef", "name"), message
 
 
 def _identities(manifests: Iterable[Manifest]) -> set[tuple[str, str]]:
     return {manifest.identity for manifest in manifests}
-
-
-def _spread(manifest: Manifest, clusters: list[Manifest]) -> Iterator[Advisory]:
-    """A cluster without the label is out under DoNotSchedule (docs/api.md, topologySpread)."""
-    carried = {key for cluster in clusters for key in mapping(cluster.metadata.get("labels"))}
-    placement = mapping(mapping(manifest.content.get("spec")).get("placement"))
-    for index, rule in enumerate(_listed(placement.get("topologySpread"))):
-        key = rule.get("topologyKey")
-        if clusters and isinstance(key, str) and key not in carried:
-            path = ("spec", "placement", "topologySpread", index, "topologyKey")
-            yield manifest, "UnknownLabel", path, f"no cluster has the label {key}"
 
 
 def _limit(manifest: Manifest, clusters: list[Manifest]) -> Iterator[Advisory]:

@@ -225,16 +225,23 @@ def _just_below(text: str, wanted: Quantity) -> bool:
 
 
 def _labels(inputs: SchedulingInput) -> Iterator[Unmet]:
-    """Labels that clusterSelector asks for and no cluster carries."""
+    """Labels that clusterSelector asks for, or topologySpread counts by, and no cluster carries."""
     clusters = inputs.fleet.clusters.values()
+    if not clusters:
+        return
     for key, value in sorted(inputs.deployment.template.cluster_selector.match_labels.items()):
         values = {cluster.labels[key] for cluster in clusters if key in cluster.labels}
-        if not clusters or value in values:
-            continue
         path = f'clusterSelector.matchLabels["{key}"]'
-        if values:
-            carried = ", ".join(sorted(values)[:5])
-            yield Unmet(path, "UnknownLabel", f"no cluster has {key}={value}; its values are {carried}")
-        else:
-            like = nearest(key, {name for cluster in clusters for name in cluster.labels})
-            yield Unmet(path, "UnknownLabel", _with_nearest(f"no cluster has the label {key}", like))
+        if not values:
+            yield _no_label(inputs, path, key)
+        elif value not in values:
+            listed = ", ".join(sorted(values)[:5])
+            yield Unmet(path, "UnknownLabel", f"no cluster has {key}={value}; its values are {listed}")
+    for number, spread in enumerate(inputs.policy.topology_spread or ()):
+        if not any(spread.topology_key in cluster.labels for cluster in clusters):
+            yield _no_label(inputs, f"placement.topologySpread[{number}].topologyKey", spread.topology_key)
+
+
+def _no_label(inputs: SchedulingInput, path: str, key: str) -> Unmet:
+    like = nearest(key, {name for cluster in inputs.fleet.clusters.values() for name in cluster.labels})
+    return Unmet(path, "UnknownLabel", _with_nearest(f"no cluster has the label {key}", like))
