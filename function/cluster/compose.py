@@ -50,8 +50,8 @@ def compose(request: Request, snapshot: ClusterSnapshot) -> dict[str, Desired]:
         made = _guarded(snapshot, cluster.name) | _reached(request, snapshot, cluster)
         stays = [key for key in stays if _stays(key, cluster, snapshot, made)]
     made = {key: made[key] for key in made if key not in request.desired}
-    looks = {key: look for key, look in snapshot.observed.items() if key.startswith(OBSERVATIONS)}
-    desired = steadfast(made, looks, lambda key: _again(request, snapshot, key))
+    looked_at = {key: snapshot.observed[key] for key in snapshot.observed if key.startswith(OBSERVATIONS)}
+    desired = steadfast(made, looked_at, lambda key: _again(request, snapshot, key))
     return dict(sorted({**{key: _again(request, snapshot, key) for key in stays}, **desired}.items()))
 
 

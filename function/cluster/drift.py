@@ -7,7 +7,8 @@ Rules (the weight of a finding decides the order of a pool's):
 
 - slices are grouped by driver and node; a driver's pool counts as seen when all `resourceSliceCount` slices
   of its newest generation are there, else nothing is said of its node;
-- a node belongs to the pool whose label it carries; a pool scaled to zero has no node, which is not drift;
+- a node belongs to the pool whose label it carries; a pool scaled to zero has no node, which is not drift,
+  nor has one that scales fewer than it may grow to;
 - tainted devices do not count (a taint of effect None is information);
 - devices that satisfy no entry are drift only where an entry has too few: a node may have more kinds.
 """
@@ -106,60 +107,60 @@ def drift(
     cluster: JsonObject, slices: Iterable[JsonObject], nodes: Iterable[JsonObject]
 ) -> tuple[PoolDrift, ...]:
     """Return what drifts, pool by pool in the order they are published."""
-    devices_by_node = read_nodes(slices)
-    published = mappings(mapping(cluster.get("status")).get("gpuPools"))
-    selectors = _selectors(cluster)
+    declared = {
+        str(pool.get("name")): pool for pool in mappings(mapping(cluster.get("spec")).get("nodePools"))
+    }
     labels = {
         str(mapping(node.get("metadata")).get("name")): mapping(mapping(node.get("metadata")).get("labels"))
         for node in nodes
     }
-    return tuple(_pool(pool, selectors, labels, devices_by_node) for pool in published)
+    selectors = [_selector(name, declared[name]) for name in declared]
+    devices_by_node = read_nodes(slices)
+    strangers = [
+        node for node in sorted(devices_by_node) if not _is_of_a_pool(labels.get(node, {}), selectors)
+    ]
+    return tuple(
+        _pool(pool, declared.get(str(pool.get("name")), {}), labels, devices_by_node, strangers)
+        for pool in mappings(mapping(cluster.get("status")).get("gpuPools"))
+    )
 
 
-def _selectors(cluster: JsonObject) -> dict[str, dict[str, str]]:
-    """Return the labels that the nodes of each pool carry."""
-    stated = {
-        str(pool.get("name")): mapping(pool.get("nodeSelector"))
-        for pool in mappings(mapping(cluster.get("spec")).get("nodePools"))
-    }
-    return {name: dict(labels) or {POOL_LABEL: name} for name, labels in stated.items()}
+def _selector(name: str, declared: JsonObject) -> dict[str, Any]:
+    """Return the labels that the nodes of a pool carry."""
+    return mapping(declared.get("nodeSelector")) or {POOL_LABEL: name}
+
+
+def _carries(labels: Mapping[str, Any], selector: Mapping[str, Any]) -> bool:
+    return all(labels.get(key) == value for key, value in selector.items())
+
+
+def _is_of_a_pool(labels: Mapping[str, Any], selectors: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a node has the label of some pool, if only of one that the cluster does not declare."""
+    return POOL_LABEL in labels or any(_carries(labels, selector) for selector in selectors)
 
 
 def _pool(
     pool: JsonObject,
-    selectors: Mapping[str, Mapping[str, str]],
+    declared: JsonObject,
     labels: Mapping[str, Mapping[str, Any]],
     devices_by_node: Mapping[str, NodeDevices],
+    strangers: Sequence[str],
 ) -> PoolDrift:
-    name = str(pool.get("name"))
-    wanted = selectors.get(name, {POOL_LABEL: name})
-    members = sorted(
-        node
-        for node, node_labels in labels.items()
-        if all(node_labels.get(key) == value for key, value in wanted.items())
-    )
-    declared = number(pool.get("nodes"), 0)
+    """Hold one published pool against the nodes that carry its label. `strangers`: nodes of no pool."""
+    name, most = str(pool.get("name")), number(pool.get("nodes"), 0)
+    selector = _selector(name, declared)
+    members = sorted(node for node, node_labels in labels.items() if _carries(node_labels, selector))
     inventories = [(node, devices_by_node.get(node)) for node in members]
     findings = set(_on_nodes(name, mappings(pool.get("devices")), inventories))
-    if members and len(members) < declared:
-        findings.add(Drift(name, "NodesShort", f"{len(members)} of {declared} nodes carry its label"))
-    findings |= set(_unlabelled(name, declared, members, labels, devices_by_node))
-    whole = sum(1 for node in members if node in devices_by_node and not devices_by_node[node].unknown)
-    return PoolDrift(name, declared, whole, tuple(sorted(findings, key=lambda finding: finding.order)))
-
-
-def _unlabelled(
-    name: str,
-    declared: int,
-    members: Sequence[str],
-    labels: Mapping[str, Mapping[str, Any]],
-    devices_by_node: Mapping[str, NodeDevices],
-) -> Iterator[Drift]:
-    """Nodes that have devices and carry no pool's label, where this pool misses some."""
-    strangers = sorted(node for node in devices_by_node if POOL_LABEL not in labels.get(node, {}))
-    if declared and not members and strangers:
+    # What is published of a pool that scales is the most it grows to: fewer are no drift.
+    least = number(declared.get("nodeCount"), most)
+    if members and len(members) < least:
+        findings.add(Drift(name, "NodesShort", f"{len(members)} of {least} nodes carry its label"))
+    if most and not members and strangers:
         first = ", ".join(strangers[:3])
-        yield Drift(name, "NodesUnlabelled", f"no node carries its label; devices are on {first}")
+        findings.add(Drift(name, "NodesUnlabelled", f"no node carries its label; devices are on {first}"))
+    whole = sum(1 for node in members if node in devices_by_node and not devices_by_node[node].unknown)
+    return PoolDrift(name, most, whole, tuple(sorted(findings, key=lambda finding: finding.order)))
 
 
 def _on_nodes(

@@ -52,9 +52,9 @@ def look(snapshot: ClusterSnapshot, base: str) -> ObservedObject | None:
 
     `base` is `GATEWAY`, `LEADER_WORKER_SET` or `HEARTBEAT`. In doubt any observation of it counts.
     """
-    observed = [look for key, look in snapshot.observed.items() if base_of(key) == base]
+    observed = [observation for key, observation in snapshot.observed.items() if base_of(key) == base]
     wanted = identity_of(_named_by_input(snapshot.config).get(base, {}))
-    named = [look for look in observed if look.identity == wanted]
+    named = [observation for observation in observed if observation.identity == wanted]
     in_doubt = not isinstance(snapshot.cluster, DeclaredCluster)
     return next(iter(named or (observed if in_doubt else ())), None)
 

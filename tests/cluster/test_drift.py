@@ -76,6 +76,8 @@ WHOLE = [resource_slice("n1", devices(H200, 2))]
             "another type",
         ),
         (published(nodes=2), WHOLE, NODE, {"NodesShort"}, "one of two nodes"),
+        (published(nodes=8, nodeCount=1), WHOLE, NODE, set(), "it may grow to eight"),
+        (published(nodes=8, nodeCount=2), WHOLE, NODE, {"NodesShort"}, "fewer than its least"),
         (published(nodes=2), WHOLE, [node("n1", None)], {"NodesUnlabelled"}, "no label matches"),
         (published(nodes=2), [], [], set(), "scaled to zero is no drift"),
         (
@@ -204,3 +206,13 @@ def test_a_class_is_what_most_nodes_have_and_drifts_from_none_of_them() -> None:
 def test_nothing_published_is_said() -> None:
     with pytest.raises(NothingPublished):
         describe([resource_slice("n1", devices(H200, 1), of=2)])
+
+
+def test_a_pool_at_zero_does_not_claim_the_nodes_of_another() -> None:
+    """Both have labels of their own, which is as good as ours."""
+    cluster = published(nodeSelector={"pool": "a"})
+    cluster["spec"]["nodePools"].append({"name": "b", "nodeSelector": {"pool": "b"}})
+    on_b = [{"metadata": {"name": "n1", "labels": {"pool": "b"}}}]
+    assert kinds(cluster, WHOLE, on_b) == set()
+    on_none = [{"metadata": {"name": "n1", "labels": {"pool": "c"}}}]
+    assert kinds(cluster, WHOLE, on_none) == {"NodesUnlabelled"}

@@ -56,7 +56,7 @@ class Traffic:
     priority: int = 0
     """The priority that takes requests."""
     failed_over: bool = False
-    """Whether a lower priority has endpoints, none of them ready."""
+    """Whether a group of a lower number gets nothing, for it has no ready endpoint."""
     beyond: tuple[str, ...] = ()
     """Ready endpoints for which the rule has no room, as `namespace/name`."""
 
