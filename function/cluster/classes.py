@@ -6,11 +6,16 @@ by field, and maps (attributes, capacity) key by key.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from function.api.fault import Fault, Malformed, shown, shown_type
 from function.api.inference_class import InferenceClass
 from function.api.lenient import mapping
+from function.api.model import refuse_twice
 from function.catalogue import entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MAPS = ("attributes", "capacity")
 """Fields of a device that are overridden key by key."""
@@ -24,13 +29,42 @@ def devices_of(plain: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     """
     stated = InferenceClass.parse(plain).spec
     spec = mapping(plain.get("spec"))
-    devices: list[dict[str, Any]] = list(spec.get("devices") or ())
     if stated.origin is None:
-        return tuple(map(_defaulted, devices))
+        return tuple(map(_defaulted, spec.get("devices") or ()))
     base = entry(stated.origin.machine_type, stated.origin.revision)["spec"]["devices"]
-    made = _overridden(base, devices)
+    made = _overridden(base, _overrides(spec.get("devices")))
     InferenceClass.parse({**plain, "spec": {"devices": made}})
     return tuple(map(_defaulted, made))
+
+
+def _overrides(devices: object) -> list[dict[str, Any]]:
+    """Return the devices that override those of a machine type. What they state is checked with the rest.
+
+    Raises:
+        Malformed: when one has no name, or is nothing that could override.
+    """
+    if devices is not None and not isinstance(devices, list):
+        raise Malformed([Fault("spec.devices", "expected a list", shown_type(devices))])
+    listed = devices or []
+    faults = [fault for number, device in enumerate(listed) for fault in _faults(number, device)]
+    if faults:
+        raise Malformed(faults)
+    names = [device["name"] for device in listed]
+    refuse_twice("spec.devices", names)
+    return listed
+
+
+def _faults(number: int, device: object) -> Iterator[Fault]:
+    path = f"spec.devices[{number}]"
+    if not isinstance(device, dict):
+        yield Fault(path, "expected a map", shown_type(device))
+        return
+    name = device.get("name")
+    if not isinstance(name, str) or not name:
+        yield Fault(f"{path}.name", "expected the name of a device", shown(name))
+    for key in MAPS:
+        if not isinstance(device.get(key), dict | None):
+            yield Fault(f"{path}.{key}", "expected a map", shown_type(device[key]))
 
 
 def _overridden(base: list[dict[str, Any]], overrides: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from function.api.inference_class import InferenceClass
 from function.catalogue import UnknownMachineType, entry, machine_types
 from function.cel.library.quantity import quantity
 from function.cluster.classes import devices_of
+from tests.cluster.build import Case, reason
 from tests.schema.admission import refusals
 from tests.schema.crds import schema_of
 
@@ -92,3 +94,35 @@ def test_what_cannot_be_made_is_refused(spec: Plain, reason: str) -> None:
 def test_an_unknown_machine_type_is_answered_with_those_of_its_provider() -> None:
     with pytest.raises(UnknownMachineType, match="p5en"):
         entry("aws/p5en")
+
+
+ODD = [
+    ("x", "spec.devices: expected a list, found a string", "a text for the list"),
+    (7, "spec.devices: expected a list, found a number", "a number for the list"),
+    ({"a": 1}, "spec.devices: expected a list, found a map", "a map for the list"),
+    ([None], "spec.devices[0]: expected a map, found null", "a device that is none"),
+    (["gpu"], "spec.devices[0]: expected a map, found a string", "the name of a device for the device"),
+    ([{}], "spec.devices[0].name: expected the name of a device, found null", "nobody says which"),
+    ([{"name": ["gpu"]}], "spec.devices[0].name: expected the name of a device, found a list", "no text"),
+    ([{"name": "gpu", "attributes": "x"}], "spec.devices[0].attributes: expected a map", "would be ignored"),
+    ([{"name": "gpu", "capacity": 7}], "spec.devices[0].capacity: expected a map", "would be ignored"),
+    ([{"name": "gpu"}, {"name": "gpu"}], 'the name "gpu" is used twice', "the first would be ignored"),
+]
+
+
+@pytest.mark.parametrize(("devices", "said", "why"), ODD, ids=[row[2] for row in ODD])
+def test_an_override_that_cannot_be_read_is_a_fault_of_the_class(devices: Any, said: str, why: str) -> None:
+    made = inference_class(**{"from": FROM, "devices": devices})
+    with pytest.raises(ValueError, match=re.escape(said)):
+        devices_of(made)
+    settled = Case(classes={"h200": named(inference_class(**{"from": FROM}))}).settled()
+    settled.classes["h200"] = named(made)
+    response = settled.answer()
+    assert reason(response, "PoolsPublished") == "ClassUnreadable", why
+    assert response.status["gpuPools"] == settled.cluster["status"]["gpuPools"]
+    assert set(response.desired) == set(settled.observed)
+
+
+def named(content: Plain) -> Plain:
+    """Return a class under the name that the cluster's pool refers to."""
+    return {**content, "metadata": {"name": "h200"}}
