@@ -89,9 +89,9 @@ def refuse_twice(field: str, names: Sequence[str]) -> None:
 
 def whole(value: object) -> int:
     """Accept 3 and 3.0, as a protobuf Struct carries them; refuse true, 1.5, NaN and "3"."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError("expected a whole number")
-    if value != value or value in (float("inf"), float("-inf")) or value != int(value):  # noqa: PLR0124 - NaN
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
         raise ValueError("expected a whole number")
     return int(value)
 
