@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_EMPTY = b"\x1a\x00"  # The value "".
 _STRING = 0x1A
+_HEAD = 2  # Bytes of a tag and of a length: all that the value "" has.
 
 
 class _Bytes:
@@ -96,17 +96,18 @@ class OpenDocument(_Bytes):
         Relied on: an API server never gives one resource version to two contents of one object. Files do,
         when somebody edits them, and so does an etcd that was restored. Bytes cannot be compared, because
         Crossplane writes map entries in another order on every call; their number tells some of those
-        contents apart, not all.
+        contents apart, not all. None where one of them (but the namespace) is missing.
         """
-        if self._metadata is None:
+        metadata, top = self._metadata, self._top
+        # Keys are tested, because `get` of a protobuf map costs more than a test and a subscript.
+        if metadata is None or "uid" not in metadata or "resourceVersion" not in metadata:
             return None
-        metadata, top = self._metadata.get, self._top.get
-        uid, version = metadata("uid"), metadata("resourceVersion")
-        if not uid or not version or _EMPTY in (uid, version):
+        if "name" not in metadata or "kind" not in top or "apiVersion" not in top:
             return None
-        if uid[0] != _STRING or version[0] != _STRING:
+        uid, version = metadata["uid"], metadata["resourceVersion"]
+        if len(uid) <= _HEAD or len(version) <= _HEAD or uid[0] != _STRING or version[0] != _STRING:
             return None
-        which = (uid, metadata("name"), metadata("namespace"), top("kind"), top("apiVersion"))
+        which = (uid, metadata["name"], metadata.get("namespace"), top["kind"], top["apiVersion"])
         return which, (version, len(self.content))
 
     def project(self, shape: Shape) -> dict[str, Plain]:

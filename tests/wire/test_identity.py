@@ -66,6 +66,14 @@ def test_without_uid_and_version_there_is_no_identity(path: tuple[str, ...], val
     assert WireDocument(write.struct(changed(path, value))).identity is None, reason
 
 
+@pytest.mark.parametrize("path", [("kind",), ("apiVersion",), ("metadata", "name")])
+def test_without_a_type_or_a_name_there_is_no_identity(path: tuple[str, ...]) -> None:
+    content = copy.deepcopy(OBJECT)
+    holder = content["metadata"] if len(path) > 1 else content
+    del holder[path[-1]]
+    assert WireDocument(write.struct(content)).identity is None
+
+
 def test_what_cannot_be_read_has_no_identity() -> None:
     assert WireDocument(b"\xff\xff").identity is None
     assert WireDocument(b"").identity is None
