@@ -166,6 +166,14 @@ class CacheHolder(Named):
             cache = self._caches[kind] = kind()
         return cast("C", cache)
 
+    def adopt(self, cache: object) -> None:
+        """Take a cache that it shares with others, in the place of its own of that kind."""
+        self._caches[type(cache)] = cache
+
+    def held(self, kind: type[C]) -> C | None:
+        """The cache of a kind, if there is one."""
+        return cast("C | None", self._caches.get(kind))
+
     def forget(self) -> None:
         """Empty its caches."""
         self._caches.clear()

@@ -34,6 +34,7 @@ from function.scheduler.headroom import (
 from function.scheduler.outcomes import Update
 from function.scheduler.rollout import is_outdated
 from function.scheduler.schedule import may_place
+from function.scheduler.sharing import Shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -56,6 +57,7 @@ __all__ = [
     "Question",
     "ReplicaRow",
     "Room",
+    "Shared",
     "declared",
     "forecast",
     "rejection_phrase",
@@ -267,7 +269,10 @@ class Forecast:
         return self._decision
 
 
-def forecast(request: Request, *, reuse: Reuse = NO_REUSE) -> Forecast:
-    """Answer a request as Crossplane would be answered, and keep what the answer rests on."""
-    answered = answer(request, reuse=reuse)
+def forecast(request: Request, *, reuse: Reuse = NO_REUSE, shared: Shared | None = None) -> Forecast:
+    """Answer a request as Crossplane would be answered, and keep what the answer rests on.
+
+    With `shared`, deployments that ask for the same find out once what fits.
+    """
+    answered = answer(request, reuse=reuse, shared=shared)
     return Forecast(answered.response, answered.decision)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from function.boundary import Costs, Document, Part, Request, Requirement, Reuse
     from function.scheduler.decision import Decision
     from function.scheduler.fleet import Fleet
+    from function.scheduler.sharing import Shared
 
 NO_REUSE = NoReuse()
 DEFAULTS = SchedulerConfig()
@@ -96,10 +97,10 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     return answered_once(snapshot.deployment, given, lambda: _decided(snapshot))
 
 
-def answer(request: Request, *, reuse: Reuse = NO_REUSE) -> Answer:
+def answer(request: Request, *, reuse: Reuse = NO_REUSE, shared: Shared | None = None) -> Answer:
     """Answer one request anew, and hand out the decision: see `forecast`."""
     snapshot = _read(request, reuse)
-    return Answer(snapshot) if isinstance(snapshot, Response) else Answer(*_decided(snapshot))
+    return Answer(snapshot) if isinstance(snapshot, Response) else Answer(*_decided(snapshot, shared))
 
 
 def _read(request: Request, reuse: Reuse) -> Snapshot | Response:
@@ -118,10 +119,12 @@ def _read(request: Request, reuse: Reuse) -> Snapshot | Response:
     return Snapshot(requirements, composite, deployment, config, fault, fleet, peers, optional(request))
 
 
-def _decided(snapshot: Snapshot) -> tuple[Response, Decision]:
+def _decided(snapshot: Snapshot, shared: Shared | None = None) -> tuple[Response, Decision]:
     """Decide, and compose the answer."""
     peers = snapshot.peers.on(snapshot.fleet)
     inputs = scheduling_input(snapshot.deployment, snapshot.fleet, snapshot.config, snapshot.fault, peers)
+    if shared is not None:
+        shared.join(inputs)
     decision = schedule(inputs, room=room_for(snapshot.deployment, snapshot.fleet))
     return compose(decision, snapshot.composite, snapshot.requirements, snapshot.requested), decision
 

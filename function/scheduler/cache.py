@@ -1,9 +1,10 @@
 """Memory beside the algorithm.
 
 Rules. Everything that the scheduler remembers must live here (what a pass knows of its clusters), in
-`matching.cache` (what fits), `selectors.evaluations` (what selectors said) or `pass_values`; one function of
-small values holds its own results (`device_accounting.load`). Parsed objects are in the parse cache of
-`boundary`, composed ones in `compose.cache`, whole answers in `deployment.answers`.
+`matching.cache` (what fits; `sharing` lets the deployments of one run share it), in `selectors.evaluations`
+(what selectors said) or `pass_values`; one function of small values holds its own results
+(`device_accounting.load`). Parsed objects are in the parse cache of `boundary`, composed ones in
+`compose.cache`, whole answers in `deployment.answers`.
 1. Nothing here changes an answer: without it the same is computed again.
 2. A key is a value, or a version that the owner of the state raises (the journal of the ledger); never the
    identity of an object.
@@ -120,6 +121,14 @@ class PlacementCache:
         return self._rejections
 
 
+class EasySearches:
+    """What easy searches ended with, for longer than a pass: see `sharing`."""
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self.outcomes: dict[tuple[ClusterFit, Capacities], SearchOutcome] = {}
+
+
 class SearchCache:
     """What the searches of one pass ended with.
 
@@ -130,9 +139,9 @@ class SearchCache:
     whose content is the key: how often it is run must not depend on which of them share their device lists.
     """
 
-    def __init__(self) -> None:
-        """Start with nothing."""
-        self._easy: dict[tuple[ClusterFit, Capacities], SearchOutcome] = {}
+    def __init__(self, easy: EasySearches | None = None) -> None:
+        """Start with nothing, or with what is shared."""
+        self._easy = (easy or EasySearches()).outcomes
         self._hard: dict[tuple[tuple[str, ...], Capacities], tuple[int, SearchOutcome]] = {}
 
     def easy(self, fit: ClusterFit, free: Capacities) -> SearchOutcome | None:

@@ -16,6 +16,7 @@ from function.scheduler.indices import Indices
 from function.scheduler.matching.matcher import Matcher
 from function.scheduler.placer import Placer
 from function.scheduler.schedule import may_place
+from function.scheduler.sharing import TEMPLATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from function.scheduler.matching.engine_options import EngineOption
 
 
-_MEMBERS: Any = {"__all__": {"members": {"__all__": {"template"}}}}
-_NOT_ASKED: Any = {"serving": True, "engines": _MEMBERS, "alternatives": {"__all__": {"engines": _MEMBERS}}}
+_NOT_ASKED: Any = {"serving": True, **TEMPLATES}
 """Fields of a replica's spec of which rejections read nothing but `Question.obstacles`."""
 
 

@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from function.api.reasons import Reason, Rejection
-from function.scheduler.cache import PlacementCache, Scored, SearchCache
+from function.scheduler.cache import EasySearches, PlacementCache, Scored, SearchCache
 from function.scheduler.candidate import Candidate
 from function.scheduler.diagnosis import below_gates, on_pools
 from function.scheduler.filters import counting, standing
@@ -62,7 +62,7 @@ class Placer:
         self._stacks = next((gate for gate in self._gates if isinstance(gate, StackExpresses)), None)
         elsewhere = [part.elsewhere for part in self._counting] + [part.elsewhere for part in self._scores]
         self._cache = PlacementCache(ledger, local=not any(elsewhere))
-        self._searches = SearchCache()
+        self._searches = SearchCache(inputs.deployment.held(EasySearches))
 
     @cached_property
     def _standing(self) -> tuple[dict[str, Rejection], list[InferenceCluster]]:

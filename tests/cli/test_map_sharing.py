@@ -13,7 +13,8 @@ import pytest
 from function.api.ownership import Owner
 from function.cli.worlds import world as world_room
 from function.deployment import forecast as forecast_room
-from function.deployment.forecast import Forecast
+from function.deployment.forecast import Forecast, Shared
+from function.scheduler import placer as placer_room
 from tests.cli import fleets
 from tests.cli.command import run, write
 from tests.support import build
@@ -62,6 +63,7 @@ EDITS: tuple[tuple[Callable[[Plain], object], bool, str], ...] = (
     ),
     (lambda manifest: manifest["spec"].update(placement={"maxReplicasPerCluster": 1}), False, "a policy"),
     (lambda manifest: manifest["spec"].update(placement={"topologySpread": [SPREAD]}), False, "a policy"),
+    (lambda manifest: manifest["spec"].update(placement={"strategy": "BinPack"}), False, "another search"),
     (
         lambda manifest: _spec(manifest).update(serving={"model": {"uri": "https://example.invalid/m"}}),
         False,
@@ -96,6 +98,53 @@ def test_the_map_is_the_same_as_if_everybody_were_asked_alone(
     different = itertools.count()
     monkeypatch.setattr(Forecast, "question", property(lambda _: next(different)))
     assert run("map", path, "-o", "html").out == shared.out
+
+
+WORDS = (
+    ("map",),
+    ("plan", "-o", "json"),
+    ("headroom", "-o", "json"),
+    ("advise", "-o", "json"),
+    ("whatif", "--drain", "cluster-a", "-o", "json"),
+)
+
+
+def _invalid(manifest: Plain) -> None:
+    """One selector more, which does not compile: what is read of devices is not known."""
+    selectors = _spec(manifest)["engines"][0]["members"][0]["nodeSelector"]["devices"][0]["selectors"]
+    selectors.append({"cel": "device.driver =="})
+
+
+@pytest.mark.parametrize("seed", fleets.SEEDS)
+@pytest.mark.parametrize("words", WORDS)
+def test_every_answer_is_the_same_as_if_nobody_shared_what_fits(
+    words: tuple[str, ...], seed: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    draw = random.Random(seed)
+    objects = _twins(fleets.fleet(seed), draw)
+    _invalid(draw.choice([manifest for manifest in objects if manifest["kind"] == "ModelDeployment"]))
+    path = write(tmp_path / "fleet.yaml", objects)
+    shared = run(*words, path)
+    monkeypatch.setattr(Shared, "join", lambda *_: None)
+    assert run(*words, path) == shared
+
+
+def test_who_asks_for_the_same_searches_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A cluster is searched again where somebody was placed, and not for everybody who asks."""
+    searched: list[object] = []
+    real = placer_room.search
+    monkeypatch.setattr(placer_room, "search", lambda *of, **more: searched.append(of) or real(*of, **more))
+    clusters = [build.cluster(f"c{number}", [build.pool("h100", 9 + number)]) for number in range(8)]
+    counts = []
+    for number in (1, 6):
+        searched.clear()
+        deployments = [build.deployment(f"model-{at}", 1) for at in range(number)]
+        _image(deployments[-1])
+        run("plan", write(tmp_path / "fleet.yaml", [*clusters, *deployments]))
+        counts.append(len(searched))
+    alone, together = counts
+    assert alone == len(clusters)
+    assert together <= alone + 6, "once more for each placement, at most"
 
 
 @pytest.mark.parametrize(("edit", "same", "reason"), EDITS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from function.boundary import PlainDocument
+from function.deployment.forecast import Shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +24,8 @@ class ParseMemo:
 
     def __init__(self) -> None:
         """Remember nothing yet."""
+        self.shared = Shared()
+        """What deployments that ask for the same have found out about the fleet."""
         self._parsed: dict[tuple[int, object], tuple[dict[str, Any], Any]] = {}
 
     def parsed(self, document: Document, parse: Callable[[Document], T]) -> T:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.api import ModelReplica
-    from function.boundary import Reuse
     from function.cli.worlds.manifests import Manifest
+    from function.cli.worlds.memo import ParseMemo
     from function.cli.worlds.world import Planned, World
 
 MAX_TRIES = 2_000
@@ -126,7 +126,7 @@ class Resident:
         return f"{self.owner.namespace}/{self.owner.name}"
 
 
-def advise_one(world: World, starving: Planned, most: int, reuse: Reuse) -> tuple[list[Advice], World]:
+def advise_one(world: World, starving: Planned, most: int, reuse: ParseMemo) -> tuple[list[Advice], World]:
     """Advice for one deployment: again and again, until nothing is missing or nothing helps."""
     advices: list[Advice] = []
     while outcome(starving).short:
@@ -143,7 +143,7 @@ def advise_one(world: World, starving: Planned, most: int, reuse: Reuse) -> tupl
     return advices, world
 
 
-def upgrades_of(world: World, reuse: Reuse) -> Iterator[Upgrade]:
+def upgrades_of(world: World, reuse: ParseMemo) -> Iterator[Upgrade]:
     """Replicas on an alternative whose deployment would choose a better one today."""
     for resident in movable(world):
         current = resident.replica.alternative
@@ -187,7 +187,7 @@ def _sets(residents: list[Resident], crowded: list[str], most: int) -> Iterator[
 
 
 def _try(
-    world: World, starving: Planned, moved: tuple[Resident, ...], reuse: Reuse
+    world: World, starving: Planned, moved: tuple[Resident, ...], reuse: ParseMemo
 ) -> tuple[Advice, World] | None:
     """Try one set of moves: the starving deployment gains, and everybody who moves finds another place."""
     trial = without(world, moved, [starving.manifest])

@@ -18,7 +18,7 @@ from function.cli.worlds.simulate import after, one_round
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from function.boundary import Reuse
+    from function.cli.worlds.memo import ParseMemo
     from function.cli.worlds.moves import Resident
     from function.cli.worlds.simulate import Simulation
     from function.cli.worlds.world import World
@@ -47,7 +47,7 @@ class Relief:
         return Commands(tuple(delete_replica(move.namespace, move.replica) for move in self.moves))
 
 
-def relieve(world: World, settled: Simulation, reuse: Reuse) -> tuple[list[Relief], World]:
+def relieve(world: World, settled: Simulation, reuse: ParseMemo) -> tuple[list[Relief], World]:
     """Look for relief of every pool that is overcommitted in a world. Returns the world after the moves."""
     now, latest = (
         _readable(plan.forecast for plan in round_) for round_ in (settled.rounds[0], settled.last)
@@ -98,7 +98,7 @@ def _on(residents: Iterable[Resident], pool: Overcommitted) -> list[Resident]:
 
 
 def _moved(
-    world: World, pool: Overcommitted, latest: Forecast, reuse: Reuse
+    world: World, pool: Overcommitted, latest: Forecast, reuse: ParseMemo
 ) -> tuple[list[Move], Forecast, World]:
     """Make moves off a pool until it holds no more than it has, or nobody is left who finds another place."""
     moves: list[Move] = []

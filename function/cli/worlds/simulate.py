@@ -19,7 +19,7 @@ from function.cli.worlds.world import Planned, World, identity_of, is_deleting, 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from function.boundary import JsonObject, Reuse
+    from function.boundary import JsonObject
     from function.cli.worlds.manifests import Manifest
 
 ROUNDS = 100
@@ -49,13 +49,13 @@ class Simulation:
         return chain.from_iterable(self.rounds)
 
 
-def one_round(world: World, reuse: Reuse) -> tuple[Planned, ...]:
+def one_round(world: World, reuse: ParseMemo) -> tuple[Planned, ...]:
     """Plan every deployment once; the world itself stays as it is."""
     world_copy = replace(world, replicas=list(world.replicas))
     return tuple(track(plan_all(world_copy, reuse=reuse), "Planning", total=len(world.deployments)))
 
 
-def settle(world: World, reuse: Reuse | None = None) -> Simulation:
+def settle(world: World, reuse: ParseMemo | None = None) -> Simulation:
     """Go round after round until the world stays as it is."""
     reuse = reuse or ParseMemo()
     rounds: list[tuple[Planned, ...]] = []

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from function.boundary import Requirement, Reuse
     from function.cli.worlds.derive import Assumption
     from function.cli.worlds.manifests import Manifest, Manifests
+    from function.cli.worlds.memo import ParseMemo
 
 
 @dataclass(slots=True)
@@ -205,12 +206,12 @@ def _taken(deployment: Manifest, made: Forecast) -> Iterator[dict[str, Any]]:
         yield {**resource, "metadata": {**resource["metadata"], "ownerReferences": [owner]}}
 
 
-def plan_all(world: World, *, reuse: Reuse) -> Iterator[Planned]:
+def plan_all(world: World, *, reuse: ParseMemo) -> Iterator[Planned]:
     """Plan every deployment, the oldest first."""
     presented = _Presented(world, reuse)
     for deployment in world.deployments:
         request = presented.request(deployment)
-        made = forecast(request, reuse=reuse)
+        made = forecast(request, reuse=reuse, shared=reuse.shared)
         for content in _taken(deployment, made):
             presented.add(content)
         yield Planned(deployment, request, made)

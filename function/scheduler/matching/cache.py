@@ -42,8 +42,9 @@ class FitCache:
     Buys: a call about a deployment and pools that are known matches nothing.
     """
 
-    def __init__(self) -> None:
-        """Start with nothing."""
+    def __init__(self, most: int = MAX_CLUSTERS) -> None:
+        """Start with nothing. `most`: how many combinations of classes on a cluster are remembered."""
+        self.most = most
         self.numbers = count()
         self.classes: dict[tuple[Hashable, Subject | None], int] = {}
         """Equivalence classes of pools, numbered."""
@@ -70,7 +71,7 @@ class FitCache:
 
     def copy(self) -> FitCache:
         """A copy for one pass, for what must not be remembered longer."""
-        copied = FitCache()
+        copied = FitCache(self.most)
         copied.numbers = self.numbers
         for empty, held in zip(copied._maps, self._maps, strict=True):
             empty.update(held)
@@ -98,7 +99,7 @@ class FitCache:
     @property
     def full(self) -> bool:
         """Whether there is no room for another combination of classes on a cluster."""
-        return len(self.clusters) >= MAX_CLUSTERS
+        return len(self.clusters) >= self.most
 
     @property
     def too_large(self) -> bool:
@@ -159,20 +160,21 @@ class FitCaches:
     What is found within those steps depends on no other search.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MAX_CLUSTERS) -> None:
         """Start with nothing."""
+        self.most = most
         self.caches: dict[tuple[int, str], FitCache] = {}
 
 
 def fit_cache(deployment: ModelDeployment, steps: int, release: str) -> FitCache:
     """Return the fit cache of a deployment, unless it has become too large."""
-    caches = deployment.cache_of(FitCaches).caches
-    cache = caches.get((steps, release))
+    held = deployment.cache_of(FitCaches)
+    cache = held.caches.get((steps, release))
     if cache is None or cache.too_large:
         if cache is not None:
             deployment.forget()  # What else is remembered may hold devices that nothing charges any more.
-            caches = deployment.cache_of(FitCaches).caches
-        cache = caches[steps, release] = FitCache()
+            held = deployment.cache_of(FitCaches)
+        cache = held.caches[steps, release] = FitCache(held.most)
     return cache
 
 
