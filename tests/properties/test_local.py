@@ -9,9 +9,12 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+from function.scheduler.matching.matcher import Matcher
+from function.scheduler.placer import Placer
 from tests.properties.worlds import each_batch, hold
 from tests.support import build, generate
 from tests.support.drive import Answer, run
+from tests.support.scarce import TASTE, decide
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,3 +100,20 @@ def test_an_unreadable_cluster_equals_an_unavailable_one(number: int) -> None:
 @each_batch
 def test_another_namespaces_deployment_is_never_ours(number: int) -> None:
     hold(number, ours)
+
+
+def misjudged(world: World, _: Answer) -> Iterator[str]:
+    """Judge every cluster as if there were no other: nothing to share a fit with, or to be like."""
+    decision = decide(world)
+    inputs, placer = decision.inputs, decision.placer
+    for cluster in inputs.fleet.clusters.values() if placer else ():
+        among_others = list(placer.on_pools(cluster))
+        inputs.deployment.forget()
+        by_itself = Placer(inputs, Matcher(inputs), decision.ledger, placer.indices).on_pools(cluster)
+        if among_others != list(by_itself):
+            yield f"on {cluster.name} other engines fit, or lack something else, than if it stood alone"
+
+
+@each_batch
+def test_what_is_said_of_a_cluster_depends_on_no_other(number: int) -> None:
+    hold(number, misjudged, taste=TASTE)
