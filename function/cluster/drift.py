@@ -15,6 +15,7 @@ Rules (the weight of a finding decides the order of a pool's):
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -279,7 +280,8 @@ def _bare(driver: str, key: str) -> str:
 
 
 def _shown(typed: JsonObject | None) -> str:
-    return ", ".join(f'{kind} "{value}"' for kind, value in sorted(mapping(typed).items())) or "none"
+    values = sorted(mapping(typed).items())
+    return ", ".join(f"{kind} {json.dumps(value, sort_keys=True)}" for kind, value in values) or "none"
 
 
 def read_nodes(slices: Iterable[JsonObject]) -> dict[str, NodeDevices]:

@@ -146,7 +146,8 @@ def _class(request: Request, name: str) -> DeviceEntries | MissingClass:
 def _replicas(request: Request, reuse: Reuse) -> tuple[ModelReplica, ...] | None:
     if request.resolution(REPLICAS) is Resolution.UNRESOLVED:
         return None
-    return tuple(_replica(document, reuse) for document in request.required[REPLICAS])
+    replicas = (_replica(document, reuse) for document in request.required[REPLICAS])
+    return tuple(sorted(replicas, key=lambda replica: (replica.namespace, replica.name, replica.uid)))
 
 
 def _replica(document: Document, reuse: Reuse) -> ModelReplica:

@@ -112,4 +112,5 @@ def _holds_others(key: str, snapshot: ReplicaSnapshot, others: Collection[str]) 
         return False
     name = snapshot.observed[key].identity.name
     held = (snapshot.observed[other] for other in others if other in snapshot.observed)
-    return any(kept.identity.namespace == name for kept in held)
+    # Law C: one whose name cannot be read may hold anything.
+    return not name or any(kept.identity.namespace == name for kept in held)

@@ -216,3 +216,11 @@ def test_a_pool_at_zero_does_not_claim_the_nodes_of_another() -> None:
     assert kinds(cluster, WHOLE, on_b) == set()
     on_none = [{"metadata": {"name": "n1", "labels": {"pool": "c"}}}]
     assert kinds(cluster, WHOLE, on_none) == {"NodesUnlabelled"}
+
+
+def test_a_value_reads_the_same_in_every_order() -> None:
+    odd: Plain = {"attributes": {"architecture": {"string": {"b": 1, "a": [2]}}}}
+    turned: Plain = {"attributes": {"architecture": {"string": {"a": [2], "b": 1}}}}
+    (first,), (second,) = (drift(published(entry), WHOLE, NODE) for entry in (odd, turned))
+    assert first.phrase() == second.phrase()
+    assert 'class string {"a": [2], "b": 1}, device string "Hopper"' in first.phrase()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 from dataclasses import replace
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +16,7 @@ from function.boundary import PlainDocument
 from function.cluster import handler, names
 from function.fail_static import base_of
 from function.objects import identity_of
-from tests.cluster.build import LEASE, Case, looked_at, reason, replica, running
+from tests.cluster.build import LEASE, Case, cluster, looked_at, reason, replica, running
 from tests.fuzz.mutate import mutated
 from tests.support.scale import BATCHES, batch
 
@@ -236,3 +237,16 @@ def test_an_invalid_input_withdraws_nothing_from_the_status(doubt: Plain) -> Non
     before = case.answer().status
     case = replace(case, cluster={**case.cluster, "status": before}, input=doubt)
     assert case.answer().status == before
+
+
+def test_the_order_of_replicas_decides_nothing_of_what_is_charged() -> None:
+    """Also of one that is listed twice, once without its uid: both give way, and the first is named."""
+    twice = [replica("chat-1"), replica("chat-1"), replica("chat-2")]
+    del twice[1]["metadata"]["uid"]
+    pools = {"name": "gpu", "className": "h200", "nodeCount": 1}
+    answers = [
+        Case(cluster(pools), replicas=list(order), input={"publish": "Attributes"}).answer().status
+        for order in permutations(twice)
+    ]
+    assert "givesWay" in answers[0]["gpuPools"][0]["charged"]
+    assert all(status == answers[0] for status in answers)

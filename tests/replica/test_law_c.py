@@ -280,6 +280,13 @@ def test_a_successor_that_is_being_deleted_supersedes_nothing(where: str) -> Non
     assert answer.reason("ModelReady") == "Serving"
 
 
+def test_a_namespace_whose_name_cannot_be_read_stays() -> None:
+    scene = Scene(replica(), input=config(remoteNamespace="Same"))
+    observed = applied(run(scene))
+    observed["namespace"]["spec"]["forProvider"] = {}
+    assert "namespace" in run(scene.but(observed=observed, input=None)).desired
+
+
 def test_a_foreign_resource_under_a_key_of_ours_stays_and_is_named() -> None:
     scene = Scene(replica())
     observed = applied(run(scene))
