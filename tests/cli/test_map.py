@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from function.cli.group import Patient
-from function.cli.render.map.data import COLOURS, level
+from function.cli.render.map.data import COLOURS, FleetMap, level
 from tests.cli import browser
 from tests.cli.command import run, write
 from tests.support import build
@@ -260,6 +260,12 @@ def test_a_page_is_not_poured_onto_a_terminal(monkeypatch: pytest.MonkeyPatch, t
         assert f"-o: a terminal shows no {form}: name a file (-o fleet.{form}), or" in ran.err
     assert run("map", path, "-o", tmp_path / "fleet.html").code == 1, "bad input, and what is read is drawn"
     assert (tmp_path / "fleet.html").exists()
+
+
+def test_what_every_drawn_node_asks_for_is_put_together_once() -> None:
+    picture = FleetMap((), (), (("ml/chat", 1, "of another namespace"),), ())
+    assert picture.colours is picture.colours
+    assert picture.cards is picture.cards
 
 
 def _many(clusters: int) -> list[Plain]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from function.api import InferenceCluster, Malformed
@@ -175,9 +176,9 @@ class DeploymentCard:
         return max(0, self.wanted - self.placed)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FleetMap:
-    """The whole picture."""
+    """The whole picture. What is made of its parts is made once: every node that is drawn asks for it."""
 
     regions: tuple[tuple[str, tuple[ClusterCard, ...]], ...]
     models: tuple[DeploymentCard, ...]
@@ -185,14 +186,14 @@ class FleetMap:
     """Holders whose deployment was not given, with their colours and why they are no more than that."""
     notes: tuple[str, ...]
 
-    @property
+    @cached_property
     def colours(self) -> dict[str, int]:
         """The colour of everybody who holds nodes: its place in the palette."""
         return {model.name: model.colour for model in self.models} | {
             who: colour for who, colour, _ in self.strangers
         }
 
-    @property
+    @cached_property
     def totals(self) -> dict[str, dict[str, Total]]:
         """Nodes by class and by region; "" stands for all classes, and for all regions."""
         totals: dict[str, dict[str, Total]] = defaultdict(lambda: defaultdict(Total))
@@ -214,7 +215,7 @@ class FleetMap:
         """Squares of the longest row."""
         return max((max(pool.nodes, pool.drawn) for card in self.cards for pool in card.pools), default=0)
 
-    @property
+    @cached_property
     def cards(self) -> list[ClusterCard]:
         """Every cluster."""
         return [card for _, cards in self.regions for card in cards]
