@@ -18,7 +18,9 @@ from tests.support import build
 
 def document(name: str, version: int = 1, *, padding: int = 0) -> WireDocument:
     metadata = {"name": name, "uid": f"uid-{name}", "resourceVersion": str(version)}
-    return WireDocument(write.struct({"kind": "X", "metadata": metadata, "spec": "x" * padding}))
+    return WireDocument(
+        write.struct({"apiVersion": "v1", "kind": "X", "metadata": metadata, "spec": "x" * padding})
+    )
 
 
 def name(read: Any) -> Any:
