@@ -147,20 +147,21 @@ def test_who_asks_for_the_same_searches_once(monkeypatch: pytest.MonkeyPatch, tm
     assert together <= alone + 6, "once more for each placement, at most"
 
 
-@pytest.mark.parametrize(("edit", "same", "reason"), EDITS)
-def test_who_asks_for_the_same_is_answered_once(
-    edit: Callable[[Plain], object],
-    *,
-    same: bool,
-    reason: str,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
-    asked: list[Decision] = []
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Decision]:
+    """The decisions of which it was asked why clusters take no other replica."""
+    decisions: list[Decision] = []
     real = forecast_room.rejections_of_another
     monkeypatch.setattr(
-        forecast_room, "rejections_of_another", lambda decision: asked.append(decision) or real(decision)
+        forecast_room, "rejections_of_another", lambda decision: decisions.append(decision) or real(decision)
     )
+    return decisions
+
+
+@pytest.mark.parametrize(("edit", "same", "reason"), EDITS)
+def test_who_asks_for_the_same_is_answered_once(
+    edit: Callable[[Plain], object], *, same: bool, reason: str, asked: list[Decision], tmp_path: Path
+) -> None:
     deployments = [build.deployment(f"model-{at}", 1) for at in range(4)]
     edit(deployments[-1])
     clusters = [
@@ -170,14 +171,7 @@ def test_who_asks_for_the_same_is_answered_once(
     assert len(asked) == (1 if same else 2), reason
 
 
-def test_a_stack_that_reads_templates_tells_them_apart(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    asked: list[Decision] = []
-    real = forecast_room.rejections_of_another
-    monkeypatch.setattr(
-        forecast_room, "rejections_of_another", lambda decision: asked.append(decision) or real(decision)
-    )
+def test_a_stack_that_reads_templates_tells_them_apart(asked: list[Decision], tmp_path: Path) -> None:
     kserve = build.cluster("kserve", [build.pool("h100", 3)])
     kserve["spec"]["stack"] = "KServe"
     cached, other = (build.deployment(name, 1) for name in ("cached", "other"))

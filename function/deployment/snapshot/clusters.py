@@ -44,18 +44,17 @@ class Clusters:
 def by_name(read: Iterable[Read]) -> Clusters:
     """Sort clusters by name. One that is listed more than once is unreadable."""
     listed = sorted(read, key=attrgetter("name"))
-    clusters: dict[str, InferenceCluster] = {
-        cluster.name: cluster for cluster in listed if isinstance(cluster, InferenceCluster)
-    }
-    if len(clusters) == len(listed) and "" not in clusters:  # Nothing is amiss, as nearly always.
-        return Clusters(clusters, {}, nameless=False)
-    unreadable = {cluster.name: cluster for cluster in listed if isinstance(cluster, UnreadableCluster)}
-    for name, times in Counter(cluster.name for cluster in listed).items():
-        if times > 1:
-            unreadable[name] = UnreadableCluster(name, "listed more than once")
-            clusters.pop(name, None)
+    times = Counter(map(attrgetter("name"), listed))
+    clusters: dict[str, InferenceCluster] = {}
+    unreadable: dict[str, UnreadableCluster] = {}
+    for cluster in listed:
+        if times[cluster.name] > 1:
+            unreadable[cluster.name] = UnreadableCluster(cluster.name, "listed more than once")
+        elif isinstance(cluster, UnreadableCluster):
+            unreadable[cluster.name] = cluster
+        else:
+            clusters[cluster.name] = cluster
     nameless = unreadable.pop("", None)
-    unreadable = dict(sorted(unreadable.items()))
     if nameless is not None:
         unreadable[UNNAMED] = nameless
     return Clusters(clusters, unreadable, nameless is not None)

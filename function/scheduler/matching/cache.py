@@ -66,7 +66,7 @@ class FitCache:
 
     def share(self, key: tuple[Hashable, ...], fit: ClusterFit) -> None:
         """Note what fits on clusters by the kinds of their rows, where there is room."""
-        if len(self.shared) < MAX_CLUSTERS:
+        if len(self.shared) < self.most:
             self.shared[key] = fit
 
     def copy(self) -> FitCache:

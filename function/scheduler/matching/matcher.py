@@ -69,25 +69,24 @@ class Matcher:
         key = (shape.name, cluster.device_keys, fabrics, accounting, nodes)
         fit = self._cache.cluster(key)
         if fit is None:
-            searches = bool(fabrics or accounting)
-            fit = self._fit(shape, cluster.pools) if searches else self._shared(shape, cluster.pools)
+            classes = [self._class_of(pool) for pool in cluster.pools]
+            made = self._fit if fabrics or accounting else self._shared
+            fit = made(shape, cluster.pools, classes)
             self._cache.note_cluster(key, fit)
         return fit
 
-    def _shared(self, shape: ReplicaShape, pools: Sequence[Pool]) -> ClusterFit:
+    def _shared(self, shape: ReplicaShape, pools: Sequence[Pool], classes: Sequence[int]) -> ClusterFit:
         """The fit that clusters share whose rows are of the same kinds. Only the rows are searched for."""
-        numbered = [(pool, self._class_of(pool)) for pool in pools]
-        engines = range(len(shape.engines))
+        engines, numbered = range(len(shape.engines)), list(zip(pools, classes, strict=True))
         kinds = [self._row(shape, at, pool, number).kind for at in engines for pool, number in numbered]
         key = (shape.name, *kinds)
         fit = self._cache.fits.shared.get(key)
         if fit is None:
-            fit = self._fit(shape, pools)
+            fit = self._fit(shape, pools, classes)
             self._cache.fits.share(key, fit)
         return fit
 
-    def _fit(self, shape: ReplicaShape, pools: Sequence[Pool]) -> ClusterFit:
-        classes = [self._class_of(pool) for pool in pools]
+    def _fit(self, shape: ReplicaShape, pools: Sequence[Pool], classes: Sequence[int]) -> ClusterFit:
         engines = [self._engine(shape, at, pools, classes) for at in range(len(shape.engines))]
         return ClusterFit(shape.name, tuple(engines))
 
