@@ -87,7 +87,7 @@ def _shown(key: str, value: bytes) -> bytes:
 def _applicable(content: bytes) -> bytes:
     """Return an observed object cut down to what can be applied, its spec not decoded but sorted."""
     top = read.level(content)
-    metadata = read.level(read.inner(top.get("metadata", b"")) or b"")
+    metadata = read.inner_level(top.get("metadata", b"")) or {}
     cut = b"".join(write.entry(key, metadata[key]) for key in _METADATA if key in metadata)
     written = b"".join(write.entry(key, _shown(key, top[key])) for key in _TOP if key in top)
     return write.canonical(write.entry("metadata", write.wrapped(cut)) + written)

@@ -93,15 +93,6 @@ def inner_level(content: bytes) -> Any:
     return fields if fields or held.WhichOneof("choice") == "struct" else None
 
 
-def inner(content: bytes) -> bytes | None:
-    """Return the Struct inside the bytes of a value, or None when the value is something else."""
-    try:
-        kind, payload = _open(content)
-    except DecodeError:
-        raise Unreadable("not a readable value") from None
-    return payload if kind == _STRUCT else None
-
-
 def salvage(content: bytes | memoryview, shape: Shape, damaged: Callable[[bool], Plain]) -> dict[str, Plain]:
     """Return the Struct cut down to `shape`, with `damaged(too_deep)` for each value that cannot be read.
 
