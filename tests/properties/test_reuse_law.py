@@ -21,17 +21,20 @@ from function.boundary.parse_cache import Memory
 from function.deployment import handler
 from function.deployment.answers import Given, LatestAnswer
 from function.runner import Function
+from function.scheduler.budget import ALLOWANCE
 from function.wire import write
 from tests.properties.worlds import each_batch
-from tests.support import generate, scale
+from tests.support import build, generate, scale
+from tests.support.cases import HARD, TIGHT, ask, one, single
 from tests.support.drive import of_core
 from tests.support.encode import encoded
+from tests.support.optins import INPUT
+from tests.support.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from function.boundary import Response
-    from tests.support.world import World
 
 Plain = dict[str, Any]
 
@@ -203,6 +206,20 @@ def test_the_same_with_many_threads_on_one_memory(limit: int) -> None:
             assert list(pool.map(all_of_them, range(6))) == [[]] * 6
     finally:
         sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("limits", [(ALLOWANCE, 100_000), (100_000, ALLOWANCE), (ALLOWANCE - 1, ALLOWANCE)])
+def test_what_ran_out_of_one_budget_is_searched_again_with_another(limits: tuple[int, int]) -> None:
+    """Eight requests that no eight entries cover together: more than a search has of its own."""
+    devices = [build.gpu(count, name=f"g{at}") for at, count in enumerate(TIGHT)]
+    engines = [single(*[build.request(f"r{at}", count) for at, count in enumerate(HARD)])]
+    made = World(ask(engines=engines), [one("a", pools=[build.pool("p", 1, devices)])])
+    for manifest in made.clusters or ():
+        manifest["metadata"] |= {"uid": "u", "resourceVersion": "1"}
+    draw, reusing = random.Random(0), Function(log=Counting(), memory=Memory(ROOMY))
+    for limit in limits:
+        content = encoded(draw, made.but(input=INPUT | {"searchBudget": limit}))
+        assert reusing.answer(content) == Function(log=Counting()).answer(content), limit
 
 
 class Careless:

@@ -15,16 +15,12 @@ from function.scheduler.capacity.pool_capacity import NodeCapacity
 from function.scheduler.matching.engine_options import ClusterFit, EngineFit, EngineOption, PoolDemand
 from function.scheduler.search import search
 from tests.support import build
-from tests.support.cases import ask, one, pools_of, single, sized
+from tests.support.cases import HARD, TIGHT, ask, one, pools_of, single, sized
 from tests.support.drive import run
 from tests.support.scarce import decide
 from tests.support.world import World
 
 Plain = dict[str, Any]
-HARD = (19, 22, 25, 32, 45, 47, 51, 60)
-TIGHT = (62, 61, 62, 38, 17, 61, 32, 27)
-"""Eight engines and eight pools with nodes enough for all of them, and no choice that has room: some 45,000
-steps until that is known."""
 
 
 def step_count(made: World) -> int:

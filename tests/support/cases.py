@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 Plain = dict[str, Any]
 US, EU = {"region": "us"}, {"region": "eu"}
+HARD = (19, 22, 25, 32, 45, 47, 51, 60)
+TIGHT = (62, 61, 62, 38, 17, 61, 32, 27)
+"""Eight engines and eight pools with nodes enough for all of them, and no choice that has room: some 45,000
+steps until that is known."""
 
 
 def clusters(**nodes: int | Plain) -> list[Plain]:

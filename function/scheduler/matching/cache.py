@@ -155,9 +155,10 @@ class MatchCache:
 
 
 class FitCaches:
-    """The fit caches of one deployment, by the steps every search has of its own and the release that reads.
+    """The fit caches of one deployment, by the budget of a call and the release that reads.
 
-    What is found within those steps depends on no other search.
+    What is found within the steps every search has of its own depends on no other search, so budgets of more
+    share one. A budget of just so many is apart: where it runs out, the others go on.
     """
 
     def __init__(self, most: int = MAX_CLUSTERS) -> None:

@@ -49,7 +49,7 @@ class Matcher:
         """Take the input of the pass and the steps of the call; nothing is computed yet."""
         self._inputs = inputs
         self.budget = budget or CallBudget.of(inputs)
-        steps = min(inputs.config.search_budget, ALLOWANCE)
+        steps = min(inputs.config.search_budget, ALLOWANCE + 1)  # All that have more find the same in theirs.
         self._cache = MatchCache(fit_cache(inputs.deployment, steps, inputs.config.cel_version))
         self.matched = 0
         """How many pairs of what members ask for and classes of pools were matched."""
