@@ -72,6 +72,7 @@ class Device(Model):
         reading = self._readings.get(cel_version)
         if reading is None:
             reading = self.model_copy()
+            reading.__dict__.pop("_readings")  # It would hold itself, and comparing two of them never end.
             reading.__dict__["subject"] = self.subject.read_by(cel_version)
             self._readings[cel_version] = reading
         return reading

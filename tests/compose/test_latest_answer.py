@@ -112,6 +112,20 @@ def test_the_latest_answer_is_given_again(
     assert reused(world(coordination=coordination), change(after) or after), reason
 
 
+def test_a_cluster_that_says_its_release_may_state_what_is_the_default() -> None:
+    """As another one does, so that its devices are known, and read by that release, before they are compared
+    with those of the version before.
+    """
+    before = world()
+    for cluster in before.clusters or ():
+        cluster["spec"]["celVersion"] = "1.37"
+    after = before.copy()
+    for made, stated in ((before, 1), (after, 2)):
+        for cluster in (made.clusters or ())[:stated]:
+            version(cluster)["status"]["gpuPools"][0]["devices"][0]["allowMultipleAllocations"] = False
+    assert reused(before, after)
+
+
 def _fewer_nodes(made: World) -> None:
     assert made.clusters is not None
     version(made.clusters[1])["status"]["gpuPools"][0]["nodes"] = 1
