@@ -19,28 +19,30 @@ from function.boundary.reuse import Cost
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable
 
-    from function.boundary import Costs, Document, DocumentIdentity, Part
+    from function.boundary import Costs, Document, Part
 
 T = TypeVar("T")
 
 NO_COSTS: Costs = {}
 USUAL = Cost()
-OVERHEAD = 900
+OVERHEAD = 700
 """Bytes charged for an entry whatever its object: its key, its place in the table."""
+NO_PARTS: frozenset[Part] = frozenset()
+"""One for all: Python makes another empty set each time it is asked for one."""
 
 
 class Entry(Generic[T]):
     """A value, what it is charged, the parts it shares, and whether somebody has asked for it lately."""
 
-    __slots__ = ("charge", "of", "parts", "stamp", "used", "value")
+    __slots__ = ("charge", "parts", "stamp", "used", "value", "version")
 
-    def __init__(self, charge: int, value: T, stamp: int, of: Hashable = None) -> None:
+    def __init__(self, charge: int, value: T, stamp: int, version: Hashable = None) -> None:
         self.charge, self.value, self.used = charge, value, False
-        self.parts: frozenset[Part] = frozenset()
+        self.parts = NO_PARTS
         self.stamp = stamp
         """Equal stamps have values that decide the same. One that has left is never given again."""
-        self.of = of
-        """The object that it is a version of, and its reader; None where that is not known."""
+        self.version = version
+        """The version of the object that the value was read from."""
 
 
 class Memory:
@@ -48,6 +50,7 @@ class Memory:
 
     Entries wait in line; the first one leaves, unless it was used since it last stood there: then it goes to
     the end (the clock algorithm). So a hit, of which a large request has thousands, costs next to nothing.
+    An entry is of one object and reader, and has its latest version: an earlier one is seldom asked for again.
 
     Everything that outlives a call is charged here, as what it takes in memory (`Cost`, whose figures are
     measured by `tests/serve/test_charges.py`): values, and the parts that several of them share, once.
@@ -61,8 +64,6 @@ class Memory:
         self._shared: dict[Part, int] = {}
         """How many entries have a part."""
         self._bytes = 0
-        self._latest: dict[Hashable, Entry[Any]] = {}
-        """The version of each object that was put last, while it is remembered."""
         self._stamps = count()
         self.find = self._entries.get
         """Return the entry of a key, or None. Whoever uses it says so on the entry."""
@@ -84,24 +85,22 @@ class Memory:
         value: Any,
         parts: Collection[Part] = (),
         *,
-        of: Hashable = None,
+        version: Hashable = None,
         equivalent: Callable[[Any, Any], bool] = eq,
     ) -> int | None:
         """Remember a value; forget what was not used lately beyond the limit. Return its stamp.
 
-        It is that of the earlier version of the same object (`of`) where both are `equivalent`. None where
+        It is that of the version that was remembered under this key where both are `equivalent`. None where
         the value is too large to be remembered.
         """
         charge = size + OVERHEAD
         if charge > self._limit:
             return None
-        entry = Entry(charge, value, self._stamp(of, value, equivalent), of)
+        entry = Entry(charge, value, self._stamp(key, value, equivalent), version)
         with self._lock:
             replaced = self._entries.pop(key, None)
             self._entries[key] = entry
             self._bytes += charge
-            if of is not None:
-                self._latest[of] = entry
             if parts:
                 self._share(entry, frozenset(parts))
             if replaced is not None:
@@ -110,18 +109,18 @@ class Memory:
                 self._shrink()
         return entry.stamp
 
-    def _stamp(self, of: Hashable, value: Any, equivalent: Callable[[Any, Any], bool]) -> int:
-        earlier = self._latest.get(of)
+    def _stamp(self, key: Hashable, value: Any, equivalent: Callable[[Any, Any], bool]) -> int:
+        earlier = self.find(key)
         if earlier is not None and equivalent(earlier.value, value):
             return earlier.stamp
         return next(self._stamps)
 
-    def share(self, key: Hashable, parts: Iterable[Part]) -> None:
-        """Say which parts the value of a key has by now."""
+    def share(self, key: Hashable, value: Any, parts: Iterable[Part]) -> None:
+        """Say which parts a value has by now; nothing where another one is remembered under its key."""
         now = frozenset(parts)
         with self._lock:
-            entry = self._entries.get(key)
-            if entry is not None and entry.parts != now:
+            entry = self.find(key)
+            if entry is not None and entry.value is value and entry.parts != now:
                 self._share(entry, now)
                 self._shrink()
 
@@ -141,9 +140,8 @@ class Memory:
     def _forget(self, entry: Entry[Any]) -> None:
         """Charge an entry no longer."""
         self._bytes -= entry.charge
-        self._share(entry, frozenset())
-        if self._latest.get(entry.of) is entry:
-            del self._latest[entry.of]
+        if entry.parts:
+            self._share(entry, NO_PARTS)
 
     def _shrink(self) -> None:
         """Let the first in line go, or to the end, until the rest is within the limit."""
@@ -184,9 +182,10 @@ class Session:
         if memory is None or identity is None:
             self.parses += 1
             return parse(document)
-        key = (parse, identity)
+        which, version = identity
+        key = (parse, which)
         entry: Entry[T] | None = memory.find(key)
-        if entry is not None:
+        if entry is not None and entry.version == version:
             entry.used = True
             self.reuses += 1
             self._stamps.append(entry.stamp)
@@ -195,15 +194,16 @@ class Session:
             return entry.value
         self.parses += 1
         value = parse(document)
-        self._put(memory, key, document.size, value)
+        self._put(memory, key, version, document.size, value)
         return value
 
-    def _put(self, memory: Memory, key: tuple[object, DocumentIdentity], size: int, value: Any) -> None:
-        parse, (which, _) = key
-        cost = self._costs.get(parse, USUAL)
+    def _put(
+        self, memory: Memory, key: tuple[object, Hashable], version: Hashable, size: int, value: Any
+    ) -> None:
+        cost = self._costs.get(key[0], USUAL)
         parts = tuple(cost.parts(value)) if cost.parts else ()
         charge = round(size * cost.factor) + cost.fixed + (cost.size(value) if cost.size else 0)
-        stamp = memory.put(key, charge, value, parts, of=(parse, which), equivalent=cost.equivalent)
+        stamp = memory.put(key, charge, value, parts, version=version, equivalent=cost.equivalent)
         if stamp is not None:
             self._stamps.append(stamp)
         if cost.grows:
@@ -219,4 +219,4 @@ class Session:
         """Charge what the values of this call have grown by. To be called once, at its end."""
         for key, value, cost in self._growing:
             if self._memory is not None and cost.parts is not None:
-                self._memory.share(key, cost.parts(value))
+                self._memory.share(key, value, cost.parts(value))

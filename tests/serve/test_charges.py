@@ -196,7 +196,7 @@ def test_whatever_is_put_forgotten_and_grows_the_sum_is_right() -> None:
         if draw.random() < 0.5:
             memory.put(key, draw.randrange(3_000), None, some())
         else:
-            memory.share(key, some())
+            memory.share(key, None, some())
         entries = memory._entries.values()
         alive = {part for entry in entries for part in entry.parts}
         assert set(memory._shared) == alive
