@@ -10,6 +10,7 @@ from __future__ import annotations
 import cProfile
 import gc
 import json
+import platform
 import pstats
 import random
 import statistics
@@ -130,7 +131,8 @@ def measure(size: Size, seed: int, calls: int, transform: Transform) -> Row:
 
 def table(rows: list[Row]) -> Table:
     """Return the figures as a table."""
-    made = Table(title="median (min - max) in ms; x: times the parse in C beside it")
+    interpreter = f"Python {platform.python_version()}"
+    made = Table(title=f"median (min - max) in ms; x: times the parse in C beside it; {interpreter}")
     heads = (
         "clusters x pools, replicas",
         "request",

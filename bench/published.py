@@ -7,7 +7,6 @@ warm are those of `python -m bench`, gRPC aside. The third size needs 6 GB.
 
 from __future__ import annotations
 
-import gc
 import random
 import statistics
 import time
@@ -21,7 +20,7 @@ from bench.encode import Requests
 from bench.fleets import SIZES, Fleet, Size, by_charges, churn, fleet
 from function.boundary.parse_cache import Memory
 from function.runner import Function
-from function.server.serve import COLLECT
+from function.server.collection import collect, collect_seldom
 
 LARGEST = Size(10_000, 8, 100_000)
 STARTS = 3
@@ -36,18 +35,13 @@ def as_it_is(fleet: Fleet) -> Fleet:
 MODES: dict[str, Transform] = {"Replicas": as_it_is, "Published": by_charges}
 
 
-def collect_as_served() -> None:
-    """Have the garbage collector run as seldom as in a server."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*COLLECT)
-
-
 def spent(function: Function, content: bytes) -> float:
     """Return the milliseconds of processor time of a call."""
     started = time.process_time()
     function.answer(content)
-    return (time.process_time() - started) * 1000
+    taken = (time.process_time() - started) * 1000
+    collect()  # As a server does: after the call.
+    return taken
 
 
 def measure(size: Size, seed: int, calls: int, transform: Transform) -> list[str]:
@@ -58,7 +52,7 @@ def measure(size: Size, seed: int, calls: int, transform: Transform) -> list[str
     for _ in range(STARTS):
         function = Function(log=Counting(), memory=Memory(512 * MEBI))
         function.answer(small)  # What a process does once in its life is not what is measured.
-        collect_as_served()
+        collect_seldom()
         cold.append(spent(function, requests.next()))
     for _ in range(calls):
         requests.refresh(churn(draw, requests.fleet, CHURN))

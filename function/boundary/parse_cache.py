@@ -50,7 +50,7 @@ class Memory:
 
     Entries wait in line; the first one leaves, unless it was used since it last stood there: then it goes to
     the end (the clock algorithm). So a hit, of which a large request has thousands, costs next to nothing.
-    An entry is of one object and reader, and has its latest version: an earlier one is seldom asked for again.
+    An entry is of one object and one reader, and has the version that was read last.
 
     Everything that outlives a call is charged here, as what it takes in memory (`Cost`, whose figures are
     measured by `tests/serve/test_charges.py`): values, and the parts that several of them share, once.

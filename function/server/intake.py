@@ -18,8 +18,11 @@ from typing import Any
 
 import grpc
 
-WINDOW = 256 * 1024
-"""Bytes that a stream may send before it is read."""
+WINDOW = 512 * 1024
+"""Bytes that a stream may send before it is read.
+
+The whole request of a fleet of a dozen clusters: it arrives without waiting for a word from us.
+"""
 SECONDS = 60.0
 """Time for a message to arrive, once it is read.
 

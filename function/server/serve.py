@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import signal
 import sys
@@ -13,6 +12,7 @@ import grpc
 
 from function.server.allocator import keep_memory
 from function.server.certificates import Certificates
+from function.server.collection import collect_seldom
 from function.server.intake import WINDOW
 from function.server.metrics import Metrics
 from function.server.rehearsal import Silence, rehearse
@@ -30,10 +30,6 @@ NOTICE = 0.5
 
 # Seconds of silence on a connection until its client is asked for a sign of life, and until it is given up.
 _PING, _PONG = 30, 10
-
-# Thousands of parsed objects live on from call to call. The collector would walk all of them over and
-# over to find cycles that our values do not have, so it runs seldom.
-COLLECT = (100_000, 20, 50)
 
 # Seconds a thread may keep the interpreter while others wait for it: the loop must get its turn.
 _TURN = 0.001
@@ -71,9 +67,7 @@ async def _serve(settings: Settings, build: Callable[[Metrics], Function], log: 
         metrics.watch(function.memory)
     metrics_port = _serve_metrics(settings, metrics)
     rehearse(type(function)(Silence()).answer)
-    gc.collect()  # Before it is served: the first call would wait for it.
-    gc.freeze()
-    gc.set_threshold(*COLLECT)
+    collect_seldom()  # Before it is served: the first call would wait for it.
     await server.start()
     if settings.max_held < 2 * settings.max_receive:
         log.warning("requests are received one by one", reason="max-held-size < 2 x max-recv-message-size")

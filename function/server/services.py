@@ -15,6 +15,7 @@ from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from function import wire
+from function.server.collection import Collector
 from function.server.intake import Intake, Message
 from function.server.metrics import REFUSED
 from function.server.settings import MEBI
@@ -50,6 +51,7 @@ class Runner:
         self._pool = ThreadPoolExecutor(settings.max_concurrency, thread_name_prefix="run")
         self._room = settings.max_concurrency + settings.max_waiting
         self._jobs: set[Future[bytes]] = set()
+        self._collector = Collector(busy=lambda: self.calls > 0)
         self.intake = Intake(settings.max_held * MEBI, settings.max_receive * MEBI)
         self.calls = 0
 
@@ -70,6 +72,7 @@ class Runner:
             raise  # Not reached: abort raises.
         finally:
             self.calls -= 1
+            self._collector.call_ended()
 
     def _submitted(self, message: Message) -> asyncio.Future[bytes]:
         """Queue the work on a message. When its caller gives up, it leaves the queue and its bytes go.
