@@ -136,10 +136,10 @@ class Function:
 
 
 def _names(call: wire.ReceivedCall) -> dict[str, Any]:
-    """Return whose request this is."""
+    """Return whose request this is: a service and its model may have one name."""
     composite = call.request.composite
     named = {key: text_at(composite, "metadata", key) for key in ("namespace", "name")}
-    return {"tag": call.tag, **named}
+    return {"tag": call.tag, "kind": text_at(composite, "kind"), **named}
 
 
 def _kinds(error: BaseException) -> list[str]:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from function.api.condition_reasons import CONDITION_REASONS, INTERNAL_ERROR
 from hack.refresh_docs import ROOT, pages, refreshed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from function.api.condition_reasons import ConditionReason
 
 LINK = re.compile(r"\]\(([^)#:]+?)(?:#[^)]*)?\)")
 ANCHOR = re.compile(r"\]\(([^)#:]*?)#([^)]*)\)")
@@ -44,3 +46,24 @@ def test_links_to_headings_lead_to_one(page: Path) -> None:
 def test_output_blocks_are_fresh(page: Path) -> None:
     text = page.read_text()
     assert refreshed(text) == text, "run `python -m hack.refresh_docs`"
+
+
+PAGE_OF = {
+    "ModelDeployment": "troubleshooting.md",
+    "ModelReplica": "workloads.md",
+    "InferenceCluster": "clusters.md",
+    "ModelService": "routing.md",
+    "ModelEndpoint": "routing.md",
+}
+
+
+@pytest.mark.parametrize(("kind", "reasons"), CONDITION_REASONS.items())
+def test_the_page_of_a_kind_has_every_reason_of_its_conditions(
+    kind: str, reasons: dict[str, ConditionReason]
+) -> None:
+    text = (ROOT / "docs" / PAGE_OF[kind]).read_text()
+    assert [name for name in reasons if f"`{name}`" not in text] in ([], [INTERNAL_ERROR])
+
+
+def test_an_internal_error_is_explained_once_for_all_kinds() -> None:
+    assert f"`{INTERNAL_ERROR}`" in (ROOT / "docs" / "troubleshooting.md").read_text()

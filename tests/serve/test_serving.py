@@ -116,7 +116,8 @@ def test_one_log_line_a_call() -> None:
         run(channel)
         entry = server.wait_for("answered")
         assert server.stop() == 0
-    assert (entry["tag"], entry["namespace"], entry["name"]) == ("tested", "ml", "tiny")
+    named = [entry[key] for key in ("tag", "kind", "namespace", "name")]
+    assert named == ["tested", "ModelDeployment", "ml", "tiny"]
     assert sum('"answered"' in line for line in server.output) == 1
 
 
