@@ -99,11 +99,11 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
 
 def answer(request: Request, *, reuse: Reuse = NO_REUSE, shared: Shared | None = None) -> Answer:
     """Answer one request anew, and hand out the decision: see `forecast`."""
-    snapshot = _read(request, reuse)
+    snapshot = _read(request, reuse, shared)
     return Answer(snapshot) if isinstance(snapshot, Response) else Answer(*_decided(snapshot, shared))
 
 
-def _read(request: Request, reuse: Reuse) -> Snapshot | Response:
+def _read(request: Request, reuse: Reuse, shared: Shared | None = None) -> Snapshot | Response:
     """Read the request, or say that the composite cannot be read."""
     requirements = declared(request)
     try:
@@ -113,7 +113,12 @@ def _read(request: Request, reuse: Reuse) -> Snapshot | Response:
     config, fault = _config(request)
     is_coordinated = config.coordination == "GlobalOrder"
     fleet = read_fleet(
-        request, deployment, reuse, thorough=config.coordinates, published=config.capacity == "Published"
+        request,
+        deployment,
+        reuse,
+        thorough=config.coordinates,
+        published=config.capacity == "Published",
+        shared=shared,
     )
     peers = read_peers(request, deployment, reuse) if is_coordinated else ListedPeers()
     return Snapshot(requirements, composite, deployment, config, fault, fleet, peers, optional(request))

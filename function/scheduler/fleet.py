@@ -14,11 +14,12 @@ from function.boundary import Resolution
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica
+    from function.api import InferenceCluster, ModelCache, ModelDeployment
     from function.api.names import Identity
     from function.api.ownership import OwnReplica
     from function.boundary import Document
     from function.scheduler.capacity.overcommit import Yielding
+    from function.scheduler.other_replicas import OtherReplicas
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Fleet:
     """Why the referenced cache cannot be read, though it was delivered; it then counts as unresolved."""
     own_replicas: tuple[OwnReplica, ...]
     """Own replicas with an identity of their own, in the order of cluster and index."""
-    other_replicas: tuple[ModelReplica, ...]
+    other_replicas: OtherReplicas
     """Every other replica that exists: foreign ones, and own objects whose identity another one has."""
     endpoints: Mapping[str, Document]
     """Observed endpoints by key."""

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 from function.api.names import Identity, object_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from function.api import ModelDeployment, ModelReplica
+    from function.api import ModelDeployment
     from function.scheduler.fleet import Fleet
 
 
@@ -24,7 +22,7 @@ class Indices:
         self._fleet = fleet
         self._given: set[str] = set()
         self._lowest: dict[str, int] = {}
-        self._everybodys = {replica.name for replica in _replicas(fleet)}
+        self._own_names = {own_replica.replica.name for own_replica in fleet.own_replicas}
 
     def take(self, cluster: str) -> tuple[Identity, str]:
         """Take the lowest free index on a cluster, and its object name; neither is ever given back."""
@@ -41,15 +39,8 @@ class Indices:
 
     def _clashes(self, cluster: str, name: str) -> bool:
         """Whether a replica of our namespace, one of our own, or one on the same cluster has the name."""
-        if name not in self._everybodys:
-            return False
         namespace = self._deployment.namespace
-        return any(own_replica.replica.name == name for own_replica in self._fleet.own_replicas) or any(
-            replica.name == name and (replica.namespace == namespace or replica.cluster == cluster)
-            for replica in _replicas(self._fleet)
+        return name in self._own_names or any(
+            replica.namespace == namespace or replica.cluster == cluster
+            for replica in self._fleet.other_replicas.named(name)
         )
-
-
-def _replicas(fleet: Fleet) -> Iterator[ModelReplica]:
-    yield from fleet.other_replicas
-    yield from (own_replica.replica for own_replica in fleet.own_replicas)

@@ -44,9 +44,8 @@ if TYPE_CHECKING:
 def open_ledger(inputs: SchedulingInput) -> Ledger:
     """Charge every replica that exists: everybody's, until it is really gone."""
     fleet = inputs.fleet
-    ledger = Ledger(fleet.clusters.values())
-    for replica in fleet.other_replicas:
-        ledger.open(replica, replica.cluster)
+    held = {own_replica.holds for own_replica in fleet.own_replicas}
+    ledger = fleet.other_replicas.charged(fleet.clusters, held)
     for own_replica in fleet.own_replicas:
         ledger.open(_known_to_leave(own_replica), own_replica.holds)
     return ledger

@@ -134,10 +134,53 @@ def _complete(manifest: Manifest, into: Completed, classes: Classes) -> None:
     into.clusters.append({**content, "status": status})
 
 
+class ChargedClusters:
+    """Clusters with what replicas hold of their pools, where they do not say it themselves.
+
+    Each is charged once, and again when a replica is added to it.
+    """
+
+    def __init__(self, clusters: list[dict[str, Any]]) -> None:
+        """Take the clusters, with nothing on them."""
+        self._clusters = clusters
+        self._here: dict[str, list[ModelReplica]] = defaultdict(list)
+        self._places: dict[str, list[int]] = defaultdict(list)
+        for at, cluster in enumerate(clusters):
+            self._places[_name_of(cluster)].append(at)
+        self._charged: list[PlainDocument | None] = [None] * len(clusters)
+        self._documents: tuple[PlainDocument, ...] | None = None
+
+    def add(self, replica: ModelReplica) -> None:
+        """Put one replica on its cluster."""
+        self._here[replica.cluster].append(replica)
+        for at in self._places.get(replica.cluster, ()):
+            self._charged[at] = self._documents = None
+
+    @property
+    def documents(self) -> tuple[PlainDocument, ...]:
+        """The clusters as they publish it."""
+        if self._documents is None:
+            self._documents = tuple(map(self._document, range(len(self._clusters))))
+        return self._documents
+
+    def _document(self, at: int) -> PlainDocument:
+        document, cluster = self._charged[at], self._clusters[at]
+        if document is None:
+            here = self._here[_name_of(cluster)]
+            document = self._charged[at] = PlainDocument(_with_charges(cluster, here))
+        return document
+
+
 def with_charges(clusters: list[dict[str, Any]], replicas: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the clusters with what replicas hold of their pools, where they do not say it themselves."""
-    read = [replica_api.parse(PlainDocument(replica)) for replica in replicas]
-    return [_with_charges(cluster, read) for cluster in clusters]
+    charged = ChargedClusters(clusters)
+    for replica in replicas:
+        charged.add(replica_api.parse(PlainDocument(replica)))
+    return [document.content for document in charged.documents]
+
+
+def _name_of(cluster: Mapping[str, Any]) -> str:
+    return str(mapping(cluster.get("metadata")).get("name"))
 
 
 def _with_charges(cluster: dict[str, Any], replicas: list[ModelReplica]) -> dict[str, Any]:
@@ -148,8 +191,7 @@ def _with_charges(cluster: dict[str, Any], replicas: list[ModelReplica]) -> dict
     declared = mapping(cluster.get("spec")).get("nodePools")
     by_name = {mapping(pool).get("name"): mapping(pool) for pool in declared or () if isinstance(pool, dict)}
     stated = [{**_accounting(by_name.get(pool.get("name"), {})), **pool} for pool in pools]
-    name = str(mapping(cluster.get("metadata")).get("name"))
-    return {**cluster, "status": {**status, "gpuPools": charge(name, stated, replicas)}}
+    return {**cluster, "status": {**status, "gpuPools": charge(_name_of(cluster), stated, replicas)}}
 
 
 def _accounting(declared: Mapping[str, Any]) -> dict[str, Any]:

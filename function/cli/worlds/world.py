@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from function.api import replica as replica_api
 from function.api.names import KEY_ANNOTATION, Identity, endpoint_key, replica_key
 from function.api.ownership import Owner, turn
-from function.api.replica import CLUSTER_LABEL, INDEX_LABEL
+from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
 from function.boundary import PlainDocument, Request, Response
-from function.cli.worlds.derive import complete_all, with_charges
+from function.cli.worlds.derive import ChargedClusters, complete_all
 from function.deployment.forecast import Forecast, declared, forecast
 
 if TYPE_CHECKING:
@@ -114,6 +114,11 @@ def _carries(content: dict[str, Any], requirement: Requirement) -> bool:
     return all(labels.get(key) == value for key, value in requirement.match_labels)
 
 
+def _deployment_label(content: dict[str, Any]) -> str:
+    label = _map(_map(content, "metadata"), "labels").get(DEPLOYMENT_LABEL)
+    return label if isinstance(label, str) else ""
+
+
 def identity_of(content: dict[str, Any]) -> tuple[str, str]:
     """Namespace and name of an object: among those of its kind, no other has both."""
     metadata = _map(content, "metadata")
@@ -134,21 +139,33 @@ class _Presented:
     def __init__(self, world: World, reuse: Reuse) -> None:
         self._world, self._reuse = world, reuse
         self._clusters = tuple(map(PlainDocument, world.clusters))
+        by_charges = (world.config or {}).get("capacity") == "Published"
+        self._charged = ChargedClusters(world.clusters) if by_charges else None
         self._replicas = list(map(PlainDocument, world.replicas))
+        self._by_label: dict[str, list[PlainDocument]] = defaultdict(list)
         self._by_owner: dict[tuple[str, str], list[tuple[ModelReplica, PlainDocument]]] = defaultdict(list)
-        for document in (*self._replicas, *map(PlainDocument, world.endpoints)):
+        for document in self._replicas:
+            self._note_replica(document)
+        for document in map(PlainDocument, world.endpoints):
             self._note_owner(document)
 
-    def _note_owner(self, document: PlainDocument) -> None:
+    def _note_replica(self, document: PlainDocument) -> None:
+        read = self._note_owner(document)
+        self._by_label[_deployment_label(document.content)].append(document)
+        if self._charged is not None:
+            self._charged.add(read)
+
+    def _note_owner(self, document: PlainDocument) -> ModelReplica:
         read = self._reuse.parsed(document, replica_api.parse)
         self._by_owner[read.namespace, read.deployment].append((read, document))
+        return read
 
     def add(self, content: dict[str, Any]) -> None:
         """Let the later deployments see one more replica."""
         document = PlainDocument(content)
         self._world.replicas.append(content)
         self._replicas.append(document)
-        self._note_owner(document)
+        self._note_replica(document)
 
     def request(self, deployment: Manifest) -> Request:
         """The last request that Crossplane would send for one deployment: all it requires is delivered."""
@@ -170,7 +187,7 @@ class _Presented:
 
     def _delivered(self, requirement: Requirement) -> tuple[PlainDocument, ...]:
         """What Crossplane would fetch for a requirement: all objects of a kind, or the one of a name."""
-        documents = self._of_kind(requirement.kind)
+        documents = self._of_kind(requirement)
         if requirement.match_name is not None:
             wanted = (requirement.namespace or "", requirement.match_name)
             documents = (document for document in documents if identity_of(document.content) == wanted)
@@ -178,14 +195,13 @@ class _Presented:
             documents = (document for document in documents if _carries(document.content, requirement))
         return tuple(documents)
 
-    def _of_kind(self, kind: str) -> Iterable[PlainDocument]:
-        world = self._world
+    def _of_kind(self, requirement: Requirement) -> Iterable[PlainDocument]:
+        world, kind = self._world, requirement.kind
         if kind == "InferenceCluster":
-            by_charges = (world.config or {}).get("capacity") == "Published"
-            charged = with_charges(world.clusters, world.replicas) if by_charges else ()
-            return tuple(map(PlainDocument, charged)) if by_charges else self._clusters
+            return self._clusters if self._charged is None else self._charged.documents
         if kind == "ModelReplica":
-            return self._replicas
+            deployment = dict(requirement.match_labels).get(DEPLOYMENT_LABEL)
+            return self._replicas if deployment is None else self._by_label.get(deployment, ())
         held = {
             "ModelDeployment": [manifest.content for manifest in world.deployments],
             "ModelCache": world.caches,

@@ -6,6 +6,7 @@ Nothing is decided here.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -19,13 +20,16 @@ from function.deployment.snapshot.charges import ChargedCluster, leaving_of, oth
 from function.deployment.snapshot.clusters import by_name, read_cluster
 from function.deployment.snapshot.ownership import Sorting
 from function.scheduler.fleet import Fleet
+from function.scheduler.other_replicas import OthersListed, Unshared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from function.boundary import Costs, Document, Part, Request, Reuse
     from function.deployment.snapshot.clusters import Clusters
     from function.scheduler.fleet import UnreadableCluster
+    from function.scheduler.other_replicas import Listing, OtherReplicas
+    from function.scheduler.sharing import Shared
 
 
 def _name_of(document: Document) -> str:
@@ -139,10 +143,9 @@ def read_cache(
 
 
 def _read_clusters(
-    request: Request, reuse: Reuse, *, published: bool
+    listed: Iterable[Document], reuse: Reuse, *, published: bool
 ) -> tuple[Clusters, list[ChargedCluster]]:
     """Read the clusters, and what is charged to those that can be read: nothing unless that is published."""
-    listed = request.required.get(CLUSTERS, ())
     if not published:
         return by_name(reuse.parsed(document, read_cluster) for document in listed), []
     charged = [reuse.parsed(document, read_charged) for document in listed]
@@ -161,6 +164,40 @@ def _sort_listed(sorting: Sorting, listed: Iterable[Document], reuse: Reuse, *, 
             sorting.others.append(replica)
 
 
+def _sort_shared(
+    sorting: Sorting, listing: Listing, documents: Sequence[Document], reuse: Reuse, *, thorough: bool
+) -> frozenset[int]:
+    """Sort the replicas of a listing that may be our own; returns where they stand."""
+    places = listing.concerning(sorting.name, sorting.observed)
+    for place in places:
+        document = documents[place]
+        sorting.add(listing.replicas[place] if thorough else _replica(document, reuse), document)
+    return frozenset(places)
+
+
+def _read_replicas(
+    sorting: Sorting,
+    documents: tuple[Document, ...],
+    clusters: Clusters,
+    reading: tuple[Reuse, Shared | None],
+    *,
+    thorough: bool,
+) -> tuple[tuple[OwnReplica, ...], OtherReplicas]:
+    """Read the listed replicas: our own, and the others. With `shared` they are read once for a whole run."""
+    reuse, shared = reading
+    if shared is None:
+        _sort_listed(sorting, documents, reuse, thorough=thorough)
+        own_replicas = sorting.finish()
+        return own_replicas, Unshared(sorting.others)
+    parse = replica_api.parse if thorough else replica_api.parse_charge
+    listing = shared.listing(
+        documents, clusters.readable, lambda document: _replica(document, reuse, parse), of=parse
+    )
+    places = _sort_shared(sorting, listing, documents, reuse, thorough=thorough)
+    own_replicas = sorting.finish()
+    return own_replicas, OthersListed(listing, len(documents), places, tuple(sorting.others))
+
+
 def read_fleet(
     request: Request,
     deployment: ModelDeployment,
@@ -168,6 +205,7 @@ def read_fleet(
     *,
     thorough: bool = False,
     published: bool = False,
+    shared: Shared | None = None,
 ) -> Fleet:
     """Read everything the request delivers into one snapshot, in an order of its own.
 
@@ -176,14 +214,20 @@ def read_fleet(
     what they hold is what the clusters say, see `charges`.
     """
     listed = OWN_REPLICAS if published else REPLICAS
-    clusters, charging = _read_clusters(request, reuse, published=published)
+    documents = request.required.get(CLUSTERS, ())
+    read = partial(_read_clusters, documents, reuse, published=published)
+    clusters, charging = read() if shared is None else shared.once((documents, published), read)
     devices = any(cluster.counts_devices for cluster in clusters.readable.values())
     observed, endpoints = _observed(request, reuse)
     theirs = {parsed[1] for key in request.desired if (parsed := read_key(key)) is not None}
     sorting = Sorting.beside(deployment, observed, theirs)
-    _sort_listed(sorting, request.required.get(listed, ()), reuse, thorough=thorough or published or devices)
-    own_replicas = sorting.finish()
-    others = tuple(sorting.others)
+    own_replicas, others = _read_replicas(
+        sorting,
+        request.required.get(listed, ()),
+        clusters,
+        (reuse, None if published else shared),
+        thorough=thorough or published or devices,
+    )
     state, cache, cache_fault = read_cache(request, deployment.cache, deployment.namespace)
     identities = {own_replica.identity for own_replica in own_replicas if own_replica.identity}
     return Fleet(
@@ -196,7 +240,9 @@ def read_fleet(
         cache=cache,
         cache_fault=cache_fault,
         own_replicas=own_replicas,
-        other_replicas=others_of(deployment, charging, own_replicas, others) if published else others,
+        other_replicas=Unshared(others_of(deployment, charging, own_replicas, tuple(others)))
+        if published
+        else others,
         endpoints=endpoints,
         taken=frozenset(theirs | _endpoint_identities(endpoints) | identities),
         theirs=request.desired,

@@ -19,6 +19,7 @@ from function.deployment.requirements import CACHES, DEPLOYMENTS, REPLICAS
 from function.deployment.snapshot.ownership import listed_own
 from function.scheduler.fleet import Peer, Peers
 from function.scheduler.matching.cache import parts_of
+from function.scheduler.other_replicas import Unshared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 
 Parsed = TypeVar("Parsed")
+NOBODY = Unshared()
 
 
 def _deployment(document: Document) -> ModelDeployment | None:
@@ -100,7 +102,7 @@ def _seen_by(
     return replace(
         fleet,
         own_replicas=own_replicas,
-        other_replicas=(),
+        other_replicas=NOBODY,
         endpoints={},
         taken=taken,
         cache=cache,

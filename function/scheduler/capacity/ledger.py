@@ -80,6 +80,8 @@ class Ledger:
         self._devices = dict(self._empty)
         self._held: dict[str, list[ModelReplica]] = defaultdict(list)
         self._journal: list[str] = []
+        self._settled: Iterable[PoolKey] = ()
+        self._touched: frozenset[str] | None = None
         self.counts = ReplicaCounts()
 
     def copy(self) -> Ledger:
@@ -89,7 +91,24 @@ class Ledger:
         other._free, other._devices = dict(self._free), dict(self._devices)
         other._held.update((cluster, list(replicas)) for cluster, replicas in self._held.items())
         other._journal = list(self._journal)
+        other._settled, other._touched = self._settled, self._touched
         other.counts = self.counts.copy()
+        return other
+
+    def fork(self, touched: Iterable[str]) -> Ledger:
+        """Return a ledger that says the same, on which more may be opened or closed on the touched clusters.
+
+        The lists of the others are shared, and which of their pools are overcommitted is settled, so nothing
+        may be opened on the ledger that was forked any more.
+        """
+        self._settled, self._touched = self.overcommitted_pools(), frozenset()
+        other = Ledger(())
+        other._settled, other._touched = self._settled, frozenset(touched)
+        other._sizes, other._empty = self._sizes, self._empty
+        other._free, other._devices = dict(self._free), dict(self._devices)
+        other._held.update(self._held)
+        for cluster in other._touched:
+            other._held[cluster] = list(self._held.get(cluster, ()))
         return other
 
     # What is left
@@ -170,6 +189,13 @@ class Ledger:
             if key in free:
                 free[key] -= count
 
+    def close(self, replicas: Iterable[ModelReplica]) -> None:
+        """Forget replicas that were opened on their clusters, and give back what they hold."""
+        for replica in replicas:
+            if replica.nodes:
+                self._held[replica.cluster].remove(replica)
+                self.vacate(replica, replica.cluster)
+
     # Counting
 
     def count(self, cluster: str, number: int = 1) -> None:
@@ -218,17 +244,19 @@ class Ledger:
     def overcommitted_pools(self) -> list[PoolKey]:
         """Every overcommitted pool of the fleet, in order."""
         nodes: dict[PoolKey, int] = defaultdict(int)
-        for cluster, held in self._held.items():
-            for replica in held:
+        touched = self._held if self._touched is None else self._touched
+        for cluster in touched:
+            for replica in self._held.get(cluster, ()):
                 if not replica.deleting:
                     for pool, count in replica.nodes.items():
                         nodes[cluster, pool] += count
         sizes, devices = self._sizes, self._empty
-        return sorted(
+        overcommitted = (
             key
             for key, count in nodes.items()
             if key in sizes and (self.overcommitted(*key) if key in devices else count > sizes[key])
         )
+        return sorted((*(key for key in self._settled if key[0] not in touched), *overcommitted))
 
     def overcommitted(self, cluster: str, pool: str) -> bool:
         """Whether the living replicas that exist hold more than the pool has, whatever is decided now."""

@@ -10,6 +10,7 @@ from function.api.reasons import Reason
 from function.api.text import counted
 from function.deployment.explain.change import Effort, InputChange, changed, with_cluster
 from function.deployment.explain.remedies.context import CHANGES_PER_KIND, SHORT, ProposalContext
+from function.scheduler.other_replicas import Unshared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,7 +100,7 @@ def _freed(
             freed += replica.nodes[pool]
 
     def apply(inputs: SchedulingInput) -> SchedulingInput:
-        staying = tuple(
+        staying = Unshared(
             replica
             for replica in inputs.fleet.other_replicas
             if (replica.namespace, replica.name) not in leaving
