@@ -214,3 +214,10 @@ def test_every_code_is_in_the_docs(tmp_path: Path) -> None:
     codes |= {code for source in sources for code in CODE.findall(source.read_text())}
     assert len(codes) > 15
     assert sorted(code for code in codes if f"`{code}`" not in page) == []
+
+
+def test_every_code_about_selectors_is_explained() -> None:
+    page = (ROOT / "docs" / "troubleshooting.md").read_text()
+    codes = CODE.findall((ROOT / "function" / EXPLAIN).read_text())
+    assert codes
+    assert sorted(code for code in codes if f"`{code}`" not in page) == []

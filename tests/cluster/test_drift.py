@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from example.caller import ROOT
 from function.cluster.describe import NothingPublished, describe
 from function.cluster.drift import drift
 from tests.support.slices import AMD, H200, MIG, NIC, TPU, devices, node, resource_slice
@@ -174,6 +175,12 @@ def test_the_line_names_the_worst_first() -> None:
         "h200: 1 of 4 nodes seen; CapacityShort memory: class 141Gi, smallest 143771Mi (node n1); DeviceCount"
     )
     assert pool.drifts
+
+
+def test_the_page_shows_what_the_command_prints() -> None:
+    number_on_the_box = published({"capacity": {"memory": {"value": "141Gi"}}, "count": 8})
+    (pool,) = drift(number_on_the_box, [resource_slice("gpu-7", devices(H200, 8))], [node("gpu-7")])
+    assert f"✗ {pool.phrase()}\n" in (ROOT / "docs" / "clusters.md").read_text()
 
 
 def test_a_name_with_the_drivers_domain_is_the_same_name() -> None:

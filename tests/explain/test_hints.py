@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from example.caller import ROOT
 from function.deployment.explain.hints import SHOWN, TRIES, hints
 from tests.support import build, drive, scarce
 from tests.support.rejected import CASES, EIGHTY, here, one, placing, wants
@@ -61,6 +62,13 @@ BY_REASON = {
 @pytest.mark.parametrize("reason", BY_REASON)
 def test_the_smallest_change_for_a_reason(reason: str) -> None:
     assert hint_rows(CASES[reason]().world)[0] == BY_REASON[reason]
+
+
+def test_the_page_lists_every_kind_of_hint() -> None:
+    page = (ROOT / "docs" / "troubleshooting.md").read_text()
+    (listed,) = (line for line in page.splitlines() if line.startswith("A hint is"))
+    kinds = {kind for kind, _, _ in BY_REASON.values()} | {"CorrectSelector"}
+    assert sorted(kind for kind in kinds if f"`{kind}`" not in listed) == []
 
 
 def test_freeing_what_another_deployment_holds() -> None:
