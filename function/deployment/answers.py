@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from function.boundary import Extent
 from function.deployment.compose import cache
+from function.deployment.compose.replicas import observed_size
 from function.deployment.compose.size import largest
 
 if TYPE_CHECKING:
@@ -115,6 +116,7 @@ def answered_once(
         return earlier
     response, decision = decide()
     bounded = len(response.desired) * largest(deployment) <= cache.BOUND
+    bounded = bounded and sum(map(observed_size, decision.kept)) * cache.AS_OBSERVED <= cache.MAX_AS_OBSERVED
     if given is not None and bounded and _told_by_versions(decision):
         written = largest(deployment) * len(response.desired)
         size = written + REPLICA * len(response.desired) + STATUS * len(repr(response.status))

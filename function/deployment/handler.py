@@ -73,6 +73,7 @@ def read_deployment(document: Document) -> tuple[dict[str, Any], ModelDeployment
 def _held(read: tuple[dict[str, Any], ModelDeployment]) -> Iterable[Part]:
     yield from parts_of(read[1])
     yield read[1].cache_of(LatestAnswer).extent
+    yield read[1].cache_of(cache.ComposedReplicas).extent
 
 
 COSTS: Costs = {

@@ -25,6 +25,8 @@ from function.deployment.snapshot.clusters import read_cluster
 from function.runner import Function
 from function.wire import WireDocument, write
 from tests.support import build
+from tests.support.cases import ask, single
+from tests.support.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -159,8 +161,6 @@ def test_a_list_that_clusters_share_is_charged_once_and_as_long_as_one_has_it() 
 def request(number: int, lists: int) -> bytes:
     made = build.deployment(f"d{number}", replicas=2)
     clusters = [cluster_of(number * lists + at, 40) for at in range(lists)]
-    from tests.support.world import World
-
     return World(made, clusters, ()).message().SerializeToString()
 
 
@@ -176,6 +176,55 @@ def test_what_deployments_found_out_keeps_no_device_lists_beyond_the_bound(limit
             assert memory is None or memory.bytes <= 2 * MEBI
     held = remembered() - before
     assert held == 0 if memory is None else 0 < held < 100, "of 300"
+
+
+def on_fabrics(number: int) -> World:
+    """A gang that may be spread, and clusters of six pools on one fabric, each on its own."""
+    clusters = [cluster_of(number * 100 + at, 0) for at in range(100)]
+    for made in clusters:
+        [pool] = made["status"]["gpuPools"]
+        fabric = {"fabric": {"infiniband": {"fabric": made["metadata"]["name"]}}}
+        made["status"]["gpuPools"] = [pool | fabric | {"name": f"p{at}"} for at in range(6)]
+        made["spec"] = {}
+    return World(ask(engines=[build.gang(nodes=1, gpus=1) | {"poolPolicy": "SameFabric"}]), clusters)
+
+
+def held(number: int, environment: int) -> World:
+    """Replicas that stay exactly as they are observed, because a selector does not compile."""
+    asked = ask(100, engines=[single(build.request("gpu", 1, "device."))])
+    name = asked["metadata"]["name"] = f"held-{number}"
+    replicas = [build.replica(asked, "c0", at, ready=True, name=f"{name}-{at}") for at in range(100)]
+    variables = [{"name": f"E{at}", "value": "v" * 60} for at in range(environment)]
+    for replica in replicas:
+        replica["spec"]["engines"][0]["members"][0]["template"] = {
+            "spec": {"containers": [{"name": "engine", "env": variables}]}
+        }
+    return World(asked, [cluster_of(0, 0)], replicas, build.observed(*replicas))
+
+
+@pytest.mark.parametrize(
+    ("made", "reason"),
+    [
+        (on_fabrics, "options on several pools belong to one cluster"),
+        (lambda number: held(number, 40), "what is desired as it is observed shares nothing"),
+        (lambda number: held(number, 800), "large ones are not held from answer to answer"),
+    ],
+)
+def test_what_an_answer_leaves_behind_is_charged(made: Callable[[int], World], reason: str) -> None:
+    requests = [made(number).message().SerializeToString() for number in range(2)]
+    memory = Memory(1 << 40)
+    function = Function(structlog.get_logger(), memory=memory)
+    with structlog.testing.capture_logs():
+        function.answer(requests[0])  # What is made once for all deployments is there from now on.
+        gc.collect()
+        before = memory.bytes
+        tracemalloc.start()
+        function.answer(requests[1])
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+    charged = memory.bytes - before
+    assert 0.2 * charged < taken < 1.3 * charged, f"{reason}: {taken / charged:.2f}"
 
 
 def test_whatever_is_put_forgotten_and_grows_the_sum_is_right() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
+from function.boundary import Extent
 from function.deployment.compose.size import largest
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ T = TypeVar("T", bound="Desired | None")
 
 BOUND = 512 * 1024
 """Bytes of composed replicas, about, that a deployment holds from answer to answer."""
+AS_OBSERVED, MAX_AS_OBSERVED = 7, 4 * 1024 * 1024
+"""Bytes that a replica which is desired as it is observed takes for each byte of its document, and the most
+that all those of a deployment may take. They share no template with it."""
 
 
 class PlacedFrom(NamedTuple):
@@ -56,29 +60,53 @@ class ComposedReplicas:
     def __init__(self) -> None:
         """Start with nothing."""
         self._by_key: dict[str, tuple[ComposedFrom, Desired]] = {}
+        self._as_observed: dict[str, int] = {}
+        """Bytes that those take which are desired as they are observed."""
+
+    @property
+    def extent(self) -> Extent:
+        """What it takes besides `BOUND`."""
+        return Extent(self, sum(self._as_observed.values()))
 
     def get(self, key: str, source: ComposedFrom) -> Desired | None:
         """Return what was desired under a key, if it was composed of the same."""
         earlier, desired = self._by_key.get(key, (None, None))
         return desired if earlier == source else None
 
-    def put(self, key: str, source: ComposedFrom, desired: Desired, *, most: int) -> None:
-        """Hold a composed replica in the place of the earlier one, or beside at `most` so many."""
-        if key in self._by_key or len(self._by_key) < most:
+    def put(self, key: str, source: ComposedFrom, desired: Desired, *, most: int, observed: int = 0) -> None:
+        """Hold a composed replica in the place of the earlier one, or beside at `most` so many.
+
+        `observed`: the bytes of its document, where it is desired as that is observed.
+        """
+        self._as_observed.pop(key, None)
+        size = AS_OBSERVED * observed
+        if size and sum(self._as_observed.values()) + size > MAX_AS_OBSERVED:
+            self._by_key.pop(key, None)
+        elif key in self._by_key or len(self._by_key) < most:
             self._by_key[key] = source, desired
+            if size:
+                self._as_observed[key] = size
 
 
 def composed_once(
-    deployment: ModelDeployment, key: str, source: ComposedFrom, compose: Callable[[], T]
+    deployment: ModelDeployment,
+    key: str,
+    source: ComposedFrom,
+    compose: Callable[[], T],
+    *,
+    observed: int = 0,
 ) -> Desired | T:
-    """Return what was desired under a key for an earlier answer if its source is equal, or compose it."""
+    """Return what was desired under a key for an earlier answer if its source is equal, or compose it.
+
+    `observed`: the bytes of the document that it is composed of as it stands, if it is.
+    """
     cache = deployment.cache_of(ComposedReplicas)
     earlier = cache.get(key, source)
     if earlier is not None:
         return earlier
     desired = compose()
     if desired is not None:
-        cache.put(key, source, desired, most=BOUND // largest(deployment))
+        cache.put(key, source, desired, most=BOUND // largest(deployment), observed=observed)
     return desired
 
 

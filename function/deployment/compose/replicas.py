@@ -126,6 +126,11 @@ def _resource(deployment: ModelDeployment, kept: Kept) -> dict[str, Any] | None:
     return as_observed(document, kind=KIND, namespace=deployment.namespace)
 
 
+def observed_size(kept: Kept) -> int:
+    """Bytes of the document of a replica that is desired as it is observed, at least its template; else 0."""
+    return kept.own_replica.document.size if kept.shape is None or kept.update not in AT_ONCE else 0
+
+
 def kept_replica(deployment: ModelDeployment, kept: Kept, *, remember: bool) -> Desired | None:
     """A replica that stays, see `_kept`; as it was made for an earlier answer where nothing has changed."""
     own_replica = kept.own_replica
@@ -135,7 +140,11 @@ def kept_replica(deployment: ModelDeployment, kept: Kept, *, remember: bool) -> 
     waits = kept.update not in AT_ONCE
     source = KeptFrom(version, kept.shape, own_replica.observed, noted=remember, waits=waits)
     return composed_once(
-        deployment, own_replica.key, source, lambda: _kept(deployment, kept, remember=remember)
+        deployment,
+        own_replica.key,
+        source,
+        lambda: _kept(deployment, kept, remember=remember),
+        observed=observed_size(kept),
     )
 
 

@@ -28,10 +28,12 @@ if TYPE_CHECKING:
         Verdict,
     )
 
-ENTRY_SIZE = 800
-"""Bytes that one entry of a fit cache takes, about."""
+ENTRY_SIZE, OPTION_SIZE = 800, 1_400
+"""Bytes that one entry of a fit cache takes, and one option that no two fits share, about."""
 MAX_CLASSES, MAX_CLUSTERS, MAX_LISTS = 256, 512, 1_024
 """Classes of pools, combinations of them on a cluster, and device lists remembered for a deployment."""
+OPTIONS_EACH = 40
+"""Options of their own that the fits of clusters may have, on average: an engine on eight pools has 56."""
 
 
 class FitCache:
@@ -63,6 +65,8 @@ class FitCache:
         """The fits of clusters by the kinds of their rows."""
         self.clusters: dict[tuple[Hashable, ...], ClusterFit] = {}
         """The same by the devices of their pools, and what else decides them."""
+        self.options = 0
+        """Options that those have besides one for each pool, which fits share."""
 
     def share(self, key: tuple[Hashable, ...], fit: ClusterFit) -> None:
         """Note what fits on clusters by the kinds of their rows, where there is room."""
@@ -97,9 +101,14 @@ class FitCache:
         return sum(map(len, self._maps))
 
     @property
+    def size(self) -> int:
+        """Bytes that they take, about."""
+        return ENTRY_SIZE * self.entries + OPTION_SIZE * self.options
+
+    @property
     def full(self) -> bool:
         """Whether there is no room for another combination of classes on a cluster."""
-        return len(self.clusters) >= self.most
+        return len(self.clusters) >= self.most or self.options >= self.most * OPTIONS_EACH
 
     @property
     def too_large(self) -> bool:
@@ -137,9 +146,13 @@ class MatchCache:
         """Return what fits on a cluster."""
         return self.fits.clusters.get(key) or self._beyond.get(key)
 
-    def note_cluster(self, key: tuple[Hashable, ...], fit: ClusterFit) -> None:
-        """Note what fits on a cluster."""
-        (self._beyond if self.fits.full else self.fits.clusters)[key] = fit
+    def note_cluster(self, key: tuple[Hashable, ...], fit: ClusterFit, options: int) -> None:
+        """Note what fits on a cluster, and how many options it has that no other fit shares."""
+        if self.fits.full:
+            self._beyond[key] = fit
+        else:
+            self.fits.clusters[key] = fit
+            self.fits.options += options
 
     def hard(self, what: str, of: tuple[Hashable, ...], pools: Sequence[Pool]) -> object | None:
         """Return what a hard search found."""
@@ -182,7 +195,7 @@ def fit_cache(deployment: ModelDeployment, steps: int, release: str) -> FitCache
 def parts_of(deployment: ModelDeployment) -> Iterator[Part]:
     """Yield the fit caches of a deployment, the device lists they know, and its compiled selectors."""
     for cache in list(deployment.cache_of(FitCaches).caches.values()):
-        yield Extent(cache, ENTRY_SIZE * cache.entries)
+        yield Extent(cache, cache.size)
         for (shared, _), _ in list(cache.lists):
             if shared is not None:
                 yield shared

@@ -118,6 +118,10 @@ class ClusterFit:
         """Whether every engine has an option, capacity aside."""
         return all(engine.options for engine in self.engines)
 
+    def further_options(self, pools: int) -> int:
+        """How many options there are besides those of an engine on one pool, for so many pools."""
+        return sum(len(engine.options) + len(engine.unfit) - pools for engine in self.engines)
+
 
 def option(engine: Engine, verdicts: Verdicts, pools: tuple[int, ...]) -> EngineOption | Unfit:
     """Put the engine's members on these pools, or say what stands against it."""

@@ -70,9 +70,9 @@ class Matcher:
         fit = self._cache.cluster(key)
         if fit is None:
             classes = [self._class_of(pool) for pool in cluster.pools]
-            made = self._fit if fabrics or accounting else self._shared
-            fit = made(shape, cluster.pools, classes)
-            self._cache.note_cluster(key, fit)
+            apart = bool(fabrics or accounting)
+            fit = (self._fit if apart else self._shared)(shape, cluster.pools, classes)
+            self._cache.note_cluster(key, fit, fit.further_options(len(cluster.pools)) if apart else 0)
         return fit
 
     def _shared(self, shape: ReplicaShape, pools: Sequence[Pool], classes: Sequence[int]) -> ClusterFit:
