@@ -112,7 +112,8 @@ def episode(seed: int, contents: Contents | None = None) -> Iterator[bytes]:
 
     Episodes that are asked of one memory share what is `known`, or their keys would mean several contents.
     Most of a world stays from one request to the next; one in three requests is the content of an earlier
-    one again, its versions included, and in other bytes.
+    one again, its versions included, and in other bytes. Most of those are the latest again: of an object one
+    version is remembered, and the fleets have other versions of it.
     """
     draw = random.Random(seed)
     honest = Honest(draw, {} if contents is None else contents)
@@ -120,7 +121,7 @@ def episode(seed: int, contents: Contents | None = None) -> Iterator[bytes]:
     for step in range(STEPS):
         now = past[-2]
         if step > 3 and draw.random() < 0.33:
-            now = draw.choice(past)
+            now = draw.choice((past[-1], past[-1], draw.choice(past)))
         elif step > 1:
             now = changed(draw, honest, now, honest.world(draw.randrange(10**9)))
         past.append(now)
