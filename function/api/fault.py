@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from pydantic import ValidationError
 
-INVALID_INPUT = "The function's input is invalid"
-"""What every handler says of an input that cannot be read; the faults follow."""
 SHOWN = 60
 """How many characters of an offending value are shown. Values may be secrets; long ones may be absurd."""
 

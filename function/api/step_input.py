@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
+from function.api.fault import shown
 from function.api.model import Model
+from function.boundary import text_at
+
+if TYPE_CHECKING:
+    from function.api.fault import Malformed
+    from function.boundary import Request
 
 API_VERSION: Literal["fleet-scheduler.fn.modelplane.ai/v1alpha1"] = (
     "fleet-scheduler.fn.modelplane.ai/v1alpha1"
 )
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def invalid_input(request: Request, error: Malformed) -> str:
+    """Say that the function's input cannot be read: which object, of which Composition, and its faults.
+
+    A request does not name the step. The Composition is the one that Crossplane has chosen for the composite.
+    """
+    composition = text_at(request.composite, "spec", "crossplane", "compositionRef", "name")
+    kind = (request.input or {}).get("kind")
+    where = f" of Composition {shown(composition)}" if composition else ""
+    return f"The function's input is invalid: {kind if isinstance(kind, str) else 'input'}{where}: {error}"
 
 
 def _seconds(value: object) -> object:

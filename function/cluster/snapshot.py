@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from function.api import replica as replica_api
 from function.api.cluster_config import ClusterConfig
 from function.api.declared_cluster import DeclaredCluster
-from function.api.fault import INVALID_INPUT, Malformed
+from function.api.fault import Malformed
 from function.api.lenient import condition_of, mapping, plain_of
+from function.api.step_input import invalid_input
 from function.boundary import Resolution, text_at
 from function.cluster.classes import devices_of
 from function.cluster.names import PROVIDER_CONFIG, STACK, kind_of, provider_config_name
@@ -84,7 +85,7 @@ def read_snapshot(request: Request, reuse: Reuse) -> ClusterSnapshot:
     try:
         config = ClusterConfig.parse(request.input or {})
     except Malformed as error:
-        cluster = Doubt(MALFORMED, f"{INVALID_INPUT}: {error}")
+        cluster = Doubt(MALFORMED, invalid_input(request, error))
     ours = {key: kind for key in sorted(request.observed) if (kind := kind_of(key)) is not None}
     fault = foreign(request, ours)
     if fault:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from function.api import Malformed, ModelDeployment, SchedulerConfig
+from function.api.step_input import invalid_input
 from function.boundary import Cost, NoReuse, Response
 from function.deployment.answers import Given, LatestAnswer, answered_once
 from function.deployment.compose import cache
@@ -150,4 +151,4 @@ def _config(request: Request) -> tuple[SchedulerConfig, str]:
     except Malformed as error:
         coordination: Any = "GlobalOrder" if coordinated(request) else "None"
         capacity: Any = "Published" if published(request) else "Replicas"
-        return SchedulerConfig(coordination=coordination, capacity=capacity), str(error)
+        return SchedulerConfig(coordination=coordination, capacity=capacity), invalid_input(request, error)

@@ -237,6 +237,7 @@ MODEL_DEPLOYMENT: Mapping[str, Allowed] = {
     "metadata": {**_METADATA, "annotations": fields(PAUSED_ANNOTATION, RECONCILE_ANNOTATION)},
     "spec": {
         **fields("replicas", "minReplicas"),
+        "crossplane": {"compositionRef": _NAMED},
         "placement": _PLACEMENT,
         "template": {
             "metadata": {"labels": labels},

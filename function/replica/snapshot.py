@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from function.api.expressible import obstacle, pods_of
-from function.api.fault import INVALID_INPUT, Fault, Malformed
+from function.api.fault import Fault, Malformed
 from function.api.stack import KSERVE, STANDARD
+from function.api.step_input import invalid_input
 from function.api.text import one_line
 from function.api.workload import Workload, read_workload
 from function.api.workload_cluster import WorkloadCluster, read_workload_cluster
@@ -77,18 +78,18 @@ def read_snapshot(
     try:
         replica = reuse.parsed(request.composite, read_workload)
     except ValueError as error:
-        return _malformed("The ModelReplica cannot be read", error)
+        return _malformed(f"The ModelReplica cannot be read: {error}")
     try:
         config = read_config(request)
     except Malformed as error:
-        return _malformed(INVALID_INPUT, error)
+        return _malformed(invalid_input(request, error))
     cluster = _cluster(request, reuse)
     if isinstance(cluster, Doubt):
         return cluster
     foreign = [key for key in observed if not _is_ours(key, observed[key])]
     if foreign:
         fault = Fault(f"composed resource {foreign[0]}", "expected an Object of provider-kubernetes")
-        return _malformed("Something else stands under a key of this replica", Malformed([fault]))
+        return _malformed(f"Something else stands under a key of this replica: {fault}")
     moved = sorted(
         {observed_object.provider_config for observed_object in observed.values()} - {cluster.provider_config}
     )
@@ -153,8 +154,8 @@ def _waiting(text: str) -> Doubt:
     )
 
 
-def _malformed(text: str, error: ValueError) -> Doubt:
-    return Doubt(MALFORMED, one_line(f"{text}: {error}; everything running is kept"))
+def _malformed(fault: str) -> Doubt:
+    return Doubt(MALFORMED, one_line(f"{fault}; everything running is kept"))
 
 
 def _changed(now: str, before: str) -> Doubt:

@@ -31,7 +31,7 @@ class SchedulingInput:
     evaluations: Evaluations
     """What selectors say in this pass."""
     config_fault: str = ""
-    """What is wrong with the function's input; then the defaults apply and nothing new is placed."""
+    """That the function's input is invalid, and how; then the defaults apply and nothing new is placed."""
     peers: Peers = NO_PEERS
     """The deployments that place before this one, where placing is coordinated."""
     serving: Serving = NO_ROLLOUT

@@ -78,7 +78,7 @@ def check_completeness(
     """A replica is left out only where no cluster has room; new ones are spread before they are packed."""
     deployment = decided.deployment
     cached = not deployment.cache or (deployment.namespace, deployment.cache) in state.caches
-    if not (_simple(decided) and cached and state.clusters and compiles(deployment)):
+    if state.closed or not (_simple(decided) and cached and state.clusters and compiles(deployment)):
         return
     new = [replica for other in decisions for replica in other.new]
     held = total_of([*_existing(state, decisions, replaced=False), *new])

@@ -33,6 +33,9 @@ def check(state: State, decisions: Sequence[Decided]) -> list[Violation]:
 
 def _one(state: State, decided: Decided, matching: Matching) -> Iterator[Violation]:
     yield from _counts(decided)
+    if state.closed and decided.new:
+        text = f"{len(decided.new)} new though the function's input is invalid"
+        yield Violation("InvalidInput", decided.title, text)
     yield from _lost(state, decided, matching)
     yield from _moved(decided)
     for replica in decided.new:

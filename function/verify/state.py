@@ -29,6 +29,8 @@ class State:
     """Names of clusters that are there and cannot be read."""
     yields: bool = False
     """Whether the function's input says `overcommit: Yield`."""
+    closed: bool = False
+    """Whether the function's input is invalid: then nothing new may be placed anywhere."""
 
 
 def held_by(replica: ModelReplica) -> HeldNodes:

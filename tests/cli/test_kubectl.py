@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from function.cli.worlds.changes import AddNodes, Change, Delete, Drain, Replicas, SetTaint
-from function.cli.worlds.manifests import Manifest, Manifests
+from function.cli.worlds.manifest import Manifest, Manifests
 from tests.cli.command import run, write
 from tests.support import build
 

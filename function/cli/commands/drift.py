@@ -20,7 +20,7 @@ from function.cluster.drift import PoolDrift, drift
 if TYPE_CHECKING:
     from function.boundary import JsonObject
     from function.cli.live.connection import Target
-    from function.cli.worlds.manifests import Manifests
+    from function.cli.worlds.manifest import Manifests
 
 
 @click.command(name="drift", cls=Command)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from function.cli.live.connection import Target
-    from function.cli.worlds.manifests import Manifests
+    from function.cli.worlds.manifest import Manifests
     from function.operations.state import Deployment
 
 

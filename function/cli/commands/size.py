@@ -23,7 +23,7 @@ from function.cli.worlds.source import gather
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from function.cli.worlds.manifests import Manifests
+    from function.cli.worlds.manifest import Manifests
     from function.cli.worlds.source import Source
 
 Sized = list[tuple[Need, list[PoolFit]]]

@@ -9,11 +9,12 @@ import click
 
 from function.api.lenient import mapping
 from function.api.text import counted
-from function.cli.live.resources import FLEET, joined
+from function.cli.live.resources import COMPOSITIONS, FLEET, joined
 from function.cli.options import Command, end, lenient, may_read_live
 from function.cli.text import as_yaml_stream, note
 from function.cli.worlds.inputs import read_manifests
-from function.cli.worlds.manifests import CONFIGS, KINDS, SNAPSHOT
+from function.cli.worlds.manifest import SNAPSHOT
+from function.cli.worlds.manifests import CONFIGS, KINDS
 from function.recording.allowed import KINDS as ALLOWED
 from function.recording.allowed import redacted_object
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 def command_line(context: str, file: str) -> str:
     """The command line that collects everything the tools read into one file, secrets left out."""
     where = f" --context {quote(context)}" if context else ""
-    collect = f"kubectl{where} get {joined(FLEET)} --all-namespaces -o json"
+    collect = f"kubectl{where} get {joined((*FLEET, COMPOSITIONS))} --all-namespaces -o json"
     return f"{collect} \\\n  | fleet-scheduler snapshot - > {quote(file)}"
 
 

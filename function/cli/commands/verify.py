@@ -41,7 +41,7 @@ def _replica(content: dict[str, Any]) -> ModelReplica:
     return parse_replica(PlainDocument(content))
 
 
-def state_of(inputs: Inputs, settings: SchedulerConfig) -> State:
+def state_of(inputs: Inputs, settings: SchedulerConfig | None) -> State:
     """Read the files as the checker sees them; what cannot be read was complained about already."""
     clusters: dict[str, InferenceCluster] = {}
     unreadable = set()
@@ -64,16 +64,17 @@ def state_of(inputs: Inputs, settings: SchedulerConfig) -> State:
         replicas,
         caches,
         frozenset(unreadable),
-        yields=settings.overcommit == "Yield",
+        yields=settings is not None and settings.overcommit == "Yield",
+        closed=settings is None,
     )
 
 
-def settings_of(config: dict[str, Any] | None) -> SchedulerConfig:
-    """Return the function's input; one that is invalid asks for nothing."""
+def settings_of(config: dict[str, Any] | None) -> SchedulerConfig | None:
+    """Return the function's input; None for one that is invalid, which was complained about already."""
     try:
         return SchedulerConfig.parse(config or {})
     except Malformed:
-        return SchedulerConfig()
+        return None
 
 
 def _is_own(replica: ModelReplica, deployment: ModelDeployment) -> bool:
@@ -200,7 +201,7 @@ def verify(source: Source, decision: str | None, output: str, *, live: bool) -> 
     state = state_of(inputs, settings)
     standing = check_state(state)
     desired = {} if live else _from_file(decision) if decision else _planned(inputs)
-    decided = [] if live else decisions(inputs, state, settings, desired)
+    decided = [] if live else decisions(inputs, state, settings or SchedulerConfig(), desired)
     violations = _about(check(state, decided), inputs)
     if output == "table":
         charged, clusters = counted(len(state.replicas), "replica"), counted(len(state.clusters), "cluster")

@@ -18,7 +18,7 @@ from function.cli.worlds.changes import AddNodes, Change, Delete, Drain, Replica
 from function.cli.worlds.compare import Difference, compare
 from function.cli.worlds.inputs import taken
 from function.cli.worlds.kubectl import Commands, Script
-from function.cli.worlds.manifests import Manifests, load
+from function.cli.worlds.manifests import load
 from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.simulate import Simulation, settle
 from function.cli.worlds.source import Origin, gather
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from function.cli.worlds.manifest import Manifests
     from function.cli.worlds.source import Source
 
 _TAINT = re.compile(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from function.api.names import API_VERSION
 from function.cel.library.quantity import quantity
 from function.cli.worlds.inputs import taken
-from function.cli.worlds.manifests import Manifest, Manifests
+from function.cli.worlds.manifest import Manifest, Manifests
 from function.cli.worlds.world import request_for
 from function.deployment.forecast import forecast
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from function.cli.admission.finding import Path
-    from function.cli.worlds.manifests import Manifest, Manifests
+    from function.cli.worlds.manifest import Manifest, Manifests
 
 Advisory = tuple["Manifest", str, "Path", str]
 """The object, the code, the field and the message."""

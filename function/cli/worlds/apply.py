@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from function.boundary import JsonObject
-    from function.cli.worlds.manifests import Manifest, Manifests
+    from function.cli.worlds.manifest import Manifest, Manifests
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """Where `kubectl apply` keeps the manifest it was given, so that it can tell what others set."""

@@ -21,7 +21,7 @@ from function.cli.worlds.kubectl import (
 
 if TYPE_CHECKING:
     from function.boundary import JsonObject
-    from function.cli.worlds.manifests import Manifests
+    from function.cli.worlds.manifest import Manifests
 
 DRAIN_KEY = "fleet-scheduler.whatif/drain"
 """Key of the taint that stands for a drain: only a toleration of everything covers it."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from function.api import ModelReplica
-    from function.cli.worlds.manifests import Manifest, Manifests
+    from function.cli.worlds.manifest import Manifest, Manifests
 
 Classes: TypeAlias = "Mapping[str, Manifest]"
 """The InferenceClasses of the files, by name."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from function.cli.admission.kinds import check, head
 from function.cli.bad_input import BadInput, closest
-from function.cli.worlds.manifests import Manifest, Manifests
+from function.cli.worlds.manifest import Manifest, Manifests
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.api.model import Model
-    from function.cli.worlds.manifests import Manifest, Manifests
+    from function.cli.worlds.manifest import Manifest, Manifests
     from function.cli.worlds.world import World
 
 Place = tuple[str, str]

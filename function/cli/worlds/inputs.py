@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from function.cli.live.connection import Target
-    from function.cli.worlds.manifests import Manifests
+    from function.cli.worlds.manifest import Manifests
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import codecs
 import sys
-from collections import Counter, defaultdict
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from function.cli.admission.kinds import check, head
 from function.cli.bad_input import BadInput
+from function.cli.worlds.manifest import Contradiction, Issue, Manifest, Manifests
 from function.cli.worlds.parsing import parse_documents
 from function.cli.worlds.position import Position
 from function.cli.worlds.selectors import check_selectors
+from function.cli.worlds.step_inputs import inputs_of, is_composition, take
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from function.cli.admission.finding import Finding
-    from function.cli.admission.finding import Path as Steps
 
 GROUP = "modelplane.ai/"
 PROVIDER_GROUP = "kubernetes.m.crossplane.io/"
@@ -44,126 +44,7 @@ API_VERSIONS = {"ResourceSlice": "resource.k8s.io/", "Node": "v1"}
 """Kinds of a workload cluster, and how their apiVersion begins: what `class` and `drift` read."""
 CONFIGS = frozenset({"SchedulerConfig", "WorkloadConfig", "RoutingConfig"})
 """Inputs of a step: their group is the function's, and they need no name."""
-SNAPSHOT = "fleet-scheduler.modelplane.ai/snapshot"
-"""The annotation of an object that `snapshot` cut down: what it lacks, it may have had."""
 SUFFIXES = {".yaml", ".yml", ".json"}
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """One object and the file it came from."""
-
-    content: dict[str, Any]
-    file: str
-    position: Position | None = field(default=None, compare=False)
-    """Where it is written; None for one that was made."""
-
-    @property
-    def kind(self) -> str:
-        """Its kind."""
-        return str(self.content.get("kind"))
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """Its metadata; empty when there is none to read."""
-        metadata = self.content.get("metadata")
-        return metadata if isinstance(metadata, dict) else {}
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return str(self.metadata.get("name") or "")
-
-    @property
-    def namespace(self) -> str:
-        """Its namespace; empty for a cluster-scoped kind."""
-        return str(self.metadata.get("namespace") or "")
-
-    @property
-    def identity(self) -> tuple[str, str]:
-        """Namespace and name."""
-        return self.namespace, self.name
-
-    @property
-    def short_title(self) -> str:
-        """`InferenceCluster use1`."""
-        where = f"{self.namespace}/{self.name}" if self.namespace else self.name
-        return f"{self.kind} {where}".rstrip()
-
-    @property
-    def title(self) -> str:
-        """`fleet.yaml: InferenceCluster use1`."""
-        return f"{self.file}: {self.short_title}"
-
-    def line(self, path: Steps = ()) -> int | None:
-        """The line of a field, or of the whole; None where it cannot be found."""
-        place = self.position.locate(path) if self.position is not None else None
-        return place[0] if place else None
-
-    def place(self, path: Steps = ()) -> str:
-        """`fleet.yaml:12`, or only the file."""
-        line = self.line(path)
-        return f"{self.file}:{line}" if line else self.file
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether a snapshot left out of it what no decision reads."""
-        annotations = self.metadata.get("annotations")
-        return isinstance(annotations, dict) and SNAPSHOT in annotations
-
-    @property
-    def stored(self) -> bool:
-        """Whether a control plane holds it: one that was given a uid was admitted already."""
-        return bool(self.metadata.get("uid") or self.metadata.get("resourceVersion"))
-
-
-@dataclass(frozen=True, slots=True)
-class Issue:
-    """What is wrong with one object, as its schema has it."""
-
-    manifest: Manifest
-    finding: Finding
-
-    @property
-    def places(self) -> set[tuple[str, str]]:
-        """Which object, by its title, and which fields of it are explained."""
-        return {(self.manifest.short_title, field) for field in self.finding.fields}
-
-
-@dataclass(frozen=True, slots=True)
-class Contradiction:
-    """An object that another file, or the same one further up, has with other content."""
-
-    manifest: Manifest
-    earlier: Manifest
-    """The one that was read first."""
-
-    @property
-    def message(self) -> str:
-        """What is wrong, and what to do."""
-        return f"stands in {self.earlier.place()} too, with other content: keep one of the two"
-
-
-@dataclass(slots=True)
-class Manifests:
-    """Everything the files hold, by kind."""
-
-    by_kind: dict[str, list[Manifest]] = field(default_factory=lambda: defaultdict(list))
-    ignored: Counter[str] = field(default_factory=Counter)
-    """How many objects were of kinds that scheduling does not read, by kind and group."""
-    unread: list[Manifest] = field(default_factory=list)
-    """Those objects."""
-    issues: list[Issue] = field(default_factory=list)
-    """What the API server would say."""
-    contradictions: list[Contradiction] = field(default_factory=list)
-    """Objects that were left out, because they were read before with other content."""
-
-    def __getitem__(self, kind: str) -> list[Manifest]:
-        return self.by_kind.get(kind, [])
-
-    def having(self, kind: str, those: list[Manifest]) -> Manifests:
-        """Return the manifests with those of one kind replaced."""
-        return replace(self, by_kind={**self.by_kind, kind: those})
 
 
 def texts(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -291,17 +172,25 @@ def collect_texts(files: Iterable[tuple[str, str]], *, checked: bool = True) -> 
     manifests = Manifests()
     by_identity: dict[tuple[str, str, str], Manifest] = {}
     numbers: Counter[str] = Counter()
+    compositions: list[Manifest] = []
     for written in _objects(files):
         numbers[written.file] += 1
         _, slip = head(written.content)
         if slip is not None and written.content.get("apiVersion"):
             manifests.issues.append(Issue(written, slip))
+        elif is_composition(written.content) and any(inputs_of(written)):
+            twin = by_identity.setdefault((written.kind, "", written.name), written)
+            if twin is written:
+                compositions.append(written)
+            elif twin.content != written.content:
+                manifests.contradictions.append(Contradiction(written, twin))
         elif not _is_read(written, numbers[written.file]):
             group = str(written.content.get("apiVersion") or "").rpartition("/")[0]
             manifests.ignored[f"{written.kind}.{group}" if group else written.kind] += 1
             manifests.unread.append(written)
         else:
             _add(manifests, by_identity, written)
+    take(manifests, compositions)
     if checked:
         manifests.issues += issues_of(manifests)
     return manifests
@@ -320,8 +209,11 @@ def issues_of(manifests: Manifests) -> Iterator[Issue]:
     """What the API server would say about the objects: those that are not read too, if we ship their kind."""
     configs = manifests["SchedulerConfig"]
     release = configs[0].content.get("celVersion") if configs else None
-    for manifest in (*chain.from_iterable(manifests.by_kind.values()), *manifests.unread):
-        kind, _ = head(manifest.content)
+    alone = (manifest for manifest in chain.from_iterable(manifests.by_kind.values()) if not manifest.holder)
+    for manifest in (*alone, *manifests.unread, *manifests.step_inputs):
+        kind, slip = head(manifest.content)
+        if slip is not None and manifest.holder:
+            yield Issue(manifest, slip)
         if kind is not None:
             findings = check(manifest.content, kind)
             yield from (

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.api import ModelReplica
-    from function.cli.worlds.manifests import Manifest
+    from function.cli.worlds.manifest import Manifest
     from function.cli.worlds.memo import ParseMemo
     from function.cli.worlds.world import Planned, World
 

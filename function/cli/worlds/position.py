@@ -30,6 +30,8 @@ class Position:
     document: int
     items: tuple[int, ...] = ()
     """Indexes through the lists that it is an item of."""
+    below: Path = ()
+    """Keys and indexes down to it, where it is a part of an object."""
 
     @property
     def number(self) -> int:
@@ -42,7 +44,7 @@ class Position:
         if self.document >= len(documents):
             return None
         whole = tuple(step for item in self.items for step in ("items", item))
-        mark = _mark(documents[self.document], (*whole, *path))
+        mark = _mark(documents[self.document], (*whole, *self.below, *path))
         return mark.line + 1, mark.column + 1
 
 

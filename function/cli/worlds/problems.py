@@ -11,7 +11,7 @@ from function.cli.admission.finding import SELECTOR
 from function.cli.bad_input import BadInput
 from function.cli.worlds.advisories import advisories
 from function.cli.worlds.faults import faults_of
-from function.cli.worlds.manifests import Manifests, collect_texts, texts
+from function.cli.worlds.manifests import collect_texts, texts
 from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.review import level
 from function.cli.worlds.world import plan_all, world_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from function.cli.admission.finding import Path
-    from function.cli.worlds.manifests import Manifest
+    from function.cli.worlds.manifest import Manifest, Manifests
     from function.cli.worlds.world import World
     from function.deployment.forecast import Forecast
 

@@ -17,7 +17,7 @@ from function.cli.text import complain, listed
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from function.cli.worlds.manifests import Issue, Manifests
+    from function.cli.worlds.manifest import Issue, Manifests
 
 SHOWN = 20
 """How many different messages are shown."""

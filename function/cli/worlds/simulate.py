@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.boundary import JsonObject
-    from function.cli.worlds.manifests import Manifest
+    from function.cli.worlds.manifest import Manifest
 
 ROUNDS = 100
 """A fleet that has not settled after so many rounds is said not to settle."""

@@ -13,16 +13,14 @@ from function.cli.live.resources import COMPOSITIONS, FLEET, WORKLOADS
 from function.cli.progress import track
 from function.cli.text import NAMED, note
 from function.cli.worlds.apply import Apply
-from function.cli.worlds.manifests import CONFIGS, Manifest, Manifests, issues_of, load
+from function.cli.worlds.manifest import Manifest, Manifests
+from function.cli.worlds.manifests import CONFIGS, issues_of, load
+from function.cli.worlds.step_inputs import take
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from function.boundary import JsonObject
-
-
-STEPS = {"SchedulerConfig": "ModelDeployment", "WorkloadConfig": "ModelReplica"}
-"""Inputs of a step of a Composition, and the kind that it composes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +98,7 @@ def read_fleet(plane: ControlPlane) -> Manifests:
     for resource in track(FLEET, "Reading", total=len(FLEET)):
         listed = (as_published(plain) for plain in plane.objects(resource))
         manifests.by_kind[resource.kind] = [Manifest(plain, plane.title) for plain in listed]
-    compositions = plane.objects(COMPOSITIONS)
-    for config, composed in STEPS.items():
-        inputs = step_inputs(config, composed, compositions, manifests[composed])
-        if len({str(plain) for plain in inputs.values()}) > 1:
-            note(f"the Compositions {', '.join(inputs)} have different {config}s; the first is taken for all")
-        manifests.by_kind[config] = [Manifest(plain, plane.title) for plain in list(inputs.values())[:1]]
+    take(manifests, [Manifest(plain, plane.title) for plain in plane.objects(COMPOSITIONS)])
     manifests.issues += issues_of(manifests)
     return manifests
 
@@ -138,27 +131,3 @@ def as_published(plain: JsonObject) -> JsonObject:
     status = plain.get("status")
     status = status if isinstance(status, dict) else {}
     return {**plain, "status": {**status, "gpuPools": status.get("gpuPools") or []}}
-
-
-def step_inputs(
-    config: str, composed: str, compositions: Iterable[JsonObject], composites: Iterable[Manifest]
-) -> dict[str, JsonObject]:
-    """The input of our step, by the name of the Composition: of those in use, or of all where none is yet."""
-    used = {_composition(composite.content) for composite in composites}
-    inputs: dict[str, JsonObject] = {}
-    for composition in sorted(compositions, key=lambda plain: str(plain["metadata"]["name"])):
-        spec = composition.get("spec") or {}
-        if (spec.get("compositeTypeRef") or {}).get("kind") != composed:
-            continue
-        for step in spec.get("pipeline") or ():
-            if (step.get("input") or {}).get("kind") == config:
-                inputs[str(composition["metadata"]["name"])] = step["input"]
-    in_use = {name: plain for name, plain in inputs.items() if name in used}
-    return in_use or inputs
-
-
-def _composition(composite: JsonObject) -> str:
-    """The Composition of a composite; Crossplane 2 keeps it below spec.crossplane."""
-    spec = composite.get("spec") or {}
-    machinery = spec.get("crossplane") or {}
-    return str((machinery.get("compositionRef") or {}).get("name") or "")

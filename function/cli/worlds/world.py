@@ -16,6 +16,7 @@ from function.api.ownership import Owner, turn
 from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
 from function.boundary import PlainDocument, Request, Response
 from function.cli.worlds.derive import ChargedClusters, complete_all
+from function.cli.worlds.manifest import map_at
 from function.deployment.forecast import Forecast, declared, forecast
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from function.api import ModelReplica
     from function.boundary import Requirement, Reuse
     from function.cli.worlds.derive import Assumption
-    from function.cli.worlds.manifests import Manifest, Manifests
+    from function.cli.worlds.manifest import Manifest, Manifests
     from function.cli.worlds.memo import ParseMemo
 
 
@@ -88,19 +89,14 @@ def world_of(manifests: Manifests) -> World:
     )
 
 
-def _map(content: object, key: str) -> dict[str, Any]:
-    value = content.get(key) if isinstance(content, dict) else None
-    return value if isinstance(value, dict) else {}
-
-
 def _key(content: dict[str, Any]) -> str | None:
     """The key of an observed resource: as Crossplane noted it, else from the labels."""
-    metadata = _map(content, "metadata")
-    noted = _map(metadata, "annotations").get(KEY_ANNOTATION)
+    metadata = map_at(content, "metadata")
+    noted = map_at(metadata, "annotations").get(KEY_ANNOTATION)
     if isinstance(noted, str):
         return noted
-    labels = _map(metadata, "labels")
-    cluster = labels.get(CLUSTER_LABEL) or _map(content, "spec").get("clusterName")
+    labels = map_at(metadata, "labels")
+    cluster = labels.get(CLUSTER_LABEL) or map_at(content, "spec").get("clusterName")
     index = str(labels.get(INDEX_LABEL, ""))
     if not isinstance(cluster, str) or not index.isdigit():
         return None
@@ -110,24 +106,24 @@ def _key(content: dict[str, Any]) -> str | None:
 
 def _carries(content: dict[str, Any], requirement: Requirement) -> bool:
     """Whether an object carries the labels that a requirement selects by."""
-    labels = _map(_map(content, "metadata"), "labels")
+    labels = map_at(map_at(content, "metadata"), "labels")
     return all(labels.get(key) == value for key, value in requirement.match_labels)
 
 
 def _deployment_label(content: dict[str, Any]) -> str:
-    label = _map(_map(content, "metadata"), "labels").get(DEPLOYMENT_LABEL)
+    label = map_at(map_at(content, "metadata"), "labels").get(DEPLOYMENT_LABEL)
     return label if isinstance(label, str) else ""
 
 
 def identity_of(content: dict[str, Any]) -> tuple[str, str]:
     """Namespace and name of an object: among those of its kind, no other has both."""
-    metadata = _map(content, "metadata")
+    metadata = map_at(content, "metadata")
     return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
 
 
 def is_deleting(content: dict[str, Any]) -> bool:
     """Whether an object is being deleted."""
-    return bool(_map(content, "metadata").get("deletionTimestamp"))
+    return bool(map_at(content, "metadata").get("deletionTimestamp"))
 
 
 class _Presented:

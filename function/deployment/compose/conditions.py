@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from function.api.fault import INVALID_INPUT
 from function.api.lenient import mapping
 from function.api.text import counted, joined, one_line
 from function.boundary import Condition, Resolution, Unreadable
@@ -126,7 +125,7 @@ def _problems(decision: Decision) -> Iterator[tuple[str, str]]:
     if decision.inputs.config_fault:
         yield (
             "InvalidInput",
-            f"{INVALID_INPUT}: {decision.inputs.config_fault}; nothing new is placed",
+            f"{decision.inputs.config_fault}; nothing new is placed",
         )
     yield from _invalid_selectors(decision)
     if decision.inputs.fleet.clusters_resolution is Resolution.ABSENT and (decision.wanted or decision.total):

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from function.api.destination import Destination, read_destination
-from function.api.fault import INVALID_INPUT, Malformed
+from function.api.fault import Malformed
 from function.api.lenient import mapping, plain_of, string
 from function.api.model_endpoint import read_endpoint
 from function.api.routing_config import RoutingConfig
+from function.api.step_input import invalid_input
 from function.boundary import text_at
 from function.fail_static import Doubt, foreign
 from function.routing.observed import SERVICE, SLICE, ours_observed
@@ -90,7 +91,7 @@ def read_snapshot(request: Request, reuse: Reuse) -> EndpointSnapshot:
     try:
         config = RoutingConfig.parse(request.input or {})
     except Malformed as error:
-        fault = f"{INVALID_INPUT}: {error}"
+        fault = invalid_input(request, error)
     service = observed.get(SERVICE_KEY) and text_at(request.observed[SERVICE_KEY], "metadata", "name")
     return EndpointSnapshot(
         namespace=text_at(request.composite, "metadata", "namespace"),

@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function.api.fault import INVALID_INPUT, Malformed
+from function.api.fault import Malformed
 from function.api.lenient import mapping, plain_of
 from function.api.model_endpoint import ModelEndpoint, read_endpoint
 from function.api.model_service import ModelService, read_service
 from function.api.routing_config import RoutingConfig
+from function.api.step_input import invalid_input
 from function.boundary import Resolution, text_at
 from function.fail_static import Doubt, foreign
 from function.routing.observed import ROUTE, ours_observed
@@ -103,7 +104,7 @@ def _read(request: Request, reuse: Reuse) -> tuple[RoutingConfig, tuple[Selectio
     try:
         config = RoutingConfig.parse(request.input or {})
     except Malformed as error:
-        return RoutingConfig(), Doubt(MALFORMED, f"{INVALID_INPUT}: {error}")
+        return RoutingConfig(), Doubt(MALFORMED, invalid_input(request, error))
     try:
         service = reuse.parsed(request.composite, read_service)
     except ValueError as error:

@@ -12,7 +12,7 @@ import copy
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from function.api import InferenceCluster, ModelCache, ModelDeployment
+from function.api import InferenceCluster, ModelCache, ModelDeployment, SchedulerConfig
 from function.api.replica import parse
 from function.boundary import PlainDocument
 from function.cli.commands.verify import settings_of, with_defaults
@@ -91,7 +91,9 @@ def uncertified(world: World, answer: Answer) -> Iterator[str]:
     own_replicas = [
         document.plain for document in read_facts.read(world).own_replicas if not document.terminating
     ]
-    parent = with_defaults(ModelDeployment.parse(world.deployment), settings_of(world.input))
+    parent = with_defaults(
+        ModelDeployment.parse(world.deployment), settings_of(world.input) or SchedulerConfig()
+    )
     seen = state(world)
     decided = Decided(
         parent, tuple(map(replica, own_replicas)), tuple(map(replica, answer.replicas.values()))

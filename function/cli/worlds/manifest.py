@@ -1,0 +1,148 @@
+"""A manifest: one object and where it is written; and the manifests of a command, by kind."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from function.cli.admission.finding import Finding
+    from function.cli.admission.finding import Path as Steps
+    from function.cli.worlds.position import Position
+
+SNAPSHOT = "fleet-scheduler.modelplane.ai/snapshot"
+"""The annotation of an object that `snapshot` cut down: what it lacks, it may have had."""
+
+
+def map_at(content: object, key: str) -> dict[str, Any]:
+    """Return the map at a key; empty where there is none."""
+    value = content.get(key) if isinstance(content, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One object and the file it came from."""
+
+    content: dict[str, Any]
+    file: str
+    position: Position | None = field(default=None, compare=False)
+    """Where it is written; None for one that was made."""
+    holder: str = ""
+    """The object that it is a part of, and which part; empty for one that stands by itself."""
+
+    def part(self, path: Steps, content: dict[str, Any], title: str) -> Manifest:
+        """Return a part of it that is an object itself, such as the input of a step."""
+        position = replace(self.position, below=path) if self.position is not None else None
+        return Manifest(content, self.file, position, f"{self.short_title}, {title}")
+
+    @property
+    def kind(self) -> str:
+        """Its kind."""
+        return str(self.content.get("kind"))
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Its metadata; empty when there is none to read."""
+        metadata = self.content.get("metadata")
+        return metadata if isinstance(metadata, dict) else {}
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.metadata.get("name") or "")
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace; empty for a cluster-scoped kind."""
+        return str(self.metadata.get("namespace") or "")
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.namespace, self.name
+
+    @property
+    def short_title(self) -> str:
+        """`InferenceCluster use1`."""
+        where = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        title = f"{self.kind} {where}".rstrip()
+        return f"{title} of {self.holder}" if self.holder else title
+
+    @property
+    def title(self) -> str:
+        """`fleet.yaml: InferenceCluster use1`."""
+        return f"{self.file}: {self.short_title}"
+
+    def line(self, path: Steps = ()) -> int | None:
+        """The line of a field, or of the whole; None where it cannot be found."""
+        place = self.position.locate(path) if self.position is not None else None
+        return place[0] if place else None
+
+    def place(self, path: Steps = ()) -> str:
+        """`fleet.yaml:12`, or only the file."""
+        line = self.line(path)
+        return f"{self.file}:{line}" if line else self.file
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a snapshot left out of it what no decision reads."""
+        annotations = self.metadata.get("annotations")
+        return isinstance(annotations, dict) and SNAPSHOT in annotations
+
+    @property
+    def stored(self) -> bool:
+        """Whether a control plane holds it: one that was given a uid was admitted already."""
+        return bool(self.metadata.get("uid") or self.metadata.get("resourceVersion"))
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """What is wrong with one object, as its schema has it."""
+
+    manifest: Manifest
+    finding: Finding
+
+    @property
+    def places(self) -> set[tuple[str, str]]:
+        """Which object, by its title, and which fields of it are explained."""
+        return {(self.manifest.short_title, field) for field in self.finding.fields}
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """An object that another file, or the same one further up, has with other content."""
+
+    manifest: Manifest
+    earlier: Manifest
+    """The one that was read first."""
+
+    @property
+    def message(self) -> str:
+        """What is wrong, and what to do."""
+        return f"stands in {self.earlier.place()} too, with other content: keep one of the two"
+
+
+@dataclass(slots=True)
+class Manifests:
+    """Everything the files hold, by kind."""
+
+    by_kind: dict[str, list[Manifest]] = field(default_factory=lambda: defaultdict(list))
+    ignored: Counter[str] = field(default_factory=Counter)
+    """How many objects were of kinds that scheduling does not read, by kind and group."""
+    unread: list[Manifest] = field(default_factory=list)
+    """Those objects."""
+    step_inputs: list[Manifest] = field(default_factory=list)
+    """The inputs of our steps in Compositions, whether or not they count."""
+    issues: list[Issue] = field(default_factory=list)
+    """What the API server would say."""
+    contradictions: list[Contradiction] = field(default_factory=list)
+    """Objects that were left out, because they were read before with other content."""
+
+    def __getitem__(self, kind: str) -> list[Manifest]:
+        return self.by_kind.get(kind, [])
+
+    def having(self, kind: str, those: list[Manifest]) -> Manifests:
+        """Return the manifests with those of one kind replaced."""
+        return replace(self, by_kind={**self.by_kind, kind: those})
