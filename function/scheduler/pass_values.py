@@ -1,4 +1,7 @@
-"""Values that one pass computes once for each cluster or replica. The rules are those of `cache`."""
+"""Values that one pass computes once: for each cluster or replica, or for a version of what changes.
+
+The rules are those of `cache`.
+"""
 
 from __future__ import annotations
 
@@ -28,3 +31,22 @@ class PassValues(Generic[T, V]):
         if name not in self._values:
             self._values[name] = self._compute(subject)
         return self._values[name]
+
+
+class LatestValue(Generic[T, V]):
+    """What is computed from a thing that changes, until it has changed.
+
+    Law: a version is of one state of one thing. Buys: what is asked for every candidate is computed once for
+    each replica that is placed, not once for each of 2,000 clusters.
+    """
+
+    def __init__(self, compute: Callable[[T], V]) -> None:
+        """Start with nothing. `compute`: the value of the thing as it is."""
+        self._compute = compute
+        self._latest: tuple[int, V] | None = None
+
+    def of(self, version: int, subject: T) -> V:
+        """Return the value of the thing, which has this version."""
+        if self._latest is None or self._latest[0] != version:
+            self._latest = version, self._compute(subject)
+        return self._latest[1]

@@ -21,8 +21,11 @@ from bench.encode import Requests
 from bench.fleets import Fleet, Size, by_charges, churn, fleet, misspelt
 from function.boundary.parse_cache import Memory
 from function.runner import Function
+from function.scheduler.capacity.ledger import ReplicaCounts
 from function.wire import response
 from tests.support import drive
+from tests.support.cases import ask, one
+from tests.support.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -227,6 +230,18 @@ def test_replicas_of_an_answer_share_the_engines_that_are_equal(monkeypatch: pyt
         json.dumps(engine, sort_keys=True) for replica in replicas for engine in replica["spec"]["engines"]
     ]
     assert 0 < made["engines"] <= len(set(engines)) < len(engines)
+
+
+@pytest.mark.parametrize("mode", ["DoNotSchedule", "ScheduleAnyway"])
+def test_domains_are_counted_once_for_each_replica_placed(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not for each of the clusters that it may go to."""
+    by, counted = ReplicaCounts.by, []
+    monkeypatch.setattr(ReplicaCounts, "by", lambda *args: counted.append(1) or by(*args))
+    spread = {"topologyKey": "region", "maxSkew": 1, "whenUnsatisfiable": mode}
+    on = [one(f"c{number:02}", labels={"region": f"r{number % 4}"}) for number in range(40)]
+    answer = drive.run(World(ask(10, placement={"topologySpread": [spread]}), on), level="plain")
+    assert len(answer.replicas) == 10
+    assert 0 < len(counted) <= 10 + 1
 
 
 def test_nothing_is_explained_where_nothing_is_missing_and_nobody_asks(

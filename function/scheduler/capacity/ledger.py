@@ -12,6 +12,7 @@ stopped (`changed_since`) and forgets the clusters it finds there. Nobody has to
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 PoolKey = tuple[str, str]
 """A pool of the fleet: the names of its cluster and of itself."""
 NO_GANGS: Mapping[str, Gangs] = {}
+_VERSIONS = itertools.count()
+"""Versions of counts, of which none is given twice in a process."""
 
 
 class ReplicaCounts:
@@ -36,6 +39,8 @@ class ReplicaCounts:
     def __init__(self, clusters: Iterable[str] = ()) -> None:
         """Count the clusters of the replicas that stay."""
         self._counts = Counter(clusters)
+        self.version = next(_VERSIONS)
+        """Counts of one version are equal."""
 
     def __getitem__(self, cluster: str) -> int:
         return self._counts[cluster]
@@ -43,6 +48,7 @@ class ReplicaCounts:
     def add(self, cluster: str, number: int = 1) -> None:
         """Count some replicas more, or less."""
         self._counts[cluster] += number
+        self.version = next(_VERSIONS)
 
     @property
     def key(self) -> frozenset[tuple[str, int]]:
@@ -57,11 +63,16 @@ class ReplicaCounts:
         """Return counts that are the same and go their own way from now on."""
         other = ReplicaCounts()
         other._counts.update(self._counts)
+        other.version = self.version
         return other
 
-    def over(self, clusters: Iterable[str]) -> int:
-        """Count the replicas on several clusters."""
-        return sum(self._counts[cluster] for cluster in clusters)
+    def by(self, group_of: Mapping[str, str]) -> Counter[str]:
+        """Count the replicas on the clusters of each group, by the clusters' groups."""
+        groups: Counter[str] = Counter()
+        for cluster, number in self._counts.items():
+            if cluster in group_of:
+                groups[group_of[cluster]] += number
+        return groups
 
 
 class Ledger:

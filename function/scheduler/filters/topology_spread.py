@@ -8,15 +8,17 @@ of all of them too: no replica can go there. It binds new placements only.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from function.api.reasons import Reason, Rejection
 from function.scheduler.filters.cache_footprint import CacheFootprint
 from function.scheduler.filters.cluster_selector import ClusterSelectorFilter
 from function.scheduler.filters.taints import Taints
+from function.scheduler.pass_values import LatestValue
 
 if TYPE_CHECKING:
+    from collections import Counter
+
     from function.api import InferenceCluster
     from function.api.placement import TopologySpread
     from function.scheduler.capacity.ledger import ReplicaCounts
@@ -27,25 +29,32 @@ class Domains:
     """The domains of one topology key and the clusters in each."""
 
     def __init__(self, inputs: SchedulingInput, constraint: TopologySpread) -> None:
-        """Gather the clusters that pass selectors and taints, by their value of the key."""
+        """Gather the clusters that pass selectors and taints, with their value of the key."""
         self.constraint = constraint
-        self._clusters: dict[str, list[str]] = defaultdict(list)
+        self._domain_of: dict[str, str] = {}
         gates = [filter_class.of(inputs) for filter_class in (ClusterSelectorFilter, CacheFootprint, Taints)]
         keys = {constraint.topology_key, *_binding_keys(inputs)}
         for cluster in inputs.fleet.clusters.values():
             open_to = keys <= cluster.labels.keys()
             if open_to and not any(gate and gate.reject(cluster) for gate in gates):
-                self._clusters[cluster.labels[constraint.topology_key]].append(cluster.name)
+                self._domain_of[cluster.name] = cluster.labels[constraint.topology_key]
+        self._domains = frozenset(self._domain_of.values())
+        self._loads = LatestValue(self._load)
 
     def skew(self, cluster: InferenceCluster, counts: ReplicaCounts) -> int | None:
         """The skew after one more replica on the cluster; None when it is in no domain."""
         value = cluster.labels.get(self.constraint.topology_key)
         if value is None:
             return None
-        replicas = {domain: counts.over(names) for domain, names in self._clusters.items()}
-        enough = len(replicas) >= (self.constraint.min_domains or 1)
-        least = min(replicas.values(), default=0) if enough else 0
-        return replicas.get(value, 0) + 1 - least
+        replicas, least = self._loads.of(counts.version, counts)
+        return replicas[value] + 1 - least
+
+    def _load(self, counts: ReplicaCounts) -> tuple[Counter[str], int]:
+        """Count the replicas of each domain, and the least of them."""
+        replicas = counts.by(self._domain_of)
+        enough = len(self._domains) >= (self.constraint.min_domains or 1)
+        least = min((replicas[domain] for domain in self._domains), default=0) if enough else 0
+        return replicas, least
 
 
 def _binding_keys(inputs: SchedulingInput) -> set[str]:
