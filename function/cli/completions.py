@@ -32,6 +32,7 @@ def _described(parameter: click.Parameter) -> dict[str, Any]:
         "type": PLAIN.get(facts["type"]["param_type"], "text"),
         "choices": list(facts["type"].get("choices", ())),
         "help": facts.get("help") or "",
+        "hidden": facts.get("hidden", False),
         "many": facts["nargs"] == -1 or facts["multiple"],
         "completes": list(getattr(getattr(parameter, "_custom_shell_complete", None), "reference", ())),
     }
@@ -57,7 +58,7 @@ def _parameter(row: dict[str, Any]) -> click.Parameter:
         return click.Argument([row["name"]], nargs=-1 if many else 1, required=False, **more)
     words = [*row["flags"], row["name"]]
     if kind == "flag":
-        return click.Option(words, is_flag=True, help=row.get("help"))
+        return click.Option(words, is_flag=True, help=row.get("help"), hidden=row.get("hidden", False))
     return click.Option(words, multiple=many, help=row.get("help"), **more)
 
 

@@ -114,22 +114,24 @@ def reads_control_plane(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def may_read_live(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a command that prints a command line read instead: it is called with a `live` target, or None."""
+    """Let a command that prints a command line read instead: it gets a `target`, and whether `live`.
+
+    --context and --kubeconfig name the control plane, for the command line as for reading.
+    """
 
     @wraps(command)
     def called(*, context: str, live: bool, kubeconfig: str, seconds: float, **more: Any) -> None:
         from function.cli.live.connection import Target  # noqa: PLC0415 - starting reads nothing
 
-        if kubeconfig and not live:
-            raise BadInput("--kubeconfig is for --live")
         if live and more.get("files"):
             raise BadInput("--live reads the control plane: leave the files out")
-        target = Target(context, kubeconfig, seconds) if live else None
-        command(context=context, live=target, **more)
+        command(target=Target(context, kubeconfig, seconds), live=live, **more)
 
-    _, _, kubeconfig, _, seconds = _FLEET_PARAMETERS
-    flag = click.option("--live", is_flag=True, help="Read the control plane of --context now.")
-    return flag(kubeconfig(seconds(called)))
+    _, _, _, _, seconds = _FLEET_PARAMETERS
+    context = click.option("--context", default="", help="The context to read, and to name in command lines.")
+    kubeconfig = click.option("--kubeconfig", default="", metavar="FILE", help="Its kubeconfig, likewise.")
+    flag = click.option("--live", is_flag=True, help="Read the control plane now.")
+    return context(flag(kubeconfig(seconds(called))))
 
 
 def reads_devices(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -224,7 +224,7 @@ def test_an_overcommitted_fleet_is_named_with_who_holds_it(tmp_path: Path) -> No
     parent = build.deployment("chat", 3)
     running = [build.replica(parent, "east", index, ready=True) for index in range(3)]
     path = write(tmp_path / "f.yaml", [build.cluster("east", [build.pool("h100", 2)]), parent, *running])
-    ran = run("verify", path, "--live")
+    ran = run("verify", path, "--standing")
     assert ran.code == 2
     assert "Overcommitted east/h100: 3 nodes held, 2 published, by ml-team/chat-" in ran.out
     assert "The decision" not in ran.out
@@ -272,7 +272,7 @@ def test_replicas_of_nowhere_are_named(tmp_path: Path) -> None:
     parent = build.deployment("chat", 2)
     gone, lost = build.replica(parent, "gone", 0), build.replica(parent, "east", 0, pools="old")
     path = write(tmp_path / "f.yaml", [build.cluster("east", [build.pool("h100", 2)]), parent, gone, lost])
-    rules = {item["rule"] for item in run("verify", path, "--live", "-o", "json").data["state"]}
+    rules = {item["rule"] for item in run("verify", path, "--standing", "-o", "json").data["state"]}
     assert rules == {"NoSuchCluster", "NoSuchPool"}
 
 
@@ -286,7 +286,7 @@ def test_a_pool_that_is_not_there_is_one_line_and_every_replica_in_the_data(tmp_
     del silent["spec"]["nodePools"]
     fleet = [silent, build.cluster("west", [build.pool("h100", 2)]), parent, *running]
     path = write(tmp_path / "f.yaml", fleet)
-    lines = [line.strip() for line in run("verify", path, "--live").out.splitlines()]
+    lines = [line.strip() for line in run("verify", path, "--standing").out.splitlines()]
     names = sorted(f"ml-team/{manifest['metadata']['name']}" for manifest in running[:5])
     nothing = "pinned to east/h100, and the cluster publishes no pools"
     assert lines == [
@@ -294,7 +294,7 @@ def test_a_pool_that_is_not_there_is_one_line_and_every_replica_in_the_data(tmp_
         f"✗ NoSuchPool {', '.join(names[:3])}, 2 more: {nothing}",
         f"✗ NoSuchPool ml-team/{running[5]['metadata']['name']}: pinned to west/old, which is not published",
     ]
-    assert len(run("verify", path, "--live", "-o", "json").data["state"]) == 6
+    assert len(run("verify", path, "--standing", "-o", "json").data["state"]) == 6
 
 
 def test_the_function_s_input_is_parsed_once_and_not_for_every_deployment(
@@ -317,9 +317,10 @@ def test_terminating_replicas_overcommit_nothing(tmp_path: Path) -> None:
     parent = build.deployment("chat", 1)
     running = [build.replica(parent, "east", index, terminating=index > 0) for index in range(3)]
     path = write(tmp_path / "f.yaml", [build.cluster("east", [build.pool("h100", 1)]), parent, *running])
-    assert run("verify", path, "--live").code == 0
+    assert run("verify", path, "--standing").code == 0
 
 
 def test_live_and_decision_exclude_each_other(tmp_path: Path) -> None:
     path = write(tmp_path / "f.yaml", _fleet())
-    assert run("verify", path, "--live", "--decision", path).code == 1
+    assert run("verify", path, "--standing", "--decision", path).code == 1
+    assert run("verify", path, "--live") == run("verify", path, "--standing"), "the old spelling"

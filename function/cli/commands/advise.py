@@ -40,13 +40,15 @@ class Advised:
     advices: list[Advice] = field(default_factory=list)
     stuck: list[Stuck] = field(default_factory=list)
     upgrades: list[Upgrade] = field(default_factory=list)
+    kubectl: str = "kubectl"
+    """How the command lines begin."""
 
     @property
     def as_data(self) -> dict[str, Any]:
         """The answer as plain data."""
         return {
-            "overcommitted": [_relief(relief) for relief in self.reliefs],
-            "advice": [_advice(advice) for advice in self.advices],
+            "overcommitted": [_relief(relief, self.kubectl) for relief in self.reliefs],
+            "advice": [_advice(advice, self.kubectl) for advice in self.advices],
             "stuck": [
                 {
                     "deployment": stuck.deployment,
@@ -77,7 +79,7 @@ def _moves(moves: Iterable[Move]) -> list[dict[str, Any]]:
     ]
 
 
-def _relief(relief: Relief) -> dict[str, Any]:
+def _relief(relief: Relief, kubectl: str) -> dict[str, Any]:
     pool = relief.pool
     return {
         "cluster": pool.cluster,
@@ -88,14 +90,14 @@ def _relief(relief: Relief) -> dict[str, Any]:
         "givesWay": list(relief.yielding),
         "moves": _moves(relief.moves),
         "heldAfter": relief.rest.nodes if relief.rest else None,
-        "commands": relief.commands.as_data,
+        "commands": relief.commands.on(kubectl).as_data,
     }
 
 
-def _advice(advice: Advice) -> dict[str, Any]:
+def _advice(advice: Advice, kubectl: str) -> dict[str, Any]:
     moves = _moves(advice.moves)
     counts = {"before": advice.before, "after": advice.after, "wanted": advice.wanted}
-    gains, commands = list(advice.gains), advice.commands.as_data
+    gains, commands = list(advice.gains), advice.commands.on(kubectl).as_data
     return {"deployment": advice.deployment, **counts, "gains": gains, "moves": moves, "commands": commands}
 
 
@@ -106,7 +108,7 @@ def _last_resort(rest: Overcommitted, *, moved: bool) -> str:
     return f"{nobody}: add {missing}, or scale one of its holders down"
 
 
-def _show_relief(out: Console, relief: Relief) -> None:
+def _show_relief(out: Console, relief: Relief, kubectl: str) -> None:
     holders = listed([f"{who} ({nodes})" for who, nodes in relief.holders.items()])
     out.print(escape(f"Overcommitted: {relief.pool}: {holders}"), style="bold yellow")
     for name in relief.yielding:
@@ -115,14 +117,14 @@ def _show_relief(out: Console, relief: Relief) -> None:
         out.print(escape(f"    {move.deployment} {move.replica}: {move.origin} → {move.target}"))
     if relief.rest is not None:
         out.print(escape(f"    {_last_resort(relief.rest, moved=bool(relief.moves))}"), soft_wrap=True)
-    show_commands(out, relief.commands, "To relieve it", "")
+    show_commands(out, relief.commands.on(kubectl), "To relieve it", "")
     out.print()
 
 
 def _show(answer: Advised, faults: tuple[str, ...]) -> None:
     out = console()
     for relief in answer.reliefs:
-        _show_relief(out, relief)
+        _show_relief(out, relief, answer.kubectl)
     for advice in answer.advices:
         moves = "one move" if len(advice.moves) == 1 else f"{len(advice.moves)} moves"
         line = f"{advice.deployment}: {advice.before} to {advice.after} of {advice.wanted} with {moves}"
@@ -130,7 +132,8 @@ def _show(answer: Advised, faults: tuple[str, ...]) -> None:
         for move in advice.moves:
             out.print(escape(f"    {move.deployment} {move.replica}: {move.origin} → {move.target}"))
         noun = "move" if len(advice.moves) == 1 else "moves"
-        show_commands(out, advice.commands, f"To make the {noun}", "To stop half way")
+        commands = advice.commands.on(answer.kubectl)
+        show_commands(out, commands, f"To make the {noun}", "To stop half way")
         out.print()
     for stuck in answer.stuck:
         line = f"{stuck.deployment}: {stuck.short} missing, and no moves were found"
@@ -151,7 +154,7 @@ def _show(answer: Advised, faults: tuple[str, ...]) -> None:
 
 def _advise(inputs: Inputs, chosen: list[str], max_moves: int) -> Advised:
     """Look for relief of overcommitted pools, then for moves for every deployment that stays short."""
-    reuse, answer = ParseMemo(), Advised()
+    reuse, answer = ParseMemo(), Advised(kubectl=inputs.origin.kubectl)
     settled = settle(inputs.world, reuse)
     reliefs, world = relieve(inputs.world, settled, reuse)
     answer.reliefs += [relief for relief in reliefs if not chosen or {*chosen} & {*relief.holders}]

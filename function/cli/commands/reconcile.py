@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 @click.option("--cluster", "clusters", multiple=True, help="Those with replicas on it. May be repeated.")
 @click.option("--deployment", "names", multiple=True, help="NAMESPACE/NAME. May be repeated.")
 @click.option("--all", "everyone", is_flag=True, help="Every deployment.")
-@click.option("--context", default="", help="The context to read, and to name in the command lines.")
 @may_read_live
 def reconcile(
     *,
@@ -39,8 +38,8 @@ def reconcile(
     clusters: tuple[str, ...],
     names: tuple[str, ...],
     everyone: bool,
-    context: str,
-    live: Target | None,
+    target: Target,
+    live: bool,
 ) -> None:
     r"""Print the kubectl commands that make deployments reconcile now, not when their ttl runs out.
 
@@ -61,11 +60,10 @@ def reconcile(
       fleet-scheduler reconcile --live --cluster gke-europe-west4 | sh
       kubectl get ic,mr,md -A -o json | fleet-scheduler reconcile - --cluster gke-europe-west4 | sh
     """
-    kubectl = f"kubectl --context {quote(context)}" if context else "kubectl"
     if not (files or live):
-        click.echo(_collecting(kubectl, context, clusters, names, everyone=everyone))
+        click.echo(_collecting(target, clusters, names, everyone=everyone))
         return
-    manifests, errors = read_manifests(files, live)
+    manifests, errors = read_manifests(files, target if live else None)
     state = read_state(_request(manifests), NoReuse())
     _note_strangers(manifests)
     where = "the control plane" if live else "the files"
@@ -73,22 +71,19 @@ def reconcile(
         chosen = _all(state)
     else:
         chosen = _named(state, names, where) if names else _concerned(state, clusters, where)
-    click.echo("".join(f"{kubectl} {_annotate(deployment)}\n" for deployment in chosen), nl=False)
+    click.echo("".join(f"{target.kubectl} {_annotate(deployment)}\n" for deployment in chosen), nl=False)
     end(errors, findings=False)
 
 
-def _collecting(
-    kubectl: str, context: str, clusters: Iterable[str], names: Iterable[str], *, everyone: bool
-) -> str:
+def _collecting(target: Target, clusters: Iterable[str], names: Iterable[str], *, everyone: bool) -> str:
     """The command line that collects what is read, and pipes it into this command with the same options."""
     options = [f"--cluster {quote(name)}" for name in clusters]
     options += [f"--deployment {quote(name)}" for name in names]
     options += ["--all"] if everyone else []
-    options += [f"--context {quote(context)}"] if context else []
+    options += target.words
     words = " ".join(("fleet-scheduler reconcile -", *options))
-    return (
-        f"{kubectl} get {joined((CLUSTERS, REPLICAS, DEPLOYMENTS))} --all-namespaces -o json \\\n  | {words}"
-    )
+    kinds = joined((CLUSTERS, REPLICAS, DEPLOYMENTS))
+    return f"{target.kubectl} get {kinds} --all-namespaces -o json \\\n  | {words}"
 
 
 def _request(manifests: Manifests) -> Request:

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from function.cli.live.connection import Target
 
 
-def command_line(context: str, file: str) -> str:
+def command_line(target: Target, file: str) -> str:
     """The command line that collects everything the tools read into one file, secrets left out."""
-    where = f" --context {quote(context)}" if context else ""
-    collect = f"kubectl{where} get {joined((*FLEET, COMPOSITIONS))} --all-namespaces -o json"
+    collect = f"{target.kubectl} get {joined((*FLEET, COMPOSITIONS))} --all-namespaces -o json"
     return f"{collect} \\\n  | fleet-scheduler snapshot - > {quote(file)}"
 
 
@@ -41,10 +40,9 @@ def _marked(plain: dict[str, Any]) -> dict[str, Any]:
 @click.command(cls=Command)
 @click.argument("files", nargs=-1, metavar="[FILE|DIR...]")
 @lenient
-@click.option("--context", default="", help="The context to read, or to name in the command line.")
 @may_read_live
 @click.option("--file", default="fleet.yaml", show_default=True, help="The file to name in the command line.")
-def snapshot(files: tuple[str, ...], context: str, file: str, live: Target | None) -> None:
+def snapshot(files: tuple[str, ...], file: str, target: Target, *, live: bool) -> None:
     r"""Print the command line that collects a fleet; with FILEs or --live, write it without its secrets.
 
     Without either nothing is read and no cluster is asked: the kubectl command line is printed, for you to
@@ -65,9 +63,9 @@ def snapshot(files: tuple[str, ...], context: str, file: str, live: Target | Non
       kubectl get md,mr,ic,icl,mc,me -A -o json | fleet-scheduler snapshot - > fleet.yaml
     """
     if not (files or live):
-        click.echo(command_line(context, file))
+        click.echo(command_line(target, file))
         return
-    manifests, errors = read_manifests(files, live)
+    manifests, errors = read_manifests(files, target if live else None)
     for kind in KINDS:
         if manifests[kind] and kind not in ALLOWED:
             number = counted(len(manifests[kind]), "object")

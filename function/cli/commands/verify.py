@@ -173,9 +173,10 @@ def _as_data(findings: list[Violation]) -> list[dict[str, str]]:
     metavar="FILE",
     help="Certify the desired resources in FILE (as `plan -o yaml` prints them) instead of planning here.",
 )
-@click.option("--live", is_flag=True, help="Only check the fleet as it stands.")
+@click.option("--standing", is_flag=True, help="Only check the fleet as it stands.")
+@click.option("--live", is_flag=True, hidden=True)
 @OUTPUT
-def verify(source: Source, decision: str | None, output: str, *, live: bool) -> None:
+def verify(source: Source, decision: str | None, output: str, *, standing: bool, live: bool) -> None:
     r"""Certify a decision: that nothing is overcommitted and every placement follows the rules.
 
     The checker shares no code with the scheduler. Where a rule says "every" or "none", it tries all
@@ -190,29 +191,30 @@ def verify(source: Source, decision: str | None, output: str, *, live: bool) -> 
     \b
     Examples:
       fleet-scheduler verify fleet.yaml
-      fleet-scheduler verify fleet.yaml --live
+      fleet-scheduler verify fleet.yaml --standing
       fleet-scheduler plan fleet.yaml -o yaml > plan.yaml
       fleet-scheduler verify fleet.yaml --decision plan.yaml
     """
-    if live and decision:
-        raise BadInput("--live checks no decision: leave --decision out")
+    only_state = (
+        standing or live
+    )  # As --standing was spelled before: elsewhere --live reads the control plane.
+    if only_state and decision:
+        raise BadInput("--standing checks no decision: leave --decision out")
     inputs = read(source)
     settings = settings_of(inputs.world.config)
     state = state_of(inputs, settings)
-    standing = check_state(state)
-    desired = {} if live else _from_file(decision) if decision else _planned(inputs)
-    decided = [] if live else decisions(inputs, state, settings or SchedulerConfig(), desired)
+    faulty = check_state(state)
+    desired = {} if only_state else _from_file(decision) if decision else _planned(inputs)
+    decided = [] if only_state else decisions(inputs, state, settings or SchedulerConfig(), desired)
     violations = _about(check(state, decided), inputs)
     if output == "table":
         charged, clusters = counted(len(state.replicas), "replica"), counted(len(state.clusters), "cluster")
         fine = f"{charged} on {clusters}: nothing is overcommitted"
-        _section("The fleet as it stands", standing, fine, inputs.faults)
-        if not live:
+        _section("The fleet as it stands", faulty, fine, inputs.faults)
+        if not only_state:
             replicas = counted(sum(len(deployment.desired) for deployment in decided), "replica")
             fine = f"{replicas} of {counted(len(decided), 'deployment')}: every placement follows the rules"
             _section("The decision", violations, fine, inputs.faults)
     else:
-        emit(
-            output, answered("Verification", {"state": _as_data(standing), "decision": _as_data(violations)})
-        )
-    end(inputs.faults, findings=bool(standing or violations))
+        emit(output, answered("Verification", {"state": _as_data(faulty), "decision": _as_data(violations)}))
+    end(inputs.faults, findings=bool(faulty or violations))

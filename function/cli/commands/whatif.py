@@ -159,7 +159,7 @@ def forecast_both(
     bystanders = list(_bystanders(manifests, emptied))
     chosen = changed.titles(())
     differences = [entry for entry in compare(before, after) if not chosen or entry.name in chosen]
-    commands = script_of(manifests, changes)
+    commands = script_of(manifests, changes).on(origin.kubectl if origin else "kubectl")
     return WhatIf(changes, before, after, differences, bystanders, commands), changed.faults
 
 

@@ -10,6 +10,7 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from function.api.replica import DEPLOYMENT_LABEL
@@ -44,6 +45,17 @@ class Target:
     kubeconfig: str = ""
     seconds: float = 30.0
     """Seconds until a request that is not answered is given up."""
+
+    @property
+    def words(self) -> list[str]:
+        """The options that name it on a command line, quoted for a shell."""
+        named = {"--context": self.context, "--kubeconfig": self.kubeconfig}
+        return [quote(word) for option, value in named.items() if value for word in (option, value)]
+
+    @property
+    def kubectl(self) -> str:
+        """How a command line begins that asks it: `kubectl --context production`."""
+        return " ".join(("kubectl", *self.words))
 
 
 class ControlPlane:

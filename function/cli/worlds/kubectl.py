@@ -27,10 +27,19 @@ class Commands:
     apply: tuple[str, ...] = ()
     revert: tuple[str, ...] = ()
 
+    def on(self, kubectl: str) -> Commands:
+        """The same for the control plane that `kubectl` names, whatever the current context is by then."""
+        return Commands(*(tuple(_on(line, kubectl) for line in lines) for lines in (self.apply, self.revert)))
+
     @property
     def as_data(self) -> dict[str, list[str]]:
         """The commands as plain data."""
         return {"apply": list(self.apply), "revert": list(self.revert)}
+
+
+def _on(line: str, kubectl: str) -> str:
+    verb = line.removeprefix("kubectl ")
+    return line if verb == line else f"{kubectl} {verb}"
 
 
 @dataclass(slots=True)

@@ -41,9 +41,8 @@ class Source:
     def words(self) -> str:
         """The words of a command line that read the same again; many files are only hinted at."""
         files = self.files if len(self.files) <= NAMED else ()
-        named = {"--context": self.target.context, "--kubeconfig": self.target.kubeconfig}
-        options = (word for option, value in named.items() if value for word in (option, value))
-        return " ".join(filter(None, (join((*files, *options)), "" if files == self.files else "FILE...")))
+        words = (join(files), *self.target.words, "" if files == self.files else "FILE...")
+        return " ".join(filter(None, words))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +58,8 @@ class Origin:
     plane: ControlPlane | None = None
     words: str = ""
     """What a command line would say to read the same again."""
+    kubectl: str = "kubectl"
+    """How the command lines begin that change what is there."""
 
 
 def gather(source: Source) -> tuple[Manifests, Origin]:
@@ -70,7 +71,8 @@ def gather(source: Source) -> tuple[Manifests, Origin]:
         return files, Origin(only=source.namespace, words=source.words)
     plane = ControlPlane(source.target)
     live = read_fleet(plane)
-    origin = Origin(plane.title, source.namespace, plane.namespace, plane, source.words)
+    words, kubectl = source.words, source.target.kubectl
+    origin = Origin(plane.title, source.namespace, plane.namespace, plane, words, kubectl)
     if files is None:
         return live, origin
     # A config is an input as a whole; one that is given replaces the one of the Composition.
