@@ -52,7 +52,7 @@ def state(world: World) -> State:
         for manifest in world.observed.values()
         if manifest["kind"] == "ModelReplica"
     }
-    caches = [ModelCache.parse(item) for item in world.cache or ()]
+    caches = [ModelCache.parse(item) for item in (*world.more.get("all-caches", ()), *(world.cache or ()))]
     return State(
         {cluster["metadata"]["name"]: InferenceCluster.parse(cluster) for cluster in world.clusters or ()},
         tuple(replica(item) for item in listed.values()),
