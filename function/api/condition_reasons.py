@@ -52,7 +52,7 @@ _ROWS = {
         *_milestones(Accepted="The model is accepted"),
         *_progress("Deploying"),
         *_problems("WaitingForCluster", "Malformed", "ClusterChanged"),
-        *_problems("StackChanged", "StackCannotExpress"),
+        *_problems("StackChanged", "StackCannotExpress", "NameTaken"),
         *_milestones(Serving="The model is serving"),
         *_progress("WaitingForModel", "ModelStarting", "PickerStarting"),
         *_problems("RouteRejected", "Unschedulable"),

@@ -25,6 +25,8 @@ class WorkloadConfig(StepInput):
     metadata: dict[str, Any] = {}
     remote_namespace: Literal["Default", "Same"] = "Default"
     """Where workloads go on their cluster: the namespace `default`, or the one of the replica."""
+    namesakes: Literal["Ignore", "Refuse"] = "Ignore"
+    """Whether replicas are composed whose objects a namesake in another namespace would share."""
     rollout: Literal["NoSurge", "Surge"] = "NoSurge"
     """Whether an update of claiming pods may take devices beyond those that the scheduler charged."""
     progress_deadline_seconds: WholeSeconds = DEADLINE_SECONDS

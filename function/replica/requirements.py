@@ -1,7 +1,8 @@
 """Declare what the handler needs of the control plane: the one table of requirement names.
 
 Always the InferenceCluster of the replica, by name. With `diagnose: Pods` also the members of every
-collection of pods that is observed: they are known by the name that Crossplane gave the collection.
+collection of pods that is observed: they are known by the name that Crossplane gave the collection. With
+`namesakes: Refuse` also the replicas of deployments of this name on its cluster, in all namespaces.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from function.boundary import Requirement, text_at
 from function.fail_static import base_of
 from function.objects import API_VERSION as OBJECT_API_VERSION
 from function.objects import COLLECTION, KIND, MEMBERSHIP_LABEL
+from function.replica import namesakes
 from function.replica.names import PODS, read_key
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ def declared(request: Request) -> tuple[Requirement, ...]:
     """Return what this request needs, whatever was delivered; nothing for a replica that names no cluster."""
     cluster = text_at(request.composite, "spec", "clusterName")
     by_name = (Requirement(CLUSTER, API_VERSION, "InferenceCluster", match_name=cluster),) if cluster else ()
-    return (*by_name, *_pods(request))
+    return (*by_name, *namesakes.required(request), *_pods(request))
 
 
 def _pods(request: Request) -> tuple[Requirement, ...]:

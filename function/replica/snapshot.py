@@ -2,8 +2,8 @@
 
 In doubt (Law C) nothing is composed and everything observed stays as it is: a replica, an input or a cluster
 that cannot be read, a cluster that is not delivered or has no ProviderConfig, an object of somebody else
-under a key of ours, Objects that are on another cluster or another stack than the replica's, and a spec that
-the stack of its cluster cannot express.
+under a key of ours, Objects that are on another cluster or another stack than the replica's, a spec that the
+stack of its cluster cannot express, and objects that a namesake in another namespace would share.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from function.api.workload_config import WorkloadConfig
 from function.boundary import Resolution, text_at
 from function.fail_static import Doubt, base_of
 from function.objects import COLLECTION, KIND, ObservedObject, read_briefly, read_object
+from function.replica import namesakes
 from function.replica.names import CLAIM, PICKER_CONFIG, PODS, ROUTING, SEEN, SERVICE, WORKLOAD, read_key
 from function.replica.requirements import CLUSTER
 
@@ -36,6 +37,7 @@ _IN_FULL = frozenset({WORKLOAD, CLAIM, PICKER_CONFIG, SERVICE, SEEN})
 
 WAITING_FOR_CLUSTER, MALFORMED, CLUSTER_CHANGED = "WaitingForCluster", "Malformed", "ClusterChanged"
 STACK_CHANGED, STACK_CANNOT_EXPRESS = "StackChanged", "StackCannotExpress"
+NAME_TAKEN = "NameTaken"
 
 _OF_STACK = {STANDARD: frozenset({WORKLOAD, *ROUTING}), KSERVE: frozenset({SERVICE, SEEN})}
 """What is composed on one stack and on no other."""
@@ -98,6 +100,7 @@ def read_snapshot(
     return (
         _on_another_stack(cluster, observed)
         or _inexpressible(cluster, replica)
+        or _name_taken(request, replica)
         or (ReplicaSnapshot(replica, config, cluster, observed))
     )
 
@@ -119,6 +122,24 @@ def _inexpressible(cluster: WorkloadCluster, replica: Workload) -> Doubt | None:
     """An edit that the stack has no words for: what runs stays as it is."""
     text = obstacle(cluster.stack, pods_of(replica))
     return Doubt(STACK_CANNOT_EXPRESS, one_line(f"{text}; everything running is kept")) if text else None
+
+
+def _name_taken(request: Request, replica: Workload) -> Doubt | None:
+    """A namesake in another namespace has objects of the same names there, and came first."""
+    if not any(namesakes.required(request)):
+        return None
+    cluster = replica.spec.cluster_name
+    if request.resolution(namesakes.NAMESAKES) is Resolution.UNRESOLVED:
+        return _waiting(f"Waiting for the replicas of deployments of this name on {cluster}")
+    holder = namesakes.earlier_namesake(request)
+    if not holder:
+        return None
+    text = (
+        f"ModelReplica {holder}/{replica.name} came first on {cluster}, and in the namespace"
+        f" {REMOTE_NAMESPACE} the pods of both would have the same names: give the deployment another name,"
+        " or set remoteNamespace: Same; everything running is kept, nothing new is composed"
+    )
+    return Doubt(NAME_TAKEN, one_line(text))
 
 
 def _is_ours(key: str, observed: ObservedObject) -> bool:

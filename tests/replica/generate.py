@@ -219,6 +219,7 @@ def config(draw: random.Random) -> Plain | None:
     """Return the input of the step, None where there is none."""
     chosen: Plain = {
         "remoteNamespace": draw.choice(("Default", "Same")),
+        "namesakes": draw.choice(("Ignore", "Refuse")),
         "rollout": draw.choice(("NoSurge", "Surge")),
         "progressDeadlineSeconds": draw.choice((600, 3600)),
         "readiness": draw.choice(("Available", "AvailableCopies")),

@@ -113,7 +113,7 @@ def of_core(response: Response, decision: Any = None) -> Answer:
                 "kind": requirement.kind,
                 "matchName": requirement.match_name,
                 "namespace": requirement.namespace,
-                "matchLabels": {},
+                "matchLabels": dict(requirement.match_labels),
             }
             for requirement in response.requirements
         ),

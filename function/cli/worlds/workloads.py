@@ -15,7 +15,7 @@ from function.api.names import KEY_ANNOTATION
 from function.boundary import PlainDocument, Request
 from function.cli.worlds.derive import Assumption
 from function.dispatch import run
-from function.objects import COLLECTION, KIND, MEMBERSHIP_LABEL, OBSERVE, read_object
+from function.objects import COLLECTION, KIND, OBSERVE, read_object
 from function.replica.handler import declared
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def workloads_of(inputs: Inputs, replicas: Iterable[JsonObject]) -> list[Replica
 
 
 def _identity(metadata: JsonObject) -> JsonObject:
-    return {key: metadata[key] for key in ("name", "uid") if metadata.get(key)}
+    return {key: metadata[key] for key in ("name", "uid", "creationTimestamp") if metadata.get(key)}
 
 
 def _composed(inputs: Inputs, replica: JsonObject) -> ReplicaWorkloads:
@@ -138,13 +138,13 @@ def _cluster(inputs: Inputs, replica: JsonObject) -> tuple[list[JsonObject], tup
 
 
 def _delivered(inputs: Inputs, requirement: Requirement, clusters: list[JsonObject]) -> list[JsonObject]:
-    """Return what Crossplane would fetch: the cluster, or the members of a collection."""
-    if requirement.kind != KIND:
+    """Return what Crossplane would fetch: the cluster, the members of a collection, or namesakes."""
+    if requirement.match_name is not None:
         return clusters
-    wanted = dict(requirement.match_labels).get(MEMBERSHIP_LABEL)
+    wanted = dict(requirement.match_labels or ())
     return [
         manifest.content
-        for manifest in inputs.manifests[KIND]
-        if mapping(manifest.metadata.get("labels")).get(MEMBERSHIP_LABEL) == wanted
-        and manifest.namespace == requirement.namespace
+        for manifest in inputs.manifests[requirement.kind]
+        if wanted.items() <= mapping(manifest.metadata.get("labels")).items()
+        and requirement.namespace in (None, manifest.namespace)
     ]
