@@ -94,6 +94,27 @@ def test_a_replica_says_why_it_has_no_pods(living: ControlPlane, day: Day) -> No
     until(lambda: len(workloads(living)) == REPLICAS, "its workload is gone", PATIENCE)
 
 
+def test_a_namesake_in_another_namespace_touches_no_pods(living: ControlPlane, day: Day) -> None:
+    """Its first replica has the name of the model's first, and pods of both would be called the same."""
+    before = uids(workloads(living))
+    namesake = fleet.small_deployment(name_of(MODEL), GROUP, 1, "namesake")
+    fleet.create_namespace(living, "namesake")
+    with day.step("create a deployment of its name in another namespace", "NameTaken, no pod is touched"):
+        living.apply(namesake)
+        (replica,) = fleet.until_placed(living, namesake, 1)
+        until(lambda: accepted(living, replica) == "NameTaken", "NameTaken", PATIENCE)
+    assert name_of(replica) in map(name_of, fleet.replicas(living, MODEL))
+    living.kubectl("delete", "modeldeployment", name_of(namesake), "-n", "namesake", "--wait=false")
+    until(lambda: not fleet.replicas(living, namesake, leaving=True), "its replica is gone", PATIENCE)
+    assert uids(workloads(living)) == before
+    fleet.leave(living, "namesake")
+
+
+def accepted(plane: ControlPlane, replica: Plain) -> str:
+    observed = plane.get("ModelReplica", name_of(replica), replica["metadata"]["namespace"])
+    return str(condition(observed, "ModelAccepted").get("reason", ""))
+
+
 def said(plane: ControlPlane, replica: Plain) -> str:
     observed = plane.get("ModelReplica", name_of(replica), NAMESPACE)
     return str(condition(observed, "PodsScheduled").get("message", ""))
