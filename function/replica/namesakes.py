@@ -1,9 +1,11 @@
 """Replicas of one name in two namespaces, whose pods would be the same objects on their cluster.
 
 A replica's name is made of the deployment's name, the cluster and an index, not of the namespace, and without
-`remoteNamespace: Same` all pods are in one namespace of the cluster. So deployments of one name in two
-namespaces may get replicas whose workloads, claims and routes have one name, and each would replace the
-other's. With `namesakes: Refuse` the one that came first has them, and nothing is composed for the other.
+`remoteNamespace: Same` all pods are in one namespace of the cluster. The scheduler takes no index whose name
+another replica on the cluster has; but deployments of one name in two namespaces that are created at once do
+not see each other's replicas yet, and a hand may make one of any name. Workloads, claims and routes of both
+would have one name, and each would replace the other's. With `namesakes: Refuse` the replica that came first
+has them, and nothing is composed for the other.
 """
 
 from __future__ import annotations

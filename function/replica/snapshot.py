@@ -136,8 +136,8 @@ def _name_taken(request: Request, replica: Workload) -> Doubt | None:
         return None
     text = (
         f"ModelReplica {holder}/{replica.name} came first on {cluster}, and in the namespace"
-        f" {REMOTE_NAMESPACE} the pods of both would have the same names: give the deployment another name,"
-        " or set remoteNamespace: Same; everything running is kept, nothing new is composed"
+        f" {REMOTE_NAMESPACE} the pods of both would have the same names: delete this ModelReplica, and its"
+        " deployment places one of another name; everything running is kept, nothing new is composed"
     )
     return Doubt(NAME_TAKEN, one_line(text))
 
