@@ -7,6 +7,7 @@ import os
 import sys
 from contextlib import contextmanager
 from importlib import import_module
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -123,6 +124,11 @@ class Patient:
         """Take the stream; None, as Python has it, where the shell closed it."""
         self.fault = ""
         self._stream = stream if stream is not None else os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+        if isinstance(self._stream, TextIOWrapper):
+            # Answers have characters that not every locale has, and are UTF-8 as those of kubectl. A terminal
+            # is written to as it reads; what it cannot show is escaped.
+            encoding = None if self._stream.isatty() else "utf-8"
+            self._stream.reconfigure(encoding=encoding, errors="backslashreplace")
 
     def __getattr__(self, name: str) -> Any:
         """Everything else is the stream's."""
@@ -167,8 +173,9 @@ def _interruptible() -> Iterator[None]:
 def _misuse() -> Iterator[None]:
     try:
         yield
-    except click.exceptions.NoArgsIsHelpError:
-        raise
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        raise click.exceptions.Exit(BAD_INPUT) from None
     except click.UsageError as error:
         from function.cli.text import printable  # noqa: PLC0415 - only for an error
 

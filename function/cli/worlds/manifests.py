@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import os
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.cli.admission.kinds import check, head
 from function.cli.bad_input import BadInput
+from function.cli.text import note
 from function.cli.worlds.manifest import Contradiction, Issue, Manifest, Manifests
 from function.cli.worlds.parsing import parse_documents
 from function.cli.worlds.position import Position
@@ -56,21 +58,36 @@ def texts(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
         given = Path(path)
         if not given.exists():
             raise BadInput(f"{path}: no such file or directory")
-        for file in _below(given):
+        files = _below(given) if given.is_dir() else [given]
+        if not files:
+            note(f"{path}: has no file that ends in {', '.join(sorted(SUFFIXES))}")
+        for file in files:
             yield str(file), _text(file)
 
 
 def _below(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    return sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file())
+    """The manifests below a directory, in the order of their names. Raises BadInput."""
+    files = []
+    for folder, _, names in os.walk(path, onerror=_unreadable):
+        for file in (Path(folder, name) for name in names):
+            if file.suffix not in SUFFIXES:
+                continue
+            if file.exists() and not file.is_file():
+                note(f"{file}: left out, as it is no file")
+            else:
+                files.append(file)
+    return sorted(files)
+
+
+def _unreadable(error: OSError) -> None:
+    raise BadInput(f"{error.filename}: cannot be read: {error.strerror}")
 
 
 def _text(path: Path) -> str:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise BadInput(f"{path}: cannot be read: {error}") from None
+        raise BadInput(f"{path}: cannot be read: {error.strerror or error}") from None
     return _decoded(str(path), content)
 
 
@@ -99,16 +116,25 @@ def _unlisted(
     name: str, document: object, items: tuple[int, ...] = ()
 ) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:
     """The objects of a document, itself or the items of a list, with their indexes through the lists."""
-    if document is None:
+    if document is None and not items:
         return
     if not isinstance(document, dict):
-        raise BadInput(f"{name}: expected an object, found {type(document).__name__}")
-    listed = document.get("items")
-    if str(document.get("kind", "")).endswith("List") and (listed is None or isinstance(listed, list)):
+        where = "".join(f".items[{index}]" for index in items).removeprefix(".")
+        raise BadInput(f"{name}: {f'{where}: ' if where else ''}expected an object, found {_type(document)}")
+    listed, kind = document.get("items"), document.get("kind")
+    if kind == "List" and not isinstance(listed, list | None):
+        raise BadInput(f"{name}: List: items: expected a list, found {_type(listed)}")
+    if kind == "List" or (str(kind).endswith("List") and isinstance(listed, list)):
         for index, item in enumerate(listed or []):
             yield from _unlisted(name, item, (*items, index))
     else:
         yield items, document
+
+
+def _type(value: object) -> str:
+    """What stands where something else is expected."""
+    kinds = {str: "a string", list: "a list", dict: "a map", type(None): "null", bool: "true or false"}
+    return kinds.get(type(value), "a number")
 
 
 def _objects(files: Iterable[tuple[str, str]]) -> Iterator[Manifest]:
@@ -124,7 +150,8 @@ def _is_read(manifest: Manifest, number: int) -> bool:
     content, name = manifest.content, manifest.file
     kind, version = content.get("kind"), str(content.get("apiVersion") or "")
     if not isinstance(kind, str) or not kind:
-        raise BadInput(f"{name}: object {number}: kind: required, but missing")
+        wrong = "required, but missing" if not kind else f"expected a string, found {_type(kind)}"
+        raise BadInput(f"{name}: object {number}: kind: {wrong}")
     if kind in KINDS and not version:
         raise BadInput(f"{name}: {kind} (object {number}): apiVersion: required, but missing")
     if version.startswith(API_VERSIONS.get(kind, "\n")):
@@ -132,6 +159,10 @@ def _is_read(manifest: Manifest, number: int) -> bool:
     ours = version.startswith((GROUP, PROVIDER_GROUP)) or kind in CONFIGS
     if kind not in KINDS or not ours:
         return False
+    metadata = content.get("metadata")
+    if not isinstance(metadata, dict | None):
+        wrong = f"expected a map, found {_type(metadata)}"
+        raise BadInput(f"{name}: {kind} (object {number}): metadata: {wrong}")
     if not manifest.name and kind not in CONFIGS:
         raise BadInput(f"{name}: {kind} (object {number}): metadata.name: required, but missing")
     return True

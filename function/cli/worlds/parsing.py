@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -23,6 +24,8 @@ _BRACKETS = re.compile(r"[\[\]{}]")
 _COMPACT = re.compile(rf"(?:[-?][ \t]+){{{DEEPEST}}}")
 _NO_FILE = re.compile(r'in "<\w+ string>", ')
 """How a parser names a text that it was given; the file is named before."""
+_LINE = re.compile(r"\bline (\d+)")
+_JSON_START = re.compile(r"\s*(?=\S)")
 _MERGE = "tag:yaml.org,2002:merge"
 
 
@@ -45,17 +48,39 @@ def parse_documents(name: str, text: str) -> Iterator[object]:
         _refuse_depth(text)
         if text.lstrip().startswith("{"):  # JSON is YAML, but is read thirty times as fast.
             with suppress(json.JSONDecodeError):
-                document = json.loads(text, object_pairs_hook=_unique)
-                _refuse_half_characters(text, document)
-                yield document
+                yield from _json_documents(text)
                 return
         yield from _loaded(text)
     except yaml.YAMLError as error:
-        raise BadInput(f"{name}: {_explained(error, text)}") from None
+        raise BadInput(f"{name}: {_with_cause(_explained(error, text), text)}") from None
     except BadInput as error:
-        raise BadInput(f"{name}: {error}") from None
+        raise BadInput(f"{name}: {_with_cause(str(error), text)}") from None
     except RecursionError:
         raise BadInput(f"{name}: nested too deeply") from None
+
+
+def _json_documents(text: str) -> list[object]:
+    """One object of JSON, or several after each other, as `jq -c` writes them. Raises JSONDecodeError."""
+    decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_number)
+    documents, place = [], 0
+    while match := _JSON_START.match(text, place):
+        document, place = decoder.raw_decode(text, match.end())
+        documents.append(document)
+    _refuse_half_characters(text, documents)
+    return documents
+
+
+def _no_number(constant: str) -> object:
+    raise BadInput(f"{constant} is no number of JSON")
+
+
+def _with_cause(message: str, text: str) -> str:
+    """A message, with the cause where its line is one of a template that was not rendered."""
+    number = _LINE.search(message)
+    lines = text.splitlines()[int(number[1]) - 1 : int(number[1])] if number else []
+    if not any("{{" in line for line in lines):
+        return message
+    return f"{message}; it looks like a Helm template, which has to be rendered first (helm template)"
 
 
 def _explained(error: yaml.YAMLError, text: str) -> str:
@@ -174,7 +199,24 @@ def _sources(node: yaml.Node) -> list[yaml.MappingNode]:
     return list(listed)
 
 
+def _no_json(_: Any, node: yaml.Node) -> object:
+    tag = node.tag.rpartition(":")[2]
+    raise BadInput(
+        f"line {node.start_mark.line + 1}: !!{tag} is nothing that JSON has: write it as plain YAML"
+    )
+
+
+def _finite(loader: Any, node: yaml.ScalarNode) -> float:
+    number: float = loader.construct_yaml_float(node)
+    if not isfinite(number):
+        raise BadInput(f"line {node.start_mark.line + 1}: {node.value} is no number of JSON")
+    return number
+
+
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+_Loader.add_constructor("tag:yaml.org,2002:float", _finite)
+for _tag in ("binary", "set", "omap", "pairs", "timestamp"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _no_json)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

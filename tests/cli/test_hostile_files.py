@@ -1,0 +1,141 @@
+"""Files that are no manifests: each is answered with a line that names the file, the place, what is there."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command import run, write
+from tests.support import build
+
+Plain = dict[str, Any]
+FLEET = [build.cluster("east", [build.pool("h100", 1)]), build.deployment("chat", 1)]
+OURS = "apiVersion: modelplane.ai/v1alpha1\nkind: ModelDeployment\n"
+HELM = "it looks like a Helm template, which has to be rendered first (helm template)"
+
+FILES = [
+    ("[1]", "expected an object, found a list", "a list of objects is no manifest"),
+    ("text", "expected an object, found a string", "text"),
+    ("kind: List\nitems: {a: 1}", "List: items: expected a list, found a map", "a list that is none"),
+    ("kind: List\nitems: [1]", "items[0]: expected an object, found a number", "an item that is none"),
+    (
+        "kind: List\nitems:\n- {kind: List, items: [null]}",
+        "items[0].items[0]: expected an object, found null",
+        "an item that is nothing",
+    ),
+    ("kind: 7", "object 1: kind: expected a string, found a number", "a kind that is no text"),
+    (f"{OURS}metadata: hello", "metadata: expected a map, found a string", "metadata that are text"),
+    (f"{OURS}metadata: {{name: {{{{ .Name }}}}}}", HELM, "a template for a value"),
+    (f"{{{{ if .Values.x }}}}\n{OURS}{{{{ end }}}}", HELM, "a template for a block"),
+    (f"{OURS}metadata:\n  name: x\n  {{{{- include }}}}\n", HELM, "a template for a part"),
+    (f"{OURS}x: !!binary aGVsbG8=", "line 3: !!binary is nothing that JSON has", "bytes"),
+    (f"{OURS}x: !!set {{a}}", "line 3: !!set is nothing that JSON has", "a set"),
+    (f"{OURS}x: .nan", "line 3: .nan is no number of JSON", "no number"),
+    (f"{OURS}x: -.inf", "line 3: -.inf is no number of JSON", "more than any number"),
+    ('{"kind": NaN}', "NaN is no number of JSON", "no number in JSON"),
+]
+
+
+@pytest.mark.parametrize("words", [("plan",), ("snapshot",), ("lint", "-o", "json")])
+@pytest.mark.parametrize(("text", "expected", "reason"), FILES)
+def test_what_is_no_manifest_is_named(
+    text: str, expected: str, reason: str, words: tuple[str, ...], tmp_path: Path
+) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_text(text)
+    ran = run(*words, path)
+    assert ran.code == 1, reason
+    said = ran.data["problems"][0]["message"] if ran.out else ran.err.removeprefix(f"error: {path}: ")
+    assert expected in said, reason
+
+
+def test_a_kind_that_ends_in_list_and_has_no_items_is_an_object(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "fleet.yaml", [*FLEET, {"apiVersion": "x.io/v1", "kind": "AllowList", "spec": {}}]
+    )
+    assert "ignored 1 object of a kind that is not read: 1 AllowList.x.io" in run("plan", path).err
+
+
+@pytest.mark.parametrize("between", ["\n", "", "\n\n  "])
+def test_objects_of_json_may_follow_each_other(between: str, tmp_path: Path) -> None:
+    """`kubectl get -o json | jq -c '.items[]'` writes a line for each object."""
+    path = tmp_path / "fleet.json"
+    path.write_text(between.join(map(json.dumps, FLEET)) + between)
+    assert run("plan", path) == run("plan", write(tmp_path / "fleet.yaml", FLEET))
+
+
+def test_a_folder_without_manifests_is_said(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("none")
+    assert f"note: {tmp_path}: has no file that ends in .json, .yaml, .yml" in run("plan", tmp_path).err
+
+
+def test_what_is_no_file_in_a_folder_is_said(tmp_path: Path) -> None:
+    write(tmp_path / "fleet.yaml", FLEET)
+    os.mkfifo(tmp_path / "pipe.yaml")
+    ran = run("plan", tmp_path)
+    assert ran.code == 0
+    assert f"note: {tmp_path}/pipe.yaml: left out, as it is no file" in ran.err
+
+
+def test_a_link_to_nothing_in_a_folder_is_said(tmp_path: Path) -> None:
+    write(tmp_path / "fleet.yaml", FLEET)
+    (tmp_path / "gone.yaml").symlink_to("nowhere")
+    ran = run("plan", tmp_path)
+    assert (ran.code, ran.err) == (
+        1,
+        f"error: {tmp_path}/gone.yaml: cannot be read: No such file or directory\n",
+    )
+
+
+def test_a_folder_that_cannot_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs this may be root, for whom every folder can be read."""
+    write(tmp_path / "fleet.yaml", FLEET)
+    (tmp_path / "below").mkdir()
+    scan = os.scandir
+
+    def scandir(path: str) -> Any:
+        if str(path).endswith("below"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    ran = run("plan", tmp_path)
+    assert (ran.code, ran.err) == (1, f"error: {tmp_path}/below: cannot be read: Permission denied\n")
+
+
+def test_a_named_pipe_that_is_given_is_read(tmp_path: Path) -> None:
+    pipe, path = tmp_path / "pipe", write(tmp_path / "fleet.yaml", FLEET)
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_text(path.read_text()), daemon=True)
+    writer.start()
+    assert run("plan", pipe).out.startswith("ml-team/chat")
+    writer.join()
+
+
+@pytest.mark.parametrize("words", [("plan",), ("why", "chat"), ("verify",), ("plan", "-o", "json")])
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_answers_are_utf_8_in_every_locale(encoding: str, words: tuple[str, ...], tmp_path: Path) -> None:
+    path = write(tmp_path / "fleet.yaml", FLEET)
+    ran = subprocess.run(
+        [sys.executable, "-c", "from function.cli import main; main()", *words, path],
+        capture_output=True,
+        check=False,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+    )
+    assert ran.stdout.decode() == run(*words, path).out
+    assert b"Traceback" not in ran.stderr
+
+
+def test_without_a_command_the_manual_page_is_bad_input() -> None:
+    ran = run()
+    assert ran.code == 1
+    assert "Usage: " in ran.err
+    assert run("--help").code == 0
