@@ -6,6 +6,7 @@ the mix fits any more; both fleets see the same arrivals. Run: python -m bench.a
 
 from __future__ import annotations
 
+import argparse
 import random
 from dataclasses import dataclass
 from typing import Any
@@ -99,6 +100,7 @@ def placed(fleet: Fleet, accounting: str, seed: int) -> int:
 
 def main() -> None:
     """Print the table."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     print(f"| fleet and mix | Node | Device | factor |\n|{'---|' * 4}")
     for fleet in FLEETS:
         node = sum(placed(fleet, "Node", seed) for seed in SEEDS) / len(SEEDS)

@@ -7,6 +7,7 @@ pool has another size than in the call before, so that everything is decided ane
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import sys
 import time
@@ -81,6 +82,7 @@ def measured(made: World) -> str:
 
 def main() -> None:
     """Print one line for each size."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
     for deployments, clusters in SIZES:
         for name, settings in SETTINGS.items():

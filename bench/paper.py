@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import random
 
 from bench.encode import struct_of
@@ -26,8 +27,14 @@ def weights(size: Size) -> tuple[float, float, float]:
     return size.clusters * cluster / 1e6, size.replicas * replica / 1e6, size.clusters * charged / 1e6
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Print one line for each size."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     for size in PAPER:
         clusters, replicas, charged = weights(size)
         every = f"clusters {clusters:.0f} MB, replicas {replicas:.0f} MB, all {clusters + replicas:.0f} MB"
         print(f"{size}: {every}; published {charged:.0f} MB ({charged / (clusters + replicas):.0%})")
+
+
+if __name__ == "__main__":
+    main()
