@@ -39,6 +39,12 @@ FILES = [
     (f"{OURS}x: !!set {{a}}", "line 3: !!set is nothing that JSON has", "a set"),
     (f"{OURS}x: .nan", "line 3: .nan is no number of JSON", "no number"),
     (f"{OURS}x: -.inf", "line 3: -.inf is no number of JSON", "more than any number"),
+    (f"{OURS}x: {'1' * 5_000}", 'line 3: expected a whole number, found "111', "more digits than are read"),
+    ('{"kind": ' + "1" * 5_000 + "}", "a number of 5000 digits: 111", "more digits than are read, in JSON"),
+    (f"{OURS}x: !!int some", 'line 3: expected a whole number, found "some"', "a tag that is not true"),
+    (f"{OURS}x: !!float some", 'line 3: expected a number, found "some"', "a tag that is not true"),
+    (f"{OURS}x: !!bool some", 'line 3: expected true or false, found "some"', "a tag that is not true"),
+    (f"{OURS}x: !!map [a]", "line 3: !!map takes a map", "a tag that is not true"),
     ('{"kind": NaN}', "NaN is no number of JSON", "no number in JSON"),
 ]
 
@@ -139,3 +145,72 @@ def test_without_a_command_the_manual_page_is_bad_input() -> None:
     assert ran.code == 1
     assert "Usage: " in ran.err
     assert run("--help").code == 0
+
+
+SLICE: Plain = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "ResourceSlice",
+    "metadata": {"name": "one"},
+}
+POOL = {"name": "n", "generation": 1, "resourceSliceCount": 1}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (7, "spec: expected a map, found a number"),
+        ({"pool": 7}, "spec.pool: expected a map, found a number"),
+        (
+            {"pool": {**POOL, "generation": "x"}},
+            "spec.pool.generation: expected a whole number, found a string",
+        ),
+        ({"pool": POOL, "devices": {}}, "spec.devices: expected a list, found a map"),
+        ({"pool": POOL, "devices": [7]}, "spec.devices[0]: expected a map, found a number"),
+        (
+            {"pool": POOL, "devices": [{"basic": {"attributes": [1]}}]},
+            "spec.devices[0].basic.attributes: expected a map, found a list",
+        ),
+        (
+            {"pool": POOL, "devices": [{"capacity": {"memory": 3}}]},
+            "spec.devices[0].capacity.memory: expected a map, found a number",
+        ),
+    ],
+)
+def test_a_slice_that_no_driver_publishes_is_no_slice_without_devices(
+    spec: object, expected: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "slices.yaml", [{**SLICE, "spec": spec}])
+    fleet = write(tmp_path / "fleet.yaml", FLEET)
+    for words in (("class", path), ("drift", fleet, path)):
+        ran = run(*words)
+        assert (ran.code, ran.out) == (1, "")
+        assert f"ResourceSlice one: {expected}" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (("class", "aws/p5.48xlarge", "--name", "Bad Name"), "InferenceClass: metadata.name: "),
+        (("size", "llama-3.1-70b", "--manifest", "-n", "Bad Name"), "ModelDeployment: metadata.namespace: "),
+        (("size", "llama-3.1-70b", "--manifest", "--name", "Bad"), "ModelDeployment: metadata.name: "),
+    ],
+)
+def test_what_is_written_is_what_an_api_server_takes(words: tuple[str, ...], field: str) -> None:
+    ran = run(*words)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith(f"error: {field}")
+
+
+def test_nothing_to_apply_is_said(tmp_path: Path) -> None:
+    (tmp_path / "empty.yaml").write_text("---\n")
+    ran = run("whatif", write(tmp_path / "fleet.yaml", FLEET), "--apply", tmp_path / "empty.yaml")
+    assert ran.code == 1
+    assert f"there is no object to apply in {tmp_path}/empty.yaml" in ran.err
+
+
+def test_a_model_of_absurd_size_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 10**20}))
+    ran = run("size", path)
+    assert ran.code == 1
+    assert "num_hidden_layers: expected at most 10000, found 100000000000000000000" in ran.err

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from function.cli.admission.finding import UNKNOWN_KIND, Finding
-from function.cli.bad_input import closest
+from function.cli.bad_input import BadInput, closest
 from function.cli.nearest import nearest
 
 if TYPE_CHECKING:
@@ -128,6 +128,15 @@ def _is_near(group: str, served: str) -> bool:
 def _slip(field: str, value: str, hint: str) -> Finding:
     message = "is of no kind that is read, so the object is ignored"
     return Finding((field,), message, f'"{value}"', hint, UNKNOWN_KIND)
+
+
+def writable(content: JsonObject) -> JsonObject:
+    """Return an object that a command has made. Raises BadInput where an API server would refuse it."""
+    kind, _ = head(content)
+    findings = check(content, kind) if kind is not None else []
+    if findings:
+        raise BadInput(f"{content['kind']}: {'; '.join(map(str, findings))}")
+    return content
 
 
 def check(content: JsonObject, kind: Kind) -> list[Finding]:

@@ -15,6 +15,7 @@ from function.cli.options import FILES, OUTPUT, Command, end, reads_devices
 from function.cli.text import answered, complain, console, emit, escape, listed
 from function.cli.worlds.derive import complete_all
 from function.cli.worlds.inputs import read_manifests
+from function.cli.worlds.slices import slices_of
 from function.cluster.drift import PoolDrift, drift
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def show_drift(files: tuple[str, ...], devices_of: Target | None, name: str, out
 
 def _in_files(manifests: Manifests) -> tuple[list[JsonObject], list[JsonObject]]:
     """The ResourceSlices and the Nodes of the files. Raises BadInput where there is no slice."""
-    slices, nodes = ([manifest.content for manifest in manifests[kind]] for kind in ("ResourceSlice", "Node"))
+    slices, nodes = slices_of(manifests), [manifest.content for manifest in manifests["Node"]]
     if not slices:
         raise BadInput(
             "there is no ResourceSlice in the files: name the cluster with --context, or add what "

@@ -9,12 +9,14 @@ import click
 
 from function.api.names import API_VERSION
 from function.catalogue import UnknownMachineType, entry, machine_types
+from function.cli.admission.kinds import writable
 from function.cli.bad_input import BadInput, closest
 from function.cli.live.connection import ControlPlane
 from function.cli.live.devices import read_slices
 from function.cli.options import Command, end, lenient, output_option, reads_devices
 from function.cli.text import complain, emit
 from function.cli.worlds.inputs import read_manifests
+from function.cli.worlds.slices import slices_of
 from function.cluster.describe import NothingPublished, describe
 
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ def describe_class(
         end((), findings=False)
     _refuse_slip(what)
     manifests, errors = read_manifests(what)
-    slices = [manifest.content for manifest in manifests["ResourceSlice"]]
+    slices = slices_of(manifests)
     if not slices:
         raise BadInput(_nothing(what))
     _print(slices, name, output, errors)
@@ -113,9 +115,4 @@ def _nothing(what: tuple[str, ...]) -> str:
 
 def _class(name: str, spec: JsonObject) -> JsonObject:
     metadata = {"name": name}
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "InferenceClass",
-        "metadata": metadata,
-        "spec": spec,
-    }
+    return writable({"apiVersion": API_VERSION, "kind": "InferenceClass", "metadata": metadata, "spec": spec})

@@ -8,6 +8,7 @@ import click
 import yaml
 from rich.table import Table
 
+from function.cli.admission.kinds import writable
 from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, end, reads_fleet
 from function.cli.progress import track
@@ -266,7 +267,7 @@ def size(  # noqa: PLR0913 - one parameter per option
     if as_manifest:
         need = _chosen(answer, gpu_memory, with_fleet=fleet is not None)
         wish = Wish(name, source.namespace or "default", replicas, image, repository)
-        made = manifest(sized, load_, need, selector(need, drivers), wish)
+        made = writable(manifest(sized, load_, need, selector(need, drivers), wish))
         _write(made, remarks(sized, load_, need), output)
         end(errors, findings=False)
     if output == "table":

@@ -105,7 +105,10 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 def _changes(options: dict[str, tuple[Any, ...]]) -> Iterator[Change]:
     """The changes in the order in which they are made, whatever the order of the options."""
     if options["apply"]:
-        yield Apply(load(options["apply"]), options["apply"])
+        given = load(options["apply"])
+        if not (any(given.by_kind.values()) or given.issues):
+            raise BadInput(f"--apply: there is no object to apply in {', '.join(options['apply'])}")
+        yield Apply(given, options["apply"])
     for match in options["replicas"]:
         yield Replicas(match["namespace"], match["name"], int(match["replicas"]))
     for match in options["add_nodes"]:

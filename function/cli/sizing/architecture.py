@@ -144,20 +144,26 @@ class Architecture:
         return 2 * self.kv_heads * self.head
 
 
+LARGEST, MOST_LAYERS = 10**12, 10_000
+"""Numbers of a config, and its layers, which are gone through one by one, are no larger."""
+
+
 class _Reader:
     """Reads numbers of a config and names the field that is wrong."""
 
     def __init__(self, plain: dict[str, Any], file: str) -> None:
         self._plain, self._file = plain, file
 
-    def number(self, *names: str, default: int | None = None) -> int:
-        """The first of several names that is there."""
+    def number(self, *names: str, default: int | None = None, most: int = LARGEST) -> int:
+        """The first of several names that is there. Raises BadInput."""
         for name in names:
             value = self._plain.get(name)
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise BadInput(f"{self._file}: {name}: expected a whole number, found {value!r}")
+            if value > most:
+                raise BadInput(f"{self._file}: {name}: expected at most {most}, found {value}")
             return value
         if default is None:
             raise BadInput(f"{self._file}: {names[0]}: required, but missing")
@@ -250,7 +256,7 @@ def read_config(plain: object, file: str) -> Architecture:
     if not heads:
         raise BadInput(f"{file}: num_attention_heads: expected at least 1, found 0")
     width = read.number("intermediate_size", "n_inner", default=4 * hidden)
-    layers = read.number("num_hidden_layers", "n_layer")
+    layers = read.number("num_hidden_layers", "n_layer", most=MOST_LAYERS)
     return Architecture(
         kind=read.text("model_type"),
         hidden=hidden,

@@ -103,7 +103,7 @@ def _from_file(path: Path) -> SizedModel:
         plain = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, RecursionError) as error:
         raise BadInput(f"{path}: cannot be read: {error}") from None
-    except json.JSONDecodeError as error:
+    except ValueError as error:  # A number of more digits than Python reads, too.
         raise BadInput(f"{path}: is not JSON: {error}") from None
     architecture = read_config(plain, str(path))
     repository = plain.get("_name_or_path")

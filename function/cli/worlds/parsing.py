@@ -13,12 +13,14 @@ import yaml
 from function.cli.bad_input import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 DEEPEST = 500
 """Levels of nesting a file may have; Kubernetes objects stay below 30."""
 ALIASED, ALIASED_PER_VALUE = 100_000, 10
 """Values that aliases may add to a document: this many, and this many for each value that is written out."""
+SHOWN = 60
+"""Characters of a value that are shown."""
 
 _BRACKETS = re.compile(r"[\[\]{}]")
 _COMPACT = re.compile(rf"(?:[-?][ \t]+){{{DEEPEST}}}")
@@ -61,7 +63,7 @@ def parse_documents(name: str, text: str) -> Iterator[object]:
 
 def _json_documents(text: str) -> list[object]:
     """One object of JSON, or several after each other, as `jq -c` writes them. Raises JSONDecodeError."""
-    decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_number)
+    decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_number, parse_int=_whole)
     documents, place = [], 0
     while match := _JSON_START.match(text, place):
         document, place = decoder.raw_decode(text, match.end())
@@ -72,6 +74,13 @@ def _json_documents(text: str) -> list[object]:
 
 def _no_number(constant: str) -> object:
     raise BadInput(f"{constant} is no number of JSON")
+
+
+def _whole(digits: str) -> int:
+    try:
+        return int(digits)
+    except ValueError:  # Python reads no more than some thousand digits.
+        raise BadInput(f"a number of {len(digits)} digits: {_short(digits)}") from None
 
 
 def _with_cause(message: str, text: str) -> str:
@@ -164,8 +173,10 @@ def _children(node: yaml.Node) -> Iterable[yaml.Node]:
     return node.value if isinstance(node, yaml.SequenceNode) else ()
 
 
-def _mapping(loader: Any, node: yaml.MappingNode) -> dict[str, Any]:
+def _mapping(loader: Any, node: yaml.Node) -> dict[str, Any]:
     """A map: what `<<` brings in gives way to what the map says itself, an earlier source to none."""
+    if not isinstance(node, yaml.MappingNode):
+        raise BadInput(f"line {node.start_mark.line + 1}: !!map takes a map")
     entries: dict[str, Any] = {}
     merged: dict[str, Any] = {}
     for key_node, value_node in node.value:
@@ -206,15 +217,30 @@ def _no_json(_: Any, node: yaml.Node) -> object:
     )
 
 
-def _finite(loader: Any, node: yaml.ScalarNode) -> float:
-    number: float = loader.construct_yaml_float(node)
-    if not isfinite(number):
-        raise BadInput(f"line {node.start_mark.line + 1}: {node.value} is no number of JSON")
-    return number
+def _scalar(construct: Callable[[Any, yaml.ScalarNode], Any], kind: str) -> Callable[[Any, Any], Any]:
+    """Construct a scalar; one that its tag does not describe is refused, as is one that JSON has not."""
+
+    def constructed(loader: Any, node: yaml.ScalarNode) -> Any:
+        where = f"line {node.start_mark.line + 1}"
+        try:
+            value = construct(loader, node)
+        except (ValueError, KeyError, IndexError):
+            raise BadInput(f'{where}: expected {kind}, found "{_short(node.value)}"') from None
+        if isinstance(value, float) and not isfinite(value):
+            raise BadInput(f"{where}: {node.value} is no number of JSON")
+        return value
+
+    return constructed
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
 
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
-_Loader.add_constructor("tag:yaml.org,2002:float", _finite)
+for _tag, _kind in (("int", "a whole number"), ("float", "a number"), ("bool", "true or false")):
+    _construct = getattr(yaml.constructor.SafeConstructor, f"construct_yaml_{_tag}")
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _scalar(_construct, _kind))
 for _tag in ("binary", "set", "omap", "pairs", "timestamp"):
     _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _no_json)
 

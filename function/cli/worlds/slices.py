@@ -1,0 +1,69 @@
+"""ResourceSlices in files: held to the shape that every API server holds them to, and taken as they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from function.api.fault import path_of, shown_type
+from function.cli.bad_input import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from function.boundary import JsonObject
+    from function.cli.admission.finding import Path
+    from function.cli.worlds.manifest import Manifests
+
+BASIC = "basic"
+"""Where a device of `v1beta1` has its attributes and capacity."""
+
+
+def slices_of(manifests: Manifests) -> list[JsonObject]:
+    """The ResourceSlices of the files. Raises BadInput for one that no driver could have published."""
+    for manifest in manifests["ResourceSlice"]:
+        for path, fault in _faults(manifest.content):
+            raise BadInput(f"{manifest.place(path)}: {manifest.short_title}: {path_of(path)}: {fault}")
+    return [manifest.content for manifest in manifests["ResourceSlice"]]
+
+
+def _faults(content: JsonObject) -> Iterator[tuple[Path, str]]:
+    spec = content.get("spec")
+    if not isinstance(spec, dict):
+        yield ("spec",), _expected("a map", spec)
+        return
+    pool, devices = spec.get("pool"), spec.get("devices", [])
+    if not isinstance(pool, dict):
+        yield ("spec", "pool"), _expected("a map", pool)
+    else:
+        for field in ("generation", "resourceSliceCount"):
+            if not isinstance(pool.get(field), int):
+                yield ("spec", "pool", field), _expected("a whole number", pool.get(field))
+    if not isinstance(devices, list | None):
+        yield ("spec", "devices"), _expected("a list", devices)
+        return
+    for number, device in enumerate(devices or ()):
+        yield from _of_device(device, ("spec", "devices", number))
+
+
+def _of_device(device: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    if not isinstance(device, dict):
+        yield path, _expected("a map", device)
+        return
+    holder, above = (device[BASIC], (*path, BASIC)) if BASIC in device else (device, path)
+    if not isinstance(holder, dict):
+        yield above, _expected("a map", holder)
+        return
+    for field in ("attributes", "capacity"):
+        entries = holder.get(field)
+        if entries is None:
+            continue
+        if not isinstance(entries, dict):
+            yield (*above, field), _expected("a map", entries)
+            continue
+        for name, entry in entries.items():
+            if not isinstance(entry, dict):
+                yield (*above, field, name), _expected("a map", entry)
+
+
+def _expected(kind: str, value: Any) -> str:
+    return f"expected {kind}, found {shown_type(value)}"
