@@ -156,7 +156,7 @@ def _read(content: Packed) -> SharedDevices | None:
     return SharedDevices(devices, COST * len(content.key) + COST_EACH * len(devices))
 
 
-def _intern(devices: object, validate: Callable[[object], tuple[Device, ...]]) -> tuple[Device, ...]:
+def _intern(devices: object, validate: Callable[[object], tuple[Device, ...]]) -> tuple[Device, ...] | None:
     """Replace a readable device list by the one of its content; pydantic names the faults of the others."""
     if isinstance(devices, DeviceList):
         return devices
@@ -167,7 +167,8 @@ def _intern(devices: object, validate: Callable[[object], tuple[Device, ...]]) -
     if shared is None:
         shared = _read(packed)
         if shared is None:
-            return validate(packed.plain())
+            plain = packed.plain()
+            return None if plain is None else validate(plain)  # A null is no list, as everywhere.
         _LISTS[packed.key] = shared
     return DeviceList.of(shared)
 

@@ -13,9 +13,13 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from function.boundary import Unreadable
+from function.api import InferenceCluster
+from function.api.pool import POOL_FIELDS
+from function.boundary import PlainDocument, Unreadable
+from function.deployment.snapshot.clusters import read_cluster
 from function.wire import WireDocument, write
 from function.wire.fast import read
+from tests.support import build
 
 NUMBERS = st.integers(-(1 << 53), 1 << 53) | st.floats(allow_nan=False, allow_infinity=False).filter(
     lambda number: not number.is_integer()
@@ -223,3 +227,15 @@ def test_a_shape_follows_objects_in_lists_no_deeper_than_the_limit() -> None:
 def test_part_of_a_broken_object_can_be_read() -> None:
     content = write.struct({"kind": "ModelReplica"}) + write.entry("spec", b"\x1a\x05ab")
     assert WireDocument(content).project({"kind": None}) == {"kind": "ModelReplica"}
+
+
+@pytest.mark.parametrize("field", [field for field in POOL_FIELDS if field != "name"])
+def test_a_null_in_a_published_pool_is_nothing_however_it_is_read(field: str) -> None:
+    """Also where the field is handed over as it stands: a null is no list of devices."""
+    cluster = build.cluster("a", [build.pool("p", 2)])
+    cluster["status"]["gpuPools"][0][field] = None
+    readings = [
+        read_cluster(document) for document in (PlainDocument(cluster), WireDocument(write.struct(cluster)))
+    ]
+    assert all(isinstance(reading, InferenceCluster) for reading in readings), readings
+    assert len({reading.canonical for reading in readings if isinstance(reading, InferenceCluster)}) == 1
