@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 from function.api.placement import PlacementPolicy
 from function.scheduler.fleet import Peers
-from function.scheduler.selectors.compiled import HeldPrograms, Selectors, check_selectors
+from function.scheduler.selectors.compiled import (
+    OF_DEPLOYMENT,
+    OF_INPUT,
+    HeldPrograms,
+    Selectors,
+    check_selectors,
+)
 from function.scheduler.selectors.evaluations import Evaluations
 from function.scheduler.serving import Serving
 
@@ -46,8 +52,10 @@ def scheduling_input(
     peers: Peers = NO_PEERS,
 ) -> SchedulingInput:
     """Put the input of one pass together; selectors are gone through here."""
-    policy = (deployment.spec.placement or PlacementPolicy()).over(config.defaults.placement)
-    selectors = check_selectors(deployment, policy.preferences or (), config.cel_version)
+    stated = deployment.spec.placement or PlacementPolicy()
+    policy = stated.over(config.defaults.placement)
+    origin = OF_DEPLOYMENT if "preferences" in stated.model_fields_set else OF_INPUT
+    selectors = check_selectors(deployment, policy.preferences or (), config.cel_version, origin)
     deployment.cache_of(HeldPrograms).programs = selectors.programs
     evaluations = Evaluations(config.cel_version)
     surges = policy.disruption is not None and policy.disruption.max_surge > 0

@@ -75,6 +75,12 @@ def test_where_a_selector_stands(deployment: Plain, path: str, *, cluster_level:
     assert (invalid.path, invalid.cluster_level) == (path, cluster_level)
 
 
+def test_a_preference_of_the_input_is_blamed_on_the_input() -> None:
+    config = {"defaults": {"placement": {"preferences": [{"weight": 1, "cel": TYPO}]}}}
+    [invalid] = decide(World(ask(), clusters(a=1), input=config)).inputs.selectors.invalid
+    assert invalid.path == "the function's input, defaults.placement.preferences[0].cel"
+
+
 def lengthy(count: int, length: int) -> World:
     """A world whose deployment has so many selectors of that length, all different and all true."""
     sources = [f"{at} == {at}".ljust(length) for at in range(count)]

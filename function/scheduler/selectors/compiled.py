@@ -24,6 +24,9 @@ MAX_LENGTH, SELECTOR_OVERHEAD = 128 * 1024, 100
 its own; one that is stated twice counts once. Compiling so many takes a few seconds; without a bound, one
 deployment could hold up all others."""
 
+OF_DEPLOYMENT, OF_INPUT = "placement", "the function's input, defaults.placement"
+"""Where the preferences that apply to a deployment are stated."""
+
 
 class HeldPrograms:
     """The programs of a deployment's selectors, those of the policy that applies to it too.
@@ -66,12 +69,14 @@ class _Stated:
     selector: CelSelector
 
 
-def _stated(deployment: ModelDeployment, preferences: tuple[Preference, ...]) -> Iterator[_Stated]:
+def _stated(
+    deployment: ModelDeployment, preferences: tuple[Preference, ...], origin: str
+) -> Iterator[_Stated]:
     for index, expression in enumerate(deployment.template.cluster_selector.expressions):
         yield _Stated(f"clusterSelector.cel[{index}]", "cluster", expression)
     for index, preference in enumerate(preferences):
         if preference.cel:
-            yield _Stated(f"placement.preferences[{index}].cel", "cluster", preference.expression)
+            yield _Stated(f"{origin}.preferences[{index}].cel", "cluster", preference.expression)
     for reference in deployment.members:
         node_selector = reference.member.node_selector
         for index, pool_selector in enumerate(node_selector.selectors if node_selector else ()):
@@ -84,19 +89,22 @@ def _stated(deployment: ModelDeployment, preferences: tuple[Preference, ...]) ->
 
 
 def check_selectors(
-    deployment: ModelDeployment, preferences: tuple[Preference, ...], release: str
+    deployment: ModelDeployment,
+    preferences: tuple[Preference, ...],
+    release: str,
+    origin: str = OF_DEPLOYMENT,
 ) -> Selectors:
     """Go through everything a deployment and the policy that applies to it select with. Never raises.
 
     Selectors of devices are read as Kubernetes `release` reads them; a cluster that says its own release has
-    devices that make a selector read itself anew.
+    devices that make a selector read itself anew. `origin` says where the preferences are stated.
     """
     devices: list[Selector] = []
     programs: list[Selector] = []
     invalid: list[InvalidSelector] = []
     visited: set[tuple[str, str]] = set()
     length, reads_pools = 0, False
-    for stated in _stated(deployment, preferences):
+    for stated in _stated(deployment, preferences, origin):
         source = stated.selector.cel
         if (stated.level, source) in visited:
             continue
