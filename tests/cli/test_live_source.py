@@ -227,6 +227,17 @@ def test_reconcile_reads_and_prints(live: Live) -> None:
     assert "annotate modeldeployments.modelplane.ai chat -n ml-team" in ran.out
 
 
+def test_an_exec_plugin_that_fails_is_said_and_nothing_is_asked_without_credentials(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    plugin = "{apiVersion: client.authentication.k8s.io/v1, command: no-such-plugin, interactiveMode: Never}"
+    path.write_text((KUBECONFIG % "https://127.0.0.1:1").replace("user: {}", f"user: {{exec: {plugin}}}"))
+    ran = run("plan", "--kubeconfig", path)
+    assert ran.code == 1
+    assert ran.err.startswith(f"error: {path}: context k: no credentials: ")
+    assert "no-such-plugin" in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
 def test_live_and_files_are_one_or_the_other(live: Live) -> None:
     assert "leave the files out" in live.run("snapshot", "--live", "-").err
 

@@ -7,7 +7,9 @@ from its service account, as kubectl finds them; refreshed ones are not written 
 from __future__ import annotations
 
 import json
+import logging
 import os
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -185,7 +187,8 @@ def _configured(kubernetes: Any, target: Target) -> tuple[Any, str, str]:
             config.load_incluster_config(client_configuration=configuration)
             return configuration, "the control plane of this pod", "default"
         context = _context(config, where, target.context)
-        config.load_kube_config(where, context["name"], configuration, persist_config=False)
+        with _credentials(f"{where}: context {context['name']}"):
+            config.load_kube_config(where, context["name"], configuration, persist_config=False)
     except BadInput:
         raise
     except (TypeError, AttributeError, KeyError):
@@ -198,6 +201,31 @@ def _configured(kubernetes: Any, target: Target) -> tuple[Any, str, str]:
         )
     namespace = str((context.get("context") or {}).get("namespace") or "default")
     return configuration, f"context {context['name']}", namespace
+
+
+class _Said(logging.Handler):
+    """Keeps what is logged."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep one line."""
+        self.messages.append(record.getMessage())
+
+
+@contextmanager
+def _credentials(where: str) -> Iterator[None]:
+    """Raise what the client only logs: where an exec plugin fails, it goes on without credentials."""
+    said, root = _Said(), logging.getLogger()
+    root.addHandler(said)
+    try:
+        yield
+    finally:
+        root.removeHandler(said)
+    if said.messages:
+        raise BadInput(f"{where}: no credentials: {' '.join(said.messages[0].split())}")
 
 
 def _is_there(kubeconfig: str) -> bool:
