@@ -117,6 +117,41 @@ def test_what_is_misspelt_is_corrected(selector: str, instead: str, reason: str)
 
 
 @pytest.mark.parametrize(
+    ("value", "published", "hints", "reason"),
+    [
+        ("Ada", ["Ada Lovelace", "Hopper"], [("Ada", "Ada Lovelace")], "the one value that has the word"),
+        ("lovelace ada", ["Ada Lovelace"], [("lovelace ada", "Ada Lovelace")], "in whatever order"),
+        (
+            "Adda Lovelace",
+            ["Ada Lovelace", "Hopper"],
+            [("Adda Lovelace", "Ada Lovelace")],
+            "nearly, anywhere",
+        ),
+        ("Ada", ["Ada Lovelace", "Ada Next"], [], "which of the two is meant is not known"),
+        ("Ad", ["Ada Lovelace"], [], "half a word may be any"),
+    ],
+)
+def test_a_value_that_another_device_publishes_nearly_is_corrected_to_it(
+    value: str, published: list[str], hints: list[tuple[str, str]], reason: str
+) -> None:
+    pools = [
+        build.pool(f"p{at}", 2, [build.gpu() | {"attributes": {"architecture": {"string": one}}}])
+        for at, one in enumerate(published)
+    ]
+    texts = [
+        text for kind, text, _ in hint_rows(one(wants(build.request("gpu", 1, of(value))), here(*pools)))
+    ]
+    spelt = [text for text in texts if text.startswith("correct the spelling")]
+    assert spelt == [
+        f"correct the spelling: change the selector {of(old)} to {of(new)}" for old, new in hints
+    ], reason
+
+
+def of(architecture: str) -> str:
+    return NAME.replace("Hopper", architecture)
+
+
+@pytest.mark.parametrize(
     "selector",
     ['device.attributes["architecture"] == "Hopper"', 'device.attributes.architecture == "Hopper"'],
 )

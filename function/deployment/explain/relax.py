@@ -41,7 +41,7 @@ def rewrite(selector: Selector, subject: Subject, catalogue: Catalogue) -> Rewri
         subject: the device that came closest.
         catalogue: what the devices that the request is about publish.
     """
-    for candidate in (*_respelt(selector, subject, catalogue), *_with_units(selector)):
+    for candidate in (*_respelt(selector, catalogue), *_with_units(selector)):
         if candidate.new and any(
             _matches(candidate.new, device.subject, selector.release) for device in catalogue.devices
         ):
@@ -52,7 +52,7 @@ def rewrite(selector: Selector, subject: Subject, catalogue: Catalogue) -> Rewri
     return None
 
 
-def _respelt(selector: Selector, subject: Subject, catalogue: Catalogue) -> Iterator[Rewrite]:
+def _respelt(selector: Selector, catalogue: Catalogue) -> Iterator[Rewrite]:
     """A name that nobody publishes, a driver that nobody has, a value that is nearly the published one."""
     source, meaning = selector.source, "correct the spelling"
     for read in sorted(selector.reads, key=str):
@@ -60,12 +60,26 @@ def _respelt(selector: Selector, subject: Subject, catalogue: Catalogue) -> Iter
         if intended is not None:
             yield Rewrite(Effort.SPELLING, source, respelt(source, read, intended), meaning)
     for compared in selector.comparisons():
-        value = _value(subject, compared)
         if compared.reference.kind == "driver" and compared.literal not in catalogue.drivers:
             value = catalogue.driver_like(compared.literal)
-        elif compared.kind != "string" or suggest(compared.literal, [value]) is None:
+        elif compared.kind == "string":
+            value = _intended_value(compared, catalogue)
+        else:
             continue
         yield Rewrite(Effort.SPELLING, source, compared.relaxed(value) if value else "", meaning)
+
+
+def _intended_value(compared: Comparison, catalogue: Catalogue) -> str:
+    """The published value that a text is nearly, or the only one that has it as a word; empty for none.
+
+    A text that some device publishes is no slip.
+    """
+    values = {_value(device.subject, compared) for device in catalogue.devices} - {""}
+    if compared.literal in values:
+        return ""
+    words = compared.literal.lower().split()
+    longer = [value for value in values if words and set(words) <= set(value.lower().split())]
+    return suggest(compared.literal, values) or (longer[0] if len(longer) == 1 else "")
 
 
 def _with_units(selector: Selector) -> Iterator[Rewrite]:
