@@ -15,6 +15,7 @@ from bench.fleets import Size, by_charges, fleet
 from function import dispatch
 from function.api import InferenceCluster, ModelReplica, devices
 from function.api import replica as replica_api
+from function.api.cluster import MAX_POOLS
 from function.api.replica import StampedEngine, StampedMember, StampedRequest
 from function.boundary.parse_cache import Memory, Session
 from function.cluster.charges import charge
@@ -45,6 +46,14 @@ def cluster_of(number: int, attributes: int) -> dict[str, Any]:
         f"a{at}": {"string": f"{number}-{at}"} for at in range(attributes)
     }
     made = build.cluster(f"c{number}", [build.pool("h100", 4, [device])])
+    made["metadata"] |= {"uid": f"u-{number}", "resourceVersion": "1"}
+    return made
+
+
+def cluster_of_small_pools(number: int) -> dict[str, Any]:
+    """A cluster of as many pools as there may be, each of them short."""
+    pools = [{"name": f"p{at}", "nodes": 4} for at in range(MAX_POOLS)]
+    made = build.cluster(f"c{number}", pools)
     made["metadata"] |= {"uid": f"u-{number}", "resourceVersion": "1"}
     return made
 
@@ -89,6 +98,7 @@ CASES: tuple[tuple[str, list[dict[str, Any]], Any, Callable[[Any], None]], ...] 
     ("clusters", MADE.clusters, read_cluster, use),
     ("device lists, small", [cluster_of(n, 0) for n in range(NUMBER)], read_cluster, use),
     ("device lists, large", [cluster_of(n, 150) for n in range(NUMBER)], read_cluster, use),
+    ("small pools", [cluster_of_small_pools(n) for n in range(NUMBER)], read_cluster, use),
     ("charged clusters", by_charges(MADE).clusters, read_charged, use_charged),
     ("charged clusters, many holders", charged_by(400), read_charged, use_charged),
     ("charged clusters, by devices", charged_by(400, by_devices=True), read_charged, use_charged),

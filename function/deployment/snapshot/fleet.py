@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica
@@ -44,6 +43,16 @@ def _shared_by(read: ChargedCluster) -> Iterable[Part]:
     return _shared(read.cluster)
 
 
+def _size(read: InferenceCluster | UnreadableCluster) -> int:
+    """Bytes that the pools of a cluster take, however little is said of each."""
+    status = read.status if isinstance(read, InferenceCluster) else None
+    return POOL * len(status.gpu_pools or ()) if status is not None else 0
+
+
+def _charged_size(read: ChargedCluster) -> int:
+    return read.size + _size(read.cluster)
+
+
 def _equivalent(
     earlier: InferenceCluster | UnreadableCluster, later: InferenceCluster | UnreadableCluster
 ) -> bool:
@@ -56,10 +65,12 @@ def _equally_charged(earlier: ChargedCluster, later: ChargedCluster) -> bool:
     return _equivalent(earlier.cluster, later.cluster) and earlier == replace(later, cluster=earlier.cluster)
 
 
+POOL = 1_400
+"""Bytes for each pool: as it is declared, as it is published and as the scheduler sees it."""
 COSTS: Costs = {
-    read_cluster: Cost(factor=1.5, fixed=4_000, parts=_shared, equivalent=_equivalent),
+    read_cluster: Cost(factor=1.5, fixed=4_000, size=_size, parts=_shared, equivalent=_equivalent),
     read_charged: Cost(
-        factor=1.5, fixed=4_000, size=attrgetter("size"), parts=_shared_by, equivalent=_equally_charged
+        factor=1.5, fixed=4_000, size=_charged_size, parts=_shared_by, equivalent=_equally_charged
     ),
     replica_api.parse: Cost(factor=0.5),
     replica_api.parse_charge: Cost(factor=0.3),
