@@ -113,8 +113,8 @@ def start(plane: ControlPlane, *flags: str) -> None:
 
 def take_the_platforms_part(plane: ControlPlane) -> None:
     """Take away the Compositions that need real clusters, as install.md says: tests play the platform."""
-    lines = [*commands("install.md", "crossplane.io/paused=true"), *commands("install.md", "delete composition")]
-    plane.shell("\n".join(lines))
+    words = ("crossplane.io/paused=true", "delete composition")
+    plane.shell("\n".join(line for word in words for line in commands("install.md", word)))
 
 
 def stop(plane: ControlPlane) -> None:
