@@ -17,13 +17,13 @@ CACHE = {"llama-3.1-405b": "516.096 kB", "deepseek-v3": "70.272 kB"}
 
 
 def table() -> str:
-    """Every model, as published and as estimated."""
+    """Every shape, as published and as estimated."""
     header = (
         "| model | parameters, published | estimated | off by | from | "
         "KV cache per token, published | estimated | weights |"
     )
     lines = [header, "|---|---|---|---|---|---|---|---|"]
-    for name in models.names():
+    for name in models.shapes():
         model = models.known_model(name)
         shape = model.architecture
         cells = (

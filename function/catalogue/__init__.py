@@ -14,6 +14,9 @@ from typing import Any
 
 import yaml
 
+NETWORK_DRIVER = "dra.net"
+"""The driver of the network devices in every entry."""
+
 
 class UnknownMachineType(ValueError):
     """No entry, or no such revision of it. The message says what there is."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from function.catalogue import entry
 from function.cli.sizing import models
 from function.cli.sizing.architecture import read_config
 from function.cli.sizing.memory import GIB, Load, Split, cache_per_token, need, weights_total
@@ -38,14 +39,14 @@ BOUNDS = {
 """Where the estimate may be further from what was published than 0.3 %, and why."""
 
 
-@pytest.mark.parametrize("name", models.names())
+@pytest.mark.parametrize("name", models.shapes())
 def test_parameters_are_those_published(name: str) -> None:
     bound, reason = BOUNDS.get(name, (0.003, "published to three digits"))
     assert abs(models.known_model(name).error) <= bound, reason
 
 
-def test_twenty_models_are_known_and_described() -> None:
-    assert len(models.names()) == 20
+def test_twenty_shapes_are_known_and_described() -> None:
+    assert len(models.shapes()) == 20
     assert all(models.known_model(name).architecture.is_supported for name in models.names())
 
 
@@ -118,6 +119,7 @@ def _splits(path: Path, *more: str) -> dict[tuple[int, int], Any]:
 def test_pools_are_those_the_scheduler_would_use(tmp_path: Path) -> None:
     path = write(tmp_path / "f.yaml", _small())
     assert _splits(path)[8, 2]["pools"] == [], "the nodes of a gang need network devices"
+    assert "no pool of the fleet publishes network devices" in run("size", "llama-3.1-8b", path).err
     splits = _splits(path, "--nic-driver", "")
     assert [pool["pool"] for pool in splits[1, 1]["pools"]] == ["h100"], "28Gi do not fit an L4"
     assert [pool["pool"] for pool in splits[2, 1]["pools"]] == ["l4", "h100"], "the tightest pool comes first"
@@ -234,8 +236,7 @@ def test_shared_experts_are_counted() -> None:
 
 
 def _eighty() -> list[dict[str, Any]]:
-    nics = {**build.nic(8), "driver": "nic.nvidia.com"}
-    return [build.cluster("east", [build.pool("h100", 4, [build.gpu(8, memory="81559Mi"), nics])])]
+    return [build.cluster("east", [build.pool("h100", 4, [build.gpu(8, memory="81559Mi"), build.nic(8)])])]
 
 
 @pytest.mark.parametrize("name", models.names())
@@ -267,7 +268,9 @@ def test_a_gang_splits_layers_over_nodes_that_reach_each_other() -> None:
 
 def test_a_manifest_says_what_is_estimated_and_how_near_it_comes() -> None:
     out = run("size", "glm-4.5-air", "--manifest").out
-    assert out.startswith("# glm-4.5-air: 106.85 billion parameters (published 106, +0.8%).\n")
+    assert out.startswith(
+        "# glm-4.5-air (zai-org/GLM-4.5-Air): 106.85 billion parameters (published 106, +0.8%).\n"
+    )
     assert "# Estimated for each GPU: " in out
 
 
@@ -276,7 +279,7 @@ def test_a_manifest_says_what_is_estimated_and_how_near_it_comes() -> None:
     [
         (
             ["llama-3.1-80b"],
-            'no model "llama-3.1-80b", and no such file; did you mean llama-3.1-8b or llama-3.1-70b',
+            'no model "llama-3.1-80b", and no such file; did you mean llama-3.1-8b or ',
             "a typo",
         ),
         ([], "name a model", "nothing was named"),
@@ -315,8 +318,83 @@ def test_a_config_of_ones_own_needs_a_repository(tmp_path: Path) -> None:
     assert yaml.safe_load(out)["metadata"]["name"] == "mine"
 
 
-def test_repositories_and_aliases_are_names() -> None:
-    for given in ("deepseek-r1", "deepseek-ai/DeepSeek-R1", "DeepSeek-V3"):
-        assert models.model(given).name == "deepseek-v3"
-    assert completed(["size"], "qwen3-3") == ["qwen3-30b-a3b", "qwen3-32b"]
-    assert len(run("size", "--list").out.splitlines()) == 20
+@pytest.mark.parametrize(
+    ("given", "repository", "context", "reason"),
+    [
+        ("deepseek-r1", "deepseek-ai/DeepSeek-R1", 163_840, "the shape of V3, and other weights"),
+        ("DeepSeek-V3", "deepseek-ai/DeepSeek-V3", 163_840, "not the update of March"),
+        ("deepseek-ai/DeepSeek-V3-0324", "deepseek-ai/DeepSeek-V3-0324", 163_840, "the update, asked for"),
+        ("llama-3.3-70b", "meta-llama/Llama-3.3-70B-Instruct", 131_072, "not 3.1"),
+        ("Qwen/Qwen3-235B-A22B", "Qwen/Qwen3-235B-A22B", 40_960, "not Instruct-2507, which takes 262,144"),
+        ("qwen3-30b-a3b-2507", "Qwen/Qwen3-30B-A3B-Instruct-2507", 262_144, "the later weights"),
+        ("kimi-k2-instruct", "moonshotai/Kimi-K2-Instruct", 131_072, "a repository without its owner"),
+        (
+            "moonshotai/Kimi-K2-Instruct-0905",
+            "moonshotai/Kimi-K2-Instruct-0905",
+            262_144,
+            "the later weights",
+        ),
+    ],
+)
+def test_a_name_means_the_weights_of_one_repository(
+    given: str, repository: str, context: int, reason: str
+) -> None:
+    ran = run("size", given, "--manifest", "--gpu-memory", "190", "-o", "json")
+    assert ran.code == 0, ran.err
+    (member, *_) = ran.data["spec"]["template"]["spec"]["engines"][0]["members"]
+    (words,) = member["template"]["spec"]["containers"][0]["args"]
+    assert words.split()[:4] == ["exec", "vllm", "serve", repository], reason
+    too_long = run("size", given, "--manifest", "--gpu-memory", "9999", "--max-model-len", context + 1)
+    assert too_long.code == 1, reason
+    assert f"{repository} was made for at most {context} tokens" in too_long.err, reason
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_every_name_has_weights_of_its_own(name: str) -> None:
+    repository = models.known_model(name).repository
+    assert models.model(repository).name == models.model(name).name == name
+    assert repository in run("size", name).out.splitlines()[0]
+
+
+def test_weights_that_are_not_known_are_refused_with_the_nearest() -> None:
+    ran = run("size", "meta-llama/Llama-3.1-70B")
+    assert ran.code == 1
+    assert "did you mean meta-llama/Llama-3.1-70B-Instruct" in ran.err
+
+
+def test_models_are_completed_and_listed() -> None:
+    assert completed(["size"], "qwen3-32") == ["qwen3-32b"]
+    assert len(run("size", "--list").out.splitlines()) == len(models.names())
+
+
+def test_a_gang_asks_for_the_network_devices_that_the_fleet_has(tmp_path: Path) -> None:
+    """Classes of the catalogue and of a fleet's own say different drivers: size asks for what is there."""
+
+    def fleet(*drivers: str) -> Path:
+        nics = ({**build.nic(8), "driver": driver} for driver in drivers)
+        pools = [build.pool(f"p{at}", 4, [build.gpu(8, memory="80Gi"), nic]) for at, nic in enumerate(nics)]
+        return write(tmp_path / "fleet.yaml", [build.cluster("east", pools)])
+
+    def asked(split: dict[str, Any]) -> str:
+        return str(split["nodeSelector"]["devices"][1]["selectors"][0]["cel"])
+
+    catalogue = entry("gcp/a3-ultragpu-8g")["spec"]["devices"]
+    pools = [build.pool("h200", 4, catalogue)]
+    one = _splits(write(tmp_path / "fleet.yaml", [build.cluster("east", pools)]))[8, 2]
+    assert (asked(one), len(one["pools"])) == ('device.driver == "dra.net"', 1)
+    own = _splits(fleet("nic.nvidia.com"))[8, 2]
+    assert (asked(own), len(own["pools"])) == ('device.driver == "nic.nvidia.com"', 1)
+    both = _splits(fleet("nic.nvidia.com", "dra.net"))[8, 2]
+    assert (asked(both), len(both["pools"])) == ('device.driver in ["dra.net", "nic.nvidia.com"]', 2)
+
+
+def test_weights_that_are_converted_after_loading_need_room_to_load() -> None:
+    """vLLM v0.11.2 loads plain weights whole before it makes them FP8."""
+    published = need(_model("llama-3.1-70b"), Load("bf16", "bf16", 1, 1), Split(4, 1))
+    converted = need(_model("llama-3.1-70b"), Load("fp8", "bf16", 1, 1), Split(4, 1))
+    assert converted.loading == published.weights
+    assert converted.total > published.weights
+    assert need(_model("deepseek-v3"), Load("fp8", "bf16", 1, 1), Split(8, 1)).loading == 0
+    ran = run("size", "llama-3.1-70b", "--dtype", "fp8")
+    assert "vLLM loads bf16 weights whole before it converts them" in ran.out
+    assert "# Loading takes " in run("size", "llama-3.1-70b", "--dtype", "fp8", "--manifest").out

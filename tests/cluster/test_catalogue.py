@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from function.api.inference_class import InferenceClass
-from function.catalogue import UnknownMachineType, entry, machine_types
+from function.catalogue import NETWORK_DRIVER, UnknownMachineType, entry, machine_types
 from function.cel.library.quantity import quantity
 from function.cluster.classes import devices_of
 from tests.cluster.build import Case, reason
@@ -42,6 +42,13 @@ def test_every_entry_is_a_class_with_its_source(name: str) -> None:
     made = inference_class(**content["spec"])
     assert not refusals(made, schema_of("InferenceClass"))
     InferenceClass.parse(made)
+
+
+@pytest.mark.parametrize("name", machine_types())
+def test_network_devices_have_one_driver(name: str) -> None:
+    """What `size` asks for without a fleet is what a fleet of the catalogue publishes."""
+    drivers = {device["driver"] for device in entry(name)["spec"]["devices"] if device["name"] == "nic"}
+    assert drivers <= {NETWORK_DRIVER}
 
 
 @pytest.mark.parametrize("name", machine_types())

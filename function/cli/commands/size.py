@@ -8,23 +8,22 @@ import click
 import yaml
 from rich.table import Table
 
+from function.catalogue import NETWORK_DRIVER
 from function.cli.admission.kinds import writable
 from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, end, reads_fleet
 from function.cli.progress import track
 from function.cli.sizing import models
-from function.cli.sizing.fitting import Drivers, PoolFit, pools_for, selector
+from function.cli.sizing.fitting import Drivers, Fleet, PoolFit, selector
 from function.cli.sizing.manifest import IMAGE, Wish, manifest, remarks
 from function.cli.sizing.memory import BYTES, GIB, Load, Need, cache_per_token, needs, weights_total
-from function.cli.text import answered, as_yaml, console, emit, escape, listed, printable
-from function.cli.worlds.memo import ParseMemo
+from function.cli.text import answered, as_yaml, console, emit, escape, listed, note, printable
 from function.cli.worlds.review import review
 from function.cli.worlds.source import gather
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from function.cli.worlds.manifest import Manifests
     from function.cli.worlds.source import Source
 
 Sized = list[tuple[Need, list[PoolFit]]]
@@ -52,6 +51,7 @@ def _data(sized: models.SizedModel, load: Load, answer: Sized, drivers: Drivers)
     published = {"parametersPublished": round(sized.published * 1e9)} if sized.published else {}
     return {
         "estimate": True,
+        **({"repository": sized.repository} if sized.repository else {}),
         "modelType": model.kind,
         "parameters": model.parameters,
         **published,
@@ -66,6 +66,7 @@ def _data(sized: models.SizedModel, load: Load, answer: Sized, drivers: Drivers)
                 "pipeline": need.split.pipeline,
                 "weightsBytesPerGPU": round(need.weights),
                 "cacheBytesPerGPU": round(need.cache),
+                **({"loadingBytesPerGPU": round(need.loading)} if need.loading else {}),
                 "memoryPerGPU": f"{need.gibibytes}Gi",
                 "nodeSelector": selector(need, drivers),
                 "pools": [_pool_data(pool) for pool in pools],
@@ -75,12 +76,12 @@ def _data(sized: models.SizedModel, load: Load, answer: Sized, drivers: Drivers)
     }
 
 
-def _heading(out: Console, sized: models.SizedModel, load: Load) -> None:
+def _heading(out: Console, sized: models.SizedModel, load: Load, answer: Sized) -> None:
     model = sized.architecture
     billions = model.parameters / 1e9
     published = f" (published {sized.published:g}, {sized.deviation})" if sized.published else ""
     out.print(
-        f"{escape(sized.name)}: {billions:.2f} billion parameters{published}, {load.dtype}: "
+        f"{escape(sized.title)}: {billions:.2f} billion parameters{published}, {load.dtype}: "
         f"{_gib(weights_total(model, load.dtype))} GiB of weights; "
         f"KV cache {cache_per_token(model, load.cache_dtype) / 1024:.1f} KiB per token, "
         f"{load.batch} x {load.context} tokens",
@@ -91,6 +92,9 @@ def _heading(out: Console, sized: models.SizedModel, load: Load) -> None:
     if any(model.windows):
         kept, count = max(model.windows), sum(1 for window in model.windows if window)
         out.print(f"{count} of {model.layers} layers keep no more than their window of {kept} tokens.")
+    if answer[0][0].loading:
+        text = f"vLLM loads {model.dtype} weights whole before it converts them: GPU NEEDS has room for it."
+        out.print(text, style="yellow")
     if not model.is_supported:
         out.print(
             f"The formulas are not known to describe model_type {escape(model.kind)!r}.", style="yellow"
@@ -111,7 +115,7 @@ def _where(pools: list[PoolFit], *, with_fleet: bool) -> str:
 
 def _show(sized: models.SizedModel, load: Load, answer: Sized, drivers: Drivers, *, with_fleet: bool) -> None:
     out = console()
-    _heading(out, sized, load)
+    _heading(out, sized, load, answer)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for title in ("TP", "PP", "WEIGHTS", "KV CACHE", "GPU NEEDS"):
         table.add_column(title, justify="right", no_wrap=True)
@@ -161,7 +165,7 @@ def _chosen(answer: Sized, memory: int, *, with_fleet: bool) -> Need:
 def _list() -> None:
     for name in models.names():
         model = models.known_model(name)
-        click.echo(f"{name:16} {model.published:7g} B  {model.architecture.dtype:5}  {model.repository}")
+        click.echo(f"{name:29} {model.published:7g} B  {model.architecture.dtype:5}  {model.repository}")
 
 
 @click.command(cls=Command)
@@ -191,9 +195,8 @@ def _list() -> None:
 @click.option("--driver", default="gpu.nvidia.com", show_default=True, help="The DRA driver of the GPUs.")
 @click.option(
     "--nic-driver",
-    default="nic.nvidia.com",
-    show_default=True,
-    help="The driver of the network devices that a gang asks for; '' asks for none.",
+    help="The driver of the network devices that a gang asks for; '' asks for none. "
+    f"[default: the fleet's, else {NETWORK_DRIVER}]",
 )
 @click.option("--manifest", "as_manifest", is_flag=True, help="Write a ModelDeployment instead.")
 @click.option("--name", default="", help="Its name. [default: the model's]")
@@ -218,7 +221,7 @@ def size(  # noqa: PLR0913 - one parameter per option
     tokens: int,
     batch: int,
     driver: str,
-    nic_driver: str,
+    nic_driver: str | None,
     as_manifest: bool,
     name: str,
     replicas: int,
@@ -256,12 +259,12 @@ def size(  # noqa: PLR0913 - one parameter per option
         end((), findings=False)
     if not model:
         raise BadInput("name a model or its config.json; --list names the models")
-    sized, drivers = models.model(model), Drivers(driver, nic_driver)
+    sized = models.model(model)
     load_ = Load(dtype or sized.architecture.dtype, kv_dtype, tokens, batch)
     fleet, errors = _fleet(source)
-    reuse, estimates = ParseMemo(), needs(sized.architecture, load_)
+    drivers, estimates = Drivers(driver, _nics(nic_driver, fleet)), needs(sized.architecture, load_)
     answer = [
-        (need, pools_for(fleet, need, drivers, reuse) if fleet else [])
+        (need, fleet.pools_for(need, drivers) if fleet else [])
         for need in track(estimates, "Asking the scheduler", total=len(estimates))
     ]
     if as_manifest:
@@ -277,14 +280,25 @@ def size(  # noqa: PLR0913 - one parameter per option
     end(errors, findings=fleet is not None and not _best(answer))
 
 
-def _fleet(source: Source) -> tuple[Manifests | None, tuple[str, ...]]:
+def _nics(given: str | None, fleet: Fleet | None) -> tuple[str, ...]:
+    """The network drivers that a gang asks for: as given, else as the fleet publishes them."""
+    if given is not None:
+        return (given,) if given else ()
+    published = fleet.nic_drivers() if fleet else ()
+    if fleet and not published:
+        note("no pool of the fleet publishes network devices, so no split over several nodes fits")
+    return published or (NETWORK_DRIVER,)
+
+
+def _fleet(source: Source) -> tuple[Fleet | None, tuple[str, ...]]:
     """The fleet, if one was given, and what is wrong with it: a control plane is only asked when named."""
     if source.target.context.isdigit():
         raise BadInput("--context names a context of the kubeconfig; tokens are --max-model-len")
     if not (source.files or source.target.context or source.target.kubeconfig):
         return None, ()
     manifests, _ = gather(source)
-    return manifests, review(manifests)
+    errors = review(manifests)
+    return Fleet(manifests), errors
 
 
 def _write(made: dict[str, Any], comments: list[str], output: str) -> None:

@@ -5,19 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from function.api import InferenceCluster, Malformed
 from function.api.names import API_VERSION
 from function.cel.library.quantity import quantity
-from function.cli.worlds.inputs import taken
+from function.cel.library.quoting import quoted
 from function.cli.worlds.manifest import Manifest, Manifests
-from function.cli.worlds.world import request_for
+from function.cli.worlds.memo import ParseMemo
+from function.cli.worlds.world import request_for, world_of
 from function.deployment.forecast import forecast
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from function.api import Device
-    from function.boundary import Reuse
     from function.cli.sizing.memory import Need
 
 NAME = "sized-model"
+NETWORK_ATTRIBUTES = frozenset({"linkType", "rdma"})
+"""Attributes that a network device has and no other: docs/clusters.md, Words for attributes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,7 @@ class Drivers:
     """The DRA drivers that devices are asked of."""
 
     gpu: str
-    nic: str
+    nics: tuple[str, ...]
     """Of the network devices that the nodes of a gang need; empty: none is asked for."""
 
 
@@ -54,9 +59,16 @@ def selector(need: Need, drivers: Drivers) -> dict[str, Any]:
     """The nodeSelector that asks for a split: GPUs, and for several nodes a network device for each GPU."""
     memory = f'device.capacity["{drivers.gpu}"].memory.compareTo(quantity("{need.gibibytes}Gi")) >= 0'
     devices = [_request("gpu", need, f'device.driver == "{drivers.gpu}"', memory)]
-    if need.split.pipeline > 1 and drivers.nic:
-        devices.append(_request("nic", need, f'device.driver == "{drivers.nic}"'))
+    if need.split.pipeline > 1 and drivers.nics:
+        devices.append(_request("nic", need, _of(drivers.nics)))
     return {"devices": devices}
+
+
+def _of(drivers: tuple[str, ...]) -> str:
+    """The selector of one driver, or of any of several."""
+    if len(drivers) == 1:
+        return f'device.driver == "{drivers[0]}"'
+    return f"device.driver in [{', '.join(map(quoted, drivers))}]"
 
 
 def _request(name: str, need: Need, *selectors: str) -> dict[str, Any]:
@@ -81,23 +93,46 @@ def _deployment(need: Need, drivers: Drivers) -> Manifest:
     return Manifest(content, "size")
 
 
-def pools_for(manifests: Manifests, need: Need, drivers: Drivers, reuse: Reuse) -> list[PoolFit]:
-    """Every pool the split fits, capacity aside: with room first, then the tightest. Raises BadInput."""
-    made = _deployment(need, drivers)
-    world = taken(manifests.having("ModelDeployment", [made]), quietly=True).world
-    fits = [
-        PoolFit(
-            fit.cluster,
-            fit.pool,
-            fit.needs,
-            fit.free,
-            fit.total,
-            _memory(fit.devices),
-            fit.barred.reason.name if fit.barred else "",
-        )
-        for fit in forecast(request_for(world, made, reuse), reuse=reuse).fitting_pools()
-    ]
-    return sorted(fits, key=lambda fit: (fit.replicas == 0, fit.memory, fit.cluster, fit.pool))
+class Fleet:
+    """A fleet that splits are tried on."""
+
+    def __init__(self, manifests: Manifests) -> None:
+        """Take its clusters as the scheduler would see them. Raises BadInput."""
+        self._world = world_of(manifests.having("ModelDeployment", []))
+        self._reuse = ParseMemo()
+
+    def nic_drivers(self) -> tuple[str, ...]:
+        """The drivers of its network devices, told by the attributes that such devices have."""
+        return tuple(sorted({device.driver for device in self._devices() if _is_network(device)}))
+
+    def _devices(self) -> Iterator[Device]:
+        for cluster in self._world.clusters:
+            try:
+                pools = InferenceCluster.parse(cluster).pools
+            except Malformed:  # It takes nothing new, and was named when the fleet was read.
+                continue
+            yield from (device for pool in pools for device in pool.devices or ())
+
+    def pools_for(self, need: Need, drivers: Drivers) -> list[PoolFit]:
+        """Every pool the split fits, capacity aside: with room first, then the tightest. Raises BadInput."""
+        request = request_for(self._world, _deployment(need, drivers), self._reuse)
+        fits = [
+            PoolFit(
+                fit.cluster,
+                fit.pool,
+                fit.needs,
+                fit.free,
+                fit.total,
+                _memory(fit.devices),
+                fit.barred.reason.name if fit.barred else "",
+            )
+            for fit in forecast(request, reuse=self._reuse).fitting_pools()
+        ]
+        return sorted(fits, key=lambda fit: (fit.replicas == 0, fit.memory, fit.cluster, fit.pool))
+
+
+def _is_network(device: Device) -> bool:
+    return not NETWORK_ATTRIBUTES.isdisjoint(name.rpartition("/")[2] for name in device.attributes)
 
 
 def _memory(devices: tuple[Device, ...]) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from function.api.names import API_VERSION
 from function.cli.bad_input import BadInput
-from function.cli.sizing.memory import GIB, Load, Need, weights_total
+from function.cli.sizing.memory import GIB, PLAIN, Load, Need, weights_total
 
 if TYPE_CHECKING:
     from function.boundary import JsonObject
@@ -20,8 +20,6 @@ IMAGE = "docker.io/vllm/vllm-openai:v0.11.2"
 PORT = 8000
 CONVERTED = {"fp8": ["--quantization=fp8"], "fp16": ["--dtype=float16"], "bf16": ["--dtype=bfloat16"]}
 """What makes the engine convert weights as it loads them; other types need weights that have them."""
-PLAIN = ("bf16", "fp16", "fp32")
-"""Types of weights that can be converted; quantised ones stay what they are."""
 CACHE = {"fp8": ["--kv-cache-dtype=fp8"]}
 LONGEST_NAME = 57
 """Characters of the name: those of a replica come behind it."""
@@ -43,6 +41,9 @@ def manifest(model: SizedModel, load: Load, need: Need, selector: JsonObject, wi
     repository = wish.repository or model.repository
     if not repository:
         raise BadInput("the configuration does not say where the weights are: give --repository ORG/NAME")
+    if model.architecture.context and load.context > model.architecture.context:
+        most = model.architecture.context
+        raise BadInput(f"--max-model-len {load.context}: {repository} was made for at most {most} tokens")
     words = _words(model, load, need, repository)
     member = _Member(need, selector, wish.image, words, _object_name(model.name))
     return {
@@ -63,11 +64,17 @@ def remarks(model: SizedModel, load: Load, need: Need) -> list[str]:
     weights = weights_total(shape, load.dtype) / GIB
     parts = f"{need.weights / GIB:.1f} GiB of weights, {need.cache / GIB:.1f} GiB of KV cache"
     cache = f"{load.batch} x {load.context} tokens, {load.cache_dtype}"
+    loading = (
+        [f"Loading takes {need.loading / GIB:.1f} GiB of it: vLLM converts {shape.dtype} weights only then."]
+        if need.loading
+        else []
+    )
     windows = " Layers with a sliding window keep no more than that." if any(shape.windows) else ""
     return [
-        f"{model.name}: {billions:.2f} billion parameters ({against}).",
+        f"{model.title}: {billions:.2f} billion parameters ({against}).",
         f"{weights:.1f} GiB of weights as {load.dtype}.",
         f"Estimated for each GPU: {parts} ({cache}), and the engine's own: {need.gibibytes}Gi.{windows}",
+        *loading,
         "Measure before you rely on it: docs/sizing.md.",
     ]
 

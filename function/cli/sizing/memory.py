@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from function.cli.sizing.architecture import Architecture
 
 GIB = 2**30
+PLAIN = ("bf16", "fp16", "fp32")
+"""Types of weights that an engine can convert; quantised ones stay what they are."""
+LOADED_WHOLE = ("fp8",)
+"""Types that vLLM v0.11.2 makes of plain weights only after it has loaded all of them: docs/sizing.md."""
 BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5625, "mxfp4": 0.53125}
 """Bytes of a weight. Four bits come with the scales of their groups: 4.5 bits; of blocks of 32: 4.25."""
 ATTENTION_BYTES = {"mxfp4": 2.0}
@@ -51,11 +55,13 @@ class Need:
     split: Split
     weights: float
     cache: float
+    loading: float = 0.0
+    """Weights as they are loaded, where the engine converts them afterwards."""
 
     @property
     def total(self) -> float:
-        """What a GPU must have: everything, over the share that may be used."""
-        return (self.weights + self.cache + WORKSPACE) / USABLE
+        """What a GPU must have: everything, over the share that may be used, or what loading takes."""
+        return max((self.weights + self.cache + WORKSPACE) / USABLE, self.loading + WORKSPACE)
 
     @property
     def gibibytes(self) -> int:
@@ -132,7 +138,9 @@ def usual_splits() -> list[Split]:
 
 def need(model: Architecture, load: Load, split: Split) -> Need:
     """Estimate one split."""
-    return Need(split, _weights(model, load.dtype, split), _cache(model, load, split))
+    converted = load.dtype in LOADED_WHOLE and model.dtype in PLAIN
+    loading = _weights(model, model.dtype, split) if converted else 0.0
+    return Need(split, _weights(model, load.dtype, split), _cache(model, load, split), loading)
 
 
 def needs(model: Architecture, load: Load) -> list[Need]:

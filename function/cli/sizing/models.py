@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -35,6 +35,11 @@ class SizedModel:
     """Where they say so."""
 
     @property
+    def title(self) -> str:
+        """Its name, and whose weights it means."""
+        return f"{self.name} ({self.repository})" if self.repository else self.name
+
+    @property
     def deviation(self) -> str:
         """The same for people: `+0.2%`."""
         return f"{round(self.error, 3) + 0.0:+.1%}"  # Adding zero takes the sign off a negative one.
@@ -59,17 +64,27 @@ def names() -> list[str]:
 
 
 def known_model(name: str) -> SizedModel:
-    """A model by its name. Raises KeyError."""
-    facts = _facts()[name]
-    published = facts["published"]
+    """A model by its name. Raises KeyError.
+
+    Models of one shape share its configuration; the weights and the longest context are each one's own.
+    """
+    own = _facts()[name]
+    shape = _facts()[own["shape"]] if "shape" in own else own
+    published = shape["published"]
+    architecture = read_config(shape["config"], name)
     return SizedModel(
         name,
-        read_config(facts["config"], name),
-        facts["repository"],
-        tuple(facts["arguments"]),
+        replace(architecture, context=own.get("context", architecture.context)),
+        own["repository"],
+        tuple(shape["arguments"]),
         published["billions"],
         published["source"],
     )
+
+
+def shapes() -> list[str]:
+    """The models whose configuration is known; every other one has the shape of one of them."""
+    return [name for name in names() if "config" in _facts()[name]]
 
 
 class ModelNames:
@@ -84,17 +99,23 @@ class ModelNames:
 
 
 def model(given: str) -> SizedModel:
-    """A model by its name, its repository, or the path of its `config.json`. Raises BadInput."""
+    """A model by its name, its repository, or the path of its `config.json`. Raises BadInput.
+
+    A repository means its own weights and no others: one that is not listed is refused with the nearest.
+    """
+    repositories = {known["repository"]: name for name, known in _facts().items()}
+    unqualified = {repository.rpartition("/")[2].lower(): name for repository, name in repositories.items()}
     by_name = {
-        str(name).lower(): title
-        for title, facts in _facts().items()
-        for name in (title, facts["repository"], *facts["aliases"])
+        **unqualified,
+        **{repository.lower(): name for repository, name in repositories.items()},
+        **{name: name for name in names()},
     }
     if given.lower() in by_name:
         return known_model(by_name[given.lower()])
     path = Path(given)
     if not path.exists() and path.suffix != ".json":
-        raise BadInput(f'no model "{given}", and no such file; {closest(given, names())} (--list has all)')
+        near = closest(given, repositories if "/" in given else names())
+        raise BadInput(f'no model "{given}", and no such file; {near} (--list has all)')
     return _from_file(path)
 
 
