@@ -14,7 +14,7 @@ from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, end, reads_fleet
 from function.cli.progress import track
 from function.cli.sizing import models
-from function.cli.sizing.fitting import Drivers, Fleet, PoolFit, selector
+from function.cli.sizing.fitting import Drivers, PoolFit, SizedFleet, selector
 from function.cli.sizing.manifest import IMAGE, Wish, manifest, remarks
 from function.cli.sizing.memory import BYTES, GIB, Load, Need, cache_per_token, needs, weights_total
 from function.cli.text import answered, as_yaml, console, emit, escape, listed, note, printable
@@ -280,7 +280,7 @@ def size(  # noqa: PLR0913 - one parameter per option
     end(errors, findings=fleet is not None and not _best(answer))
 
 
-def _nics(given: str | None, fleet: Fleet | None) -> tuple[str, ...]:
+def _nics(given: str | None, fleet: SizedFleet | None) -> tuple[str, ...]:
     """The network drivers that a gang asks for: as given, else as the fleet publishes them."""
     if given is not None:
         return (given,) if given else ()
@@ -290,7 +290,7 @@ def _nics(given: str | None, fleet: Fleet | None) -> tuple[str, ...]:
     return published or (NETWORK_DRIVER,)
 
 
-def _fleet(source: Source) -> tuple[Fleet | None, tuple[str, ...]]:
+def _fleet(source: Source) -> tuple[SizedFleet | None, tuple[str, ...]]:
     """The fleet, if one was given, and what is wrong with it: a control plane is only asked when named."""
     if source.target.context.isdigit():
         raise BadInput("--context names a context of the kubeconfig; tokens are --max-model-len")
@@ -298,7 +298,7 @@ def _fleet(source: Source) -> tuple[Fleet | None, tuple[str, ...]]:
         return None, ()
     manifests, _ = gather(source)
     errors = review(manifests)
-    return Fleet(manifests), errors
+    return SizedFleet(manifests), errors
 
 
 def _write(made: dict[str, Any], comments: list[str], output: str) -> None:

@@ -93,7 +93,7 @@ def _deployment(need: Need, drivers: Drivers) -> Manifest:
     return Manifest(content, "size")
 
 
-class Fleet:
+class SizedFleet:
     """A fleet that splits are tried on."""
 
     def __init__(self, manifests: Manifests) -> None:

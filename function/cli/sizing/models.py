@@ -68,14 +68,14 @@ def known_model(name: str) -> SizedModel:
 
     Models of one shape share its configuration; the weights and the longest context are each one's own.
     """
-    own = _facts()[name]
-    shape = _facts()[own["shape"]] if "shape" in own else own
+    facts = _facts()[name]
+    shape = _facts()[facts["shape"]] if "shape" in facts else facts
     published = shape["published"]
     architecture = read_config(shape["config"], name)
     return SizedModel(
         name,
-        replace(architecture, context=own.get("context", architecture.context)),
-        own["repository"],
+        replace(architecture, context=facts.get("context", architecture.context)),
+        facts["repository"],
         tuple(shape["arguments"]),
         published["billions"],
         published["source"],
@@ -103,7 +103,7 @@ def model(given: str) -> SizedModel:
 
     A repository means its own weights and no others: one that is not listed is refused with the nearest.
     """
-    repositories = {known["repository"]: name for name, known in _facts().items()}
+    repositories = {facts["repository"]: name for name, facts in _facts().items()}
     unqualified = {repository.rpartition("/")[2].lower(): name for repository, name in repositories.items()}
     by_name = {
         **unqualified,
