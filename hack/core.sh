@@ -16,8 +16,11 @@ cd "$source"
 go mod download "$module"
 cp -r "$(go env GOMODCACHE)/$module/." .
 chmod -R u+w .
-# 2.3 replaces this module by a folder that is not part of what the proxy has; the version it requires is.
-go mod edit -dropreplace github.com/crossplane/crossplane/apis/v2
+# From 2.3 on this module is replaced by a folder that the proxy does not serve. Where it has a tag of the same
+# version, that is the folder; else it is the version that is required, which may not be older then.
+apis=github.com/crossplane/crossplane/apis/v2
+go mod edit -dropreplace "$apis"
+if go mod download "$apis@$version" 2>/dev/null; then go mod edit -require "$apis@$version"; fi
 # Where the version is kept changed with 2.3; packages that ask for a version of Crossplane are compared with it.
 flags="-s -w"
 for package in crossplane/v2/internal/version crossplane-runtime/v2/pkg/version; do
@@ -26,6 +29,7 @@ done
 go build -mod=mod -trimpath -ldflags "$flags" -o core ./cmd/crossplane
 
 rm -rf "$folder"
+mkdir -p "$(dirname "$folder")"
 cp -r "$scripts" "$folder"
 chmod -R u+w "$folder"
 xz -0 -c core > "$folder/bin/crossplane-core.xz"
