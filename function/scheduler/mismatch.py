@@ -280,6 +280,9 @@ def examine(
     if growth and own_replica.cluster in inputs.fleet.uncharged:  # Doubt: what is free is not known.
         return _in_doubt_of_charges(own_replica, doubt)
     short = _short(ledger, own_replica.cluster, growth)
+    if short and doubt:  # Doubt: a selector gave no answer. A want of room does not make that an answer.
+        until = tuple(dict.fromkeys(finding.until for finding in findings if finding.until))
+        return Kept(own_replica, doubt=f"{doubt}; {short}", withheld_until=until)
     if short:
         return Kept(own_replica, mismatch=Mismatch.CostGrew, detail=short)  # M5
     ledger.charge(own_replica.cluster, growth)

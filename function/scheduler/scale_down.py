@@ -1,9 +1,10 @@
 """Scale down: who leaves when more are kept than wanted. Survivors are never moved.
 
-Mismatched first; then unhealthy (on a cluster under an untolerated taint or not Ready, then a replica not
-Ready); then the cluster with most of this deployment's replicas, recomputed for each victim; then the highest
-index; then the later cluster name. A replica whose key cannot be read is never a victim. With surge, what is
-not in service goes before all others, the mismatched that serve until they are replaced included.
+Mismatched first; then unhealthy (on a cluster under an untolerated taint or known not to be Ready, then a
+replica not Ready; what a cluster does not say makes nothing unhealthy); then the cluster with most of this
+deployment's replicas, recomputed for each victim; then the highest index; then the later cluster name. A
+replica whose key cannot be read is never a victim. With surge, what is not in service goes before all others,
+the mismatched that serve until they are replaced included.
 
 Load comes before the index: where fresh identities left gaps in the indices, the highest index first would
 empty one cluster and leave the others full.
@@ -27,11 +28,10 @@ if TYPE_CHECKING:
 
 
 def _sick(inputs: SchedulingInput, cluster: str) -> bool:
-    """Whether a cluster is under an untolerated taint, not Ready, or not known."""
+    """Whether a cluster is under an untolerated taint or says that it is not Ready. Its silence is doubt."""
     inference_cluster = inputs.fleet.clusters.get(cluster)
-    return (
-        not inference_cluster
-        or not inference_cluster.ready
+    return inference_cluster is not None and (
+        inference_cluster.ready is False
         or bool(untolerated(inference_cluster.spec.taints, inputs.deployment.template.tolerations))
     )
 

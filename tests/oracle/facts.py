@@ -32,6 +32,8 @@ class Cluster:
     labels: Plain
     taints: tuple[Plain, ...]
     ready: bool
+    unready: bool
+    """Whether it says that it is not Ready; False also where it says nothing."""
     deleting: bool
     gateway: str
     pools: dict[str, Pool]
@@ -203,6 +205,7 @@ def _cluster(plain: Plain) -> Cluster:
         labels=plain["metadata"].get("labels", {}),
         taints=tuple(spec.get("taints", [])),
         ready=_condition(plain, "Ready") == "True",
+        unready=_condition(plain, "Ready") == "False",
         deleting="deletionTimestamp" in plain["metadata"],
         gateway=status.get("gateway", {}).get("address", ""),
         pools={pool.name: pool for pool in pools},

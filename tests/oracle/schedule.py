@@ -22,8 +22,8 @@ function decides otherwise, one of the two is to be corrected:
     mismatched replicas are found, go first in a scale down, and are held.
 11. While the list of replicas is unresolved, nothing but a deletion under way is acted upon.
 12. An empty list of clusters allows a scale down; a missing one allows nothing.
-13. A replica whose cluster cannot be found in an empty fleet, or cannot be read, counts as on a cluster that
-    is not Ready. Its shape can be compared all the same.
+13. A replica whose cluster cannot be found in an empty fleet, or cannot be read, is not unhealthy by that.
+    Its shape can be compared all the same.
 14. Two listed objects with one identity: a living one is ours, then the oldest, then the first by name.
 15. A pool that is published but that the cluster's spec no longer has takes nothing new: a replica placed
     there would be mismatched at once.
@@ -71,6 +71,8 @@ class Plan:
     kept: list[Replica] = field(default_factory=list)
     held: list[Replica] = field(default_factory=list)
     """Those of `kept` that are mismatched."""
+    cramped: list[Replica] = field(default_factory=list)
+    """Those of `kept` that are in doubt and have no room to grow: they stay as they are observed."""
     paused: list[Replica] = field(default_factory=list)
     """Those of `kept` that keep their template, although another is wanted."""
     new: list[New] = field(default_factory=list)
@@ -238,7 +240,14 @@ class Scheduler:
             return True
         if any(self.unsatisfied(member, asked, cluster) for member, asked in self.pairs(replica)):
             return True
-        return not self.grows(replica)
+        return not self.grows(replica) and not self.cramped(replica)
+
+    def cramped(self, replica: Replica) -> bool:
+        """Note a replica that has no room to grow, where it is unknown whether it fits its place."""
+        doubtful = self.doubtful(replica)
+        if doubtful:
+            self.plan.cramped.append(replica)
+        return doubtful
 
     def pairs(self, replica: Replica) -> list[tuple[Plain, Plain]]:
         """Return each stamped member with the member of the deployment it comes from."""
@@ -259,6 +268,8 @@ class Scheduler:
             return False
         if not self.doubtful(replica):
             return True
+        if replica in self.plan.cramped:
+            return False
         grown = self._sizes(self.facts.inner["engines"], replica) - self._sizes(replica.engines, replica)
         unpublished = [pool for pool in grown if not self.published((replica.cluster, pool))]
         same_cache = replica.cache == self.facts.cache_name
@@ -322,7 +333,7 @@ class Scheduler:
 
     def grown(self, replica: Replica) -> Counter[Where]:
         """Return what a replica takes now on top of what is stamped on it."""
-        return self.new_cost(replica) - self.cost(replica)
+        return Counter() if replica in self.plan.cramped else self.new_cost(replica) - self.cost(replica)
 
     def grows(self, replica: Replica) -> bool:
         """Charge the growth of a replica's shape, if its pools have the nodes for it."""
@@ -353,7 +364,9 @@ class Scheduler:
     def expendable(self, replica: Replica, on: Counter[str]) -> tuple[Any, ...]:
         """Return the key of the scale down: the largest goes first."""
         cluster = self.clusters.get(replica.cluster)
-        sick = cluster is None or not cluster.ready or self.untolerated(cluster, "NoSchedule", "NoExecute")
+        sick = cluster is not None and (
+            cluster.unready or self.untolerated(cluster, "NoSchedule", "NoExecute")
+        )
         return (
             replica in self.plan.held,
             sick,

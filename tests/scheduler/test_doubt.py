@@ -160,6 +160,14 @@ CASES = [
         updated=True,
     ),
     Case(
+        "a selector that errs, and more copies than the pool has room for: doubt wins",
+        lambda: kept(
+            ask(engines=[{**single(build.request("gpu", 8, ERRS)), "copies": 2}]), [one("a", 1), one("b", 9)]
+        ),
+        f"pool p0: device selector error: {NO_SUCH}; pool p0 needs 1 more",
+        until="the selectors give an answer on pool p0",
+    ),
+    Case(
         "a selector that errs on one entry, though another would do: nothing is settled by it",
         lambda: kept(
             asks(ERRS, name="other"), [one("a", pools=[build.pool("p0", 1, [knowing(), build.gpu(8)])])]

@@ -49,6 +49,7 @@ DRAINED = {"taints": [build.taint("x", "NoExecute")]}
 ONE_AT_A_TIME = {"disruption": {"maxUnavailable": 1}}
 TAINTED = {"nodes": 9, "taints": [build.taint("x")]}
 TOLERATED = [{"key": "x", "operator": "Exists"}]
+SILENT = {"nodes": 9, "ready": None}
 SCALED_DOWN = [
     Case("the highest index", [("a", 0, True), ("a", 1, True), ("a", 2, True)], ["a-2", "a-1"], 1),
     Case("on whichever of equal clusters", [("a", 5, True), ("b", 0, True)], ["a-5"], 1),
@@ -89,6 +90,34 @@ SCALED_DOWN = [
         {"a": 9, "b": {"nodes": 9, "ready": False}},
     ),
     Case(
+        "not a Ready one on a cluster that does not say whether it is Ready",
+        [("a", 5, True), ("b", 0, True)],
+        ["a-5"],
+        1,
+        {"a": 9, "b": SILENT},
+    ),
+    Case(
+        "one that is not Ready before a Ready one on such a cluster",
+        [("a", 0, False), ("b", 0, True), ("b", 1, True)],
+        ["a-0"],
+        2,
+        {"a": 9, "b": SILENT},
+    ),
+    Case(
+        "one that is not Ready there like any other",
+        [("a", 0, True), ("a", 1, True), ("b", 0, False)],
+        ["b-0"],
+        2,
+        {"a": 9, "b": SILENT},
+    ),
+    Case(
+        "a taint there counts all the same",
+        [("a", 5, True), ("b", 0, True)],
+        ["b-0"],
+        1,
+        {"a": 9, "b": {**SILENT, **TAINTED}},
+    ),
+    Case(
         "what a cluster has is counted again after each",
         [("a", 0, True), ("a", 1, True), ("b", 1, True), ("c", 1, True)],
         ["a-1", "c-1", "b-1"],
@@ -104,6 +133,18 @@ SCALED_DOWN = [
 @pytest.mark.parametrize("case", SCALED_DOWN, ids=lambda case: case.reason)
 def test_who_is_scaled_down(case: Case) -> None:
     assert keys(took(case).dropped) == case.leave
+
+
+@pytest.mark.parametrize(
+    "status", [None, 3, {}, {"gpuPools": []}], ids=["gone", "a number", "empty", "no pools"]
+)
+def test_a_cluster_that_loses_its_status_does_not_lose_its_replicas_first(status: Any) -> None:
+    wanted = ask(1)
+    running = [build.replica(wanted, on, at, pools="p0", ready=True) for on, at in (("a", 5), ("b", 0))]
+    fleet = clusters(a=9, b=9)
+    fleet[1]["status"] = status
+    decision = decide(World(wanted, fleet, running, build.observed(*running)))
+    assert keys(decision.dropped) == ["a-5"]
 
 
 DRAINS = [
