@@ -382,8 +382,8 @@ def test_a_gang_asks_for_the_network_devices_that_the_fleet_has(tmp_path: Path) 
     pools = [build.pool("h200", 4, catalogue)]
     one = _splits(write(tmp_path / "fleet.yaml", [build.cluster("east", pools)]))[8, 2]
     assert (asked(one), len(one["pools"])) == ('device.driver == "dra.net"', 1)
-    own = _splits(fleet("nic.nvidia.com"))[8, 2]
-    assert (asked(own), len(own["pools"])) == ('device.driver == "nic.nvidia.com"', 1)
+    single = _splits(fleet("nic.nvidia.com"))[8, 2]
+    assert (asked(single), len(single["pools"])) == ('device.driver == "nic.nvidia.com"', 1)
     both = _splits(fleet("nic.nvidia.com", "dra.net"))[8, 2]
     assert (asked(both), len(both["pools"])) == ('device.driver in ["dra.net", "nic.nvidia.com"]', 2)
 

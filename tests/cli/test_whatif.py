@@ -9,6 +9,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from tests.cli.command import run, write
 from tests.cli.fleets import SEEDS, fleet, settled
@@ -306,7 +307,8 @@ def test_an_edit_of_the_image_is_shown_step_by_step(
         for step in chat["rollout"]["steps"]
     ]
     assert (rollout, chat["rollout"]["paused"]) == (steps, ""), reason
-    assert (chat["changed"], chat["servingAtWorst"], ran.code) == (True, least, 0), reason
+    assert (chat["changed"], chat["servingAtWorst"]) == (True, least), reason
+    assert (chat["worse"], ran.code) == ((False, 0) if least else (True, 2)), reason
     assert ran.data["settles"]
 
 
@@ -317,6 +319,26 @@ def test_the_steps_in_words(tmp_path: Path) -> None:
     assert f"  1. update {west}; 1 waits" in ran.out
     assert f"  2. update {east}" in ran.out
     assert "in service at worst: 1 (without the change 2)" in ran.out
+
+
+def test_an_outage_on_the_way_is_worse_off(tmp_path: Path) -> None:
+    """Nothing is missing in the end, and for a while nobody is served."""
+    ran = run("whatif", *_edited(tmp_path, None))
+    assert ran.code == 2
+    assert "1 deployment is worse off" in ran.out
+    assert "✗ ml-team/chat  2 of 2 → 2 of 2 replicas" in ran.out
+    assert "in service at worst: 0 (without the change 2)" in ran.out
+    assert "placement.rollout updates replica by replica" in ran.out
+    assert run("whatif", tmp_path / "f.yaml", "--replicas", "ml-team/chat=0").code == 0, "as asked for"
+
+
+def test_an_edit_of_what_has_no_replicas_in_the_files_concerns_it(tmp_path: Path) -> None:
+    fleet, apply, edited = _edited(tmp_path, ONE)
+    objects = [plain for plain in yaml.safe_load_all(fleet.read_text()) if plain["kind"] != "ModelReplica"]
+    ran = run("whatif", write(fleet, objects), apply, edited)
+    assert "✓ ml-team/chat" in ran.out
+    assert "its spec is edited: the files have no replicas of it" in ran.out
+    assert "not concerned" not in ran.out
 
 
 def test_a_rollout_that_comes_to_no_end_says_why(tmp_path: Path) -> None:

@@ -211,9 +211,14 @@ def _lines(difference: Difference) -> Iterator[tuple[str, str]]:
         yield f"    stuck: {after.reason}: {after.message}", "yellow"
     for url in difference.lost_endpoints:
         yield f"    endpoint gone: {url}", ""
+    if difference.edit:
+        yield f"    its spec is edited: {difference.edit}", ""
     without, least = difference.serving
     if least < without:
-        yield f"    in service at worst: {least} (without the change {without})", ""
+        style = "bold red" if difference.interrupted else ""
+        yield f"    in service at worst: {least} (without the change {without})", style
+    if difference.interrupted and difference.steps:
+        yield "    placement.rollout updates replica by replica instead of all at once", "yellow"
 
 
 def _show(answer: WhatIf) -> None:

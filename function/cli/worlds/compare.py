@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from function.cli.worlds.world import Planned
 
 
+UNTOUCHED = "no replica changes its place or restarts"
+UNSEEN = "the files have no replicas of it; with them, or with --context, its rollout is shown step by step"
+
+
 @dataclass(frozen=True, slots=True)
 class DeploymentOutcome:
     """Where one deployment ends up."""
@@ -95,6 +99,8 @@ class Difference:
     """How the change of its template goes, round by round; empty where that is none."""
     paused: str = ""
     """Why it does not come to an end."""
+    spec_edit: str = ""
+    """What a change of its spec means for replicas that stay where they are; empty where it has none."""
 
     @property
     def leaving(self) -> list[str]:
@@ -111,6 +117,11 @@ class Difference:
         return [name for name in self.after.placements if name not in self.before.placements]
 
     @property
+    def edit(self) -> str:
+        """What a change of its spec does, where there is nothing else to say about it."""
+        return "" if self.steps or self.leaving or self.arriving else self.spec_edit
+
+    @property
     def moves(self) -> int:
         """How many replicas leave one place and get another."""
         return min(len(self.leaving), len(self.arriving))
@@ -122,15 +133,21 @@ class Difference:
 
     @property
     def worse(self) -> bool:
-        """Whether more is missing, or stuck, than without the change."""
+        """Whether more is missing, or stuck, than without the change, or all of it is out of service."""
         before, after = self.before, self.after
         lost = after.total < min(before.total, after.wanted) or after.short > before.short
-        return lost or after.held > before.held or (after.reason.startswith("Invalid") and after != before)
+        return lost or self.interrupted or after.held > before.held or (after.reason.startswith("Invalid") and after != before)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether there is a time on the way at which nothing serves, though something would have."""
+        without, least = self.serving
+        return least == 0 < without and self.after.wanted > 0
 
     @property
     def changed(self) -> bool:
         """Whether the change concerns this deployment at all."""
-        return bool(self.steps) or replace(self.before, message="") != replace(self.after, message="")
+        return bool(self.steps or self.edit) or replace(self.before, message="") != replace(self.after, message="")
 
     @property
     def as_data(self) -> dict[str, Any]:
@@ -151,6 +168,7 @@ class Difference:
             "shortfall": after.short,
             "endpointsGone": self.lost_endpoints,
             "servingAtWorst": self.serving[1],
+            "edit": self.edit,
             "rollout": {"steps": [step.as_data for step in self.steps], "paused": self.paused},
         }
 
@@ -183,7 +201,7 @@ def compare(before: Simulation, after: Simulation) -> list[Difference]:
     already, steps = _steps(before), _steps(after)
     # What is outdated without the change too is no part of it.
     steps = {name: rounds for name, rounds in steps.items() if rounds != already.get(name)}
-    serving = _serving(after, steps)
+    serving, edits = _serving(after, steps), _edits(before, after)
     paused = {
         planned.title: planned.forecast.updated.message
         for planned in after.last
@@ -198,9 +216,22 @@ def compare(before: Simulation, after: Simulation) -> list[Difference]:
             (anyway.get(name, 0), serving.get(name, 0)),
             steps.get(name, ()),
             paused.get(name, ""),
+            edits.get(name, ""),
         )
         for name in sorted({*was, *now})
     ]
+
+
+def _edits(before: Simulation, after: Simulation) -> dict[str, str]:
+    """The deployments whose spec is another one with the change, and what that does to their replicas."""
+    specs = {planned.title: planned.manifest.content.get("spec") for planned in before.last}
+    edits = {}
+    for planned in after.rounds[0]:
+        if planned.title in specs and planned.manifest.content.get("spec") != specs[planned.title]:
+            composed = planned.request.observed.values()
+            observed = any(document.plain().get("kind") == "ModelReplica" for document in composed)
+            edits[planned.title] = UNTOUCHED if observed else UNSEEN
+    return edits
 
 
 def _causes(simulation: Simulation) -> dict[str, dict[str, str]]:
