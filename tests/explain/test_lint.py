@@ -19,6 +19,11 @@ CASES = [
         'no device of the fleet has the driver "gpu.nvidai.com"; the nearest is gpu.nvidia.com',
     ),
     (
+        'device.driver == "nic.nvidia.com"',
+        "UnknownDriver",
+        'no device of the fleet has the driver "nic.nvidia.com"; its drivers are gpu.nvidia.com',
+    ),
+    (
         'device.attributes["gpu.nvidia.com"].architecure == "Hopper"',
         "UnknownAttribute",
         (

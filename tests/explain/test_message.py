@@ -42,6 +42,19 @@ def test_it_has_the_shape_every_kubernetes_user_reads() -> None:
     )
 
 
+def test_the_nearest_miss_speaks_for_all() -> None:
+    """Most clusters lack only the network: the memory of the smallest GPU of the fleet is no help."""
+    gpu = build.request("gpu", 8, build.GPUS, EIGHTY)
+    nic = build.request("nic", 8, 'device.driver == "nic.nvidia.com"')
+    clusters = [
+        build.cluster("aaa", [build.pool("l4", 4, [build.gpu(memory="24Gi")])]),
+        *(build.cluster(f"use{number}", [build.pool("h100", 4)]) for number in range(3)),
+    ]
+    engines = [build.engine(members=[build.member(devices=[gpu, nic])])]
+    text = said(World(build.deployment(replicas=1, engines=engines), clusters, [], {}))
+    assert "4 no matching device (nic: has driver gpu.nvidia.com, wants nic.nvidia.com, selector 0)" in text
+
+
 @pytest.mark.parametrize(
     ("taints", "message", "reason"),
     [

@@ -93,7 +93,7 @@ def test_a_replica_says_where_it_is_and_why() -> None:
         "index": 0,
         "action": "Placed",
         "pools": {"main": "p"},
-        "because": "fewest replicas of this deployment (0), before b",
+        "because": "fewest replicas of this deployment (0); next: b",
         "runnerUp": "b",
     }
 

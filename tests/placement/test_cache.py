@@ -113,5 +113,5 @@ def test_the_place_is_explained_by_the_phase() -> None:
     (replica,) = answer.status["placement"]["replicas"]
     assert (
         replica["because"]
-        == "readiness of the cache (Ready); fewest replicas of this deployment (0), before a"
+        == "readiness of the cache (Ready); fewest replicas of this deployment (0); next: a"
     )

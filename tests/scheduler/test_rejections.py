@@ -136,7 +136,12 @@ CASES = [
         ask(3, placement={"topologySpread": [SPREAD]}),
         clusters(a={"nodes": 9, "labels": {"zone": "x"}}, b={"nodes": 0, "labels": {"zone": "y"}}),
         {
-            "a": Rejection(Reason.TopologySpread, detail="zone: skew 3, maxSkew 1", needs=3, total=1),
+            "a": Rejection(
+                Reason.TopologySpread,
+                detail="zone: x would be 3 ahead of y (0); maxSkew 1",
+                needs=3,
+                total=1,
+            ),
             "b": Rejection(Reason.InsufficientNodes, pool="p0", engine="main", needs=1, free=0, total=0),
         },
         AT,
@@ -151,7 +156,15 @@ CASES = [
         "fewer domains than wanted: the least counts as none",
         ask(3, placement={"topologySpread": [{**SPREAD, "minDomains": 2}]}),
         clusters(a={"nodes": 9, "labels": {"zone": "x"}}),
-        {"a": Rejection(Reason.TopologySpread, detail="zone: skew 3, maxSkew 1", needs=3, total=1)},
+        {
+            "a": Rejection(
+                Reason.TopologySpread,
+                detail="zone: x would have 3, and 1 of minDomains 2 are there, so the least counts as 0; "
+                "maxSkew 1",
+                needs=3,
+                total=1,
+            )
+        },
         AT,
     ),
     Case(

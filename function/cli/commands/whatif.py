@@ -213,6 +213,10 @@ def _lines(difference: Difference) -> Iterator[tuple[str, str]]:
         yield f"    endpoint gone: {url}", ""
     if difference.edit:
         yield f"    its spec is edited: {difference.edit}", ""
+    yield from _serving(difference)
+
+
+def _serving(difference: Difference) -> Iterator[tuple[str, str]]:
     without, least = difference.serving
     if least < without:
         style = "bold red" if difference.interrupted else ""

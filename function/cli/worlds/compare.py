@@ -136,7 +136,8 @@ class Difference:
         """Whether more is missing, or stuck, than without the change, or all of it is out of service."""
         before, after = self.before, self.after
         lost = after.total < min(before.total, after.wanted) or after.short > before.short
-        return lost or self.interrupted or after.held > before.held or (after.reason.startswith("Invalid") and after != before)
+        refused = after.reason.startswith("Invalid") and after != before
+        return lost or refused or self.interrupted or after.held > before.held
 
     @property
     def interrupted(self) -> bool:
@@ -147,7 +148,8 @@ class Difference:
     @property
     def changed(self) -> bool:
         """Whether the change concerns this deployment at all."""
-        return bool(self.steps or self.edit) or replace(self.before, message="") != replace(self.after, message="")
+        ends = replace(self.before, message=""), replace(self.after, message="")
+        return bool(self.steps or self.edit) or ends[0] != ends[1]
 
     @property
     def as_data(self) -> dict[str, Any]:

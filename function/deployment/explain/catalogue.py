@@ -94,9 +94,16 @@ class Catalogue:
         return (read.kind, read.domain, read.id) in self.names
 
     def driver_like(self, name: str) -> str:
-        """The driver that a name which no device has probably means; empty for none."""
-        plugin = unqualified(name)
-        return plugin if plugin in self.drivers else nearest(name, self.drivers)
+        """The driver that a name which no device has probably means; empty for none.
+
+        The first label says the kind of device: `nic.nvidia.com` is no slip of `gpu.nvidia.com`.
+        """
+        plugin, kind = unqualified(name), name.partition(".")[0]
+        if plugin in self.drivers:
+            return plugin
+        kinds = {driver: driver.partition(".")[0] for driver in self.drivers}
+        same = [driver for driver, other in kinds.items() if other == kind or nearest(kind, [other])]
+        return nearest(name, same)
 
     def intended(self, read: Reference) -> Reference | None:
         """What is meant by something that nobody publishes: the nearest that somebody does; None for none.

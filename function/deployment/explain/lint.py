@@ -27,6 +27,8 @@ SHOWN = 20
 """The most findings given."""
 GATE, GATED = "DRAListTypeAttributes", "1.36"
 """The gate that lists of attributes are behind, off by default, and the release that brought them."""
+DRIVERS = 5
+"""The most drivers of the fleet that a finding names."""
 BOX = 0.93
 """A device of at least this share of what is asked is taken to be the one that was meant.
 
@@ -189,7 +191,9 @@ def _driver(catalogue: Catalogue, path: str, comparison: Comparison) -> Iterator
     name = comparison.literal
     if comparison.operator == "==" and name not in catalogue.drivers:
         text = f'no device of the fleet has the driver "{name}"'
-        yield Unmet(path, "UnknownDriver", _with_nearest(text, catalogue.driver_like(name)))
+        drivers = f"{text}; its drivers are {', '.join(sorted(catalogue.drivers)[:DRIVERS])}"
+        like = catalogue.driver_like(name)
+        yield Unmet(path, "UnknownDriver", _with_nearest(text, like) if like else drivers)
 
 
 def _below_the_box(catalogue: Catalogue, path: str, comparison: Comparison) -> Iterator[Unmet]:

@@ -45,9 +45,19 @@ def _nearest(rejections: Iterable[tuple[str, Rejection]]) -> str:
     return f"nearest: {name}/{best.pool} needs {best.needs}, {free} free of {best.total}"
 
 
-def _example(rejections: Iterable[tuple[str, Rejection]]) -> str:
-    """The particular of a reason, when it is worth a word: a taint, a device's actual value."""
-    _, first = min(rejections, key=lambda item: (not item[1].particular, -(item[1].selector or 0), item[0]))
+def _example(rejections: Iterable[tuple[str, Rejection]], decision: Decision) -> str:
+    """The particular of a reason, when it is worth a word: a taint, a device's actual value.
+
+    The nearest miss speaks for all: the one whose request stands last, since those before it are met.
+    """
+    place = {reference.request.name: at for at, reference in enumerate(decision.inputs.deployment.requests)}
+
+    def farness(item: tuple[str, Rejection]) -> tuple[bool, int, int, str]:
+        name, rejection = item
+        request, selector = place.get(rejection.request, -1), rejection.selector or 0
+        return not rejection.particular, -request, -selector, name
+
+    _, first = min(rejections, key=farness)
     if first.request:
         selector = "" if first.selector is None else f"selector {first.selector}"
         short = f"needs {first.needs}, has {first.free}" if first.needs is not None else ""
@@ -56,12 +66,13 @@ def _example(rejections: Iterable[tuple[str, Rejection]]) -> str:
     return first.particular
 
 
-def _particular(reason: Reason, rejections: Mapping[str, Rejection]) -> str:
+def _particular(reason: Reason, decision: Decision) -> str:
     """What is worth knowing about one reason, in brackets; empty when there is nothing."""
+    rejections = decision.rejections
     blamed = [(name, rejection) for name, rejection in rejections.items() if rejection.reason is reason]
     if reason.short_pool and all(rejection.needs is not None for _, rejection in blamed):
         return f" ({_nearest(blamed)})"
-    example = one_line(_example(blamed), EXAMPLE)
+    example = one_line(_example(blamed, decision), EXAMPLE)
     if not example:
         return ""
     return f" {example}" if example.startswith("{") else f" ({example})"
@@ -99,7 +110,7 @@ def _worded(reason: Reason, count: int, decision: Decision) -> str:
     """The count of one reason with what is worth knowing about it."""
     if reason is Reason.UntoleratedTaint:
         return _taints(decision, decision.rejections)
-    return f"{count} {reason.value}{_particular(reason, decision.rejections)}"
+    return f"{count} {reason.value}{_particular(reason, decision)}"
 
 
 def _fitted(counts: Mapping[Reason, int], worded: Mapping[Reason, str], room: int) -> str:

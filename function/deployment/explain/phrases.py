@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.api.cache import Readiness
+from function.api.reasons import Reason
 from function.scheduler.causes import OUTDATED
 from function.scheduler.outcomes import Update
 
@@ -43,16 +44,18 @@ def numbers(rejection: Rejection) -> str:
     total = f" of {rejection.total}" if rejection.total is not None else ""
     if rejection.request:
         return f"needs {rejection.needs}, the device entry {rejection.device} has {rejection.free}"
+    if rejection.reason is Reason.TopologySpread:
+        return ""  # Its detail has them.
     if rejection.free is None:
         return f"would be {rejection.needs}, allowed {rejection.total}"
     return f"needs {rejection.needs}, {max(0, rejection.free)} free{total}"
 
 
 def because_phrase(placed: Placed) -> str:
-    """`fewest replicas of this deployment (0), before use2`."""
+    """`fewest replicas of this deployment (0); next: use2`."""
     decisive = [(text, value) for text, value in placed.because if text != LAST_RESORT]
     text = "; ".join(f"{text} ({_value(value)})" for text, value in decisive[:2]) or LAST_RESORT
-    after = f", before {placed.runner_up}" if placed.runner_up else ", the only place"
+    after = f"; next: {placed.runner_up}" if placed.runner_up else "; no other place"
     replaced = f"; replaces {placed.replaces.replica.name}" if placed.replaces else ""
     return f"{text}{after}{replaced}"
 

@@ -41,6 +41,11 @@ class Domains:
         self._domains = frozenset(self._domain_of.values())
         self._loads = LatestValue(self._load)
 
+    @property
+    def _enough(self) -> bool:
+        """Whether there are as many domains as minDomains asks for."""
+        return len(self._domains) >= (self.constraint.min_domains or 1)
+
     def skew(self, cluster: InferenceCluster, counts: ReplicaCounts) -> int | None:
         """The skew after one more replica on the cluster; None when it is in no domain."""
         value = cluster.labels.get(self.constraint.topology_key)
@@ -49,11 +54,22 @@ class Domains:
         replicas, least = self._loads.of(counts.version, counts)
         return replicas[value] + 1 - least
 
+    def phrase(self, cluster: InferenceCluster, counts: ReplicaCounts, skew: int) -> str:
+        """Say what one more replica is too far ahead of: the domain that has the fewest, by its name."""
+        replicas, least = self._loads.of(counts.version, counts)
+        key, there = self.constraint.topology_key, cluster.labels[self.constraint.topology_key]
+        if self._enough:
+            behind = min(domain for domain in self._domains if replicas[domain] == least)
+            text = f"{there} would be {skew} ahead of {behind} ({least})"
+        else:
+            wanted = f"{len(self._domains)} of minDomains {self.constraint.min_domains} are there"
+            text = f"{there} would have {skew}, and {wanted}, so the least counts as 0"
+        return f"{key}: {text}; maxSkew {self.constraint.max_skew}"
+
     def _load(self, counts: ReplicaCounts) -> tuple[Counter[str], int]:
         """Count the replicas of each domain, and the least of them."""
         replicas = counts.by(self._domain_of)
-        enough = len(self._domains) >= (self.constraint.min_domains or 1)
-        least = min((replicas[domain] for domain in self._domains), default=0) if enough else 0
+        least = min((replicas[domain] for domain in self._domains), default=0) if self._enough else 0
         return replicas, least
 
 
@@ -94,6 +110,6 @@ class TopologySpreadFilter:
             if skew is None:
                 return Rejection(Reason.TopologySpread, detail=f"has no label {stated.topology_key}")
             if skew > stated.max_skew:
-                detail = f"{stated.topology_key}: skew {skew}, maxSkew {stated.max_skew}"
+                detail = constraint.phrase(cluster, counts, skew)
                 return Rejection(Reason.TopologySpread, detail=detail, needs=skew, total=stated.max_skew)
         return None
