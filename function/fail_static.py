@@ -21,6 +21,8 @@ about whatever the other handlers compose, and is cited by these numbers:
 3. A field of the status that others rely on keeps its last value until another is observed.
 4. The remote object behind a key never becomes another: another identity is another key.
 5. Nor does the ProviderConfig of a key: a cluster that suddenly names another one is doubt.
+6. A new release or a changed default changes no pod template, claim, Secret or namespace of a workload that
+   is observed. Pods that run stay until the replica's own next edit, which a rollout paces.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from function.api.condition_reasons import INTERNAL_ERROR
 from function.api.lenient import mapping
@@ -47,6 +49,8 @@ INTERNAL_ERROR_TEXT = (
     "The fleet scheduler failed on this request; nothing was changed. Its log has the details."
 )
 """All that a client learns of an unexpected error: an exception's text may quote what it was given."""
+
+T = TypeVar("T")
 
 KEY_DIGEST = 8
 """Hex digits in the key of a successor."""
@@ -163,6 +167,11 @@ def foreign(request: Request, kinds: Mapping[str, str]) -> str:
 
 
 # What is composed on another cluster, through Objects of provider-kubernetes
+
+
+def until_edited(wanted: T, earlier: T, running: object) -> T:
+    """Return what is wanted, unless what an earlier rule made of the same spec is running (Law C 6)."""
+    return earlier if running == earlier else wanted
 
 
 def key_of(base: str, manifest: Mapping[str, Plain], observed: Mapping[str, ObservedObject]) -> str:

@@ -27,6 +27,12 @@ POOL_LABEL = "modelplane.ai/pool"
 """The pool of a node, where the pool has no labels of its own."""
 SERVING_LABEL = "modelplane.ai/serving"
 """The replica that a serving pod belongs to."""
+RESERVED_PREFIXES = ("modelplane.ai/", "leaderworkerset.sigs.k8s.io/")
+"""Labels and annotations of pods with these prefixes are not for users: our selectors rely on them.
+
+Pods of many teams share a namespace. One with the label of another's would join its pool, count in its
+disruption budget or keep its pods off a node.
+"""
 BASE_LENGTH = 57
 """Characters of the deployment's name that are kept: with `-` and the digest that makes 63."""
 DIGEST_LENGTH = 5

@@ -17,6 +17,7 @@ from function.api.deployment import CacheRef
 from function.api.engine import MatchConstraint, Worker
 from function.api.fault import Fault, Malformed
 from function.api.model import CacheHolder, Count, Model, Name, Role, refuse_twice
+from function.api.names import RESERVED_PREFIXES
 from function.api.stack import Parallelism, ServedModel
 
 if TYPE_CHECKING:
@@ -33,6 +34,24 @@ class PodMetadata(Model):
 
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
+
+    @property
+    def reserved(self) -> tuple[str, ...]:
+        """The keys that a user cannot set."""
+        return tuple(sorted(key for key in {**self.labels, **self.annotations} if _is_reserved(key)))
+
+    @property
+    def unreserved(self) -> PodMetadata:
+        """The metadata without them."""
+        labels, annotations = (
+            {key: pairs[key] for key in pairs if not _is_reserved(key)}
+            for pairs in (self.labels, self.annotations)
+        )
+        return PodMetadata(labels=labels, annotations=annotations)
+
+
+def _is_reserved(key: str) -> bool:
+    return key.startswith(RESERVED_PREFIXES)
 
 
 class Container(Model):
@@ -122,6 +141,14 @@ class WorkloadMember(Model):
     def claims(self) -> bool:
         """Whether its pods claim devices."""
         return bool(self.device_requests)
+
+    @property
+    def unreserved(self) -> WorkloadMember:
+        """The member without labels and annotations that a user cannot set."""
+        if not self.template.metadata.reserved:
+            return self
+        template = self.template.model_copy(update={"metadata": self.template.metadata.unreserved})
+        return self.model_copy(update={"template": template})
 
 
 class WorkloadEngine(Model):

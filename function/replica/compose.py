@@ -56,7 +56,7 @@ def _composed(request: Request, snapshot: ReplicaSnapshot) -> Composition:
         )
         for workload in workloads
     }
-    wanted = _routing(snapshot)
+    wanted = _routing(snapshot, edited=any(workload.is_edited for workload in workloads))
     if _is_switching(snapshot):
         # The new routing comes first: until it is observed, no pod changes its role and none is dropped.
         kept = [key for key in snapshot.observed if key not in wanted]
@@ -163,11 +163,11 @@ def _keeper(request: Request) -> Callable[[str], Desired]:
     return keep
 
 
-def _routing(snapshot: ReplicaSnapshot) -> dict[str, JsonObject]:
+def _routing(snapshot: ReplicaSnapshot, *, edited: bool) -> dict[str, JsonObject]:
     manifests = {
         names.POOL: inference_pool(snapshot),
         names.ROUTE: model_route(snapshot),
-        **picker(snapshot),
+        **picker(snapshot, edited=edited),
     }
     return {
         key_of(base, manifest, snapshot.observed): composed_object(

@@ -61,10 +61,22 @@ def _accepted(snapshot: ReplicaSnapshot | Doubt, states: tuple[EngineState, ...]
     if isinstance(snapshot, Doubt):
         return Condition(ACCEPTED, status=False, reason=snapshot.reason, message=snapshot.message)
     if all_of(state.created for state in states):
-        return Condition(ACCEPTED, status=True, reason="Accepted")
+        return Condition(ACCEPTED, status=True, reason="Accepted", message=one_line(_left_out(snapshot)))
     waiting = [_blamed(state.name, state) for state in states if not state.created]
     text = f"Not on {snapshot.replica.spec.cluster_name} yet: {listed(waiting, SHOWN)}"
     return Condition(ACCEPTED, status=False, reason="Deploying", message=one_line(text))
+
+
+def _left_out(snapshot: ReplicaSnapshot) -> str:
+    """Return which labels and annotations of the user reach no pod, "" for none."""
+    reserved = [
+        f"{key} (engine {engine.name}, {member.role})"
+        for engine in snapshot.replica.engines
+        for member in engine.members
+        for key in member.template.metadata.reserved
+    ]
+    text = "Reserved keys are left out of pods; pods that run with them have them until their next edit"
+    return f"{text}: {listed(reserved, SHOWN)}" if reserved else ""
 
 
 def _ready(

@@ -9,17 +9,25 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from function.api.lenient import mapping
+from function.fail_static import base_of, key_of, until_edited
 from function.replica import names
 from function.replica.pods import pod_scheduling
 from function.replica.ports import number
+from function.replica.state import count, is_seen_by_controller
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from function.api.workload import Workload
+    from function.objects import ObservedObject
     from function.replica.snapshot import ReplicaSnapshot
 
 IMAGE = "ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.9.0"
 PICKER_PORT, HEALTH_PORT = 9002, 9003
 CONFIG_FILE = "epp-config.yaml"
+PICKER_LABEL = "modelplane.ai/picker"
+"""What the picker's Service selects its pods by."""
 CHECKSUM_ANNOTATION = "modelplane.ai/epp-config-checksum"
 BLOCK_SIZE = 16
 """Tokens of a KV block where the engine is started without a size."""
@@ -108,18 +116,29 @@ def is_disaggregated(configured: str) -> bool:
     return "disagg-profile-handler" in configured
 
 
-def picker(snapshot: ReplicaSnapshot) -> dict[str, dict[str, Any]]:
-    """Return the manifests of the picker by their keys."""
+def picker(snapshot: ReplicaSnapshot, *, edited: bool) -> dict[str, dict[str, Any]]:
+    """Return the manifests of the picker by their keys. `edited`: whether pods of the replica change now.
+
+    Its Service selects by a label that no user can set, as soon as its pods have that: `app`, by which the
+    Deployment selects for ever, is everybody's. Pods that run without it stay until the replica is edited.
+    """
     name, namespace = names.picker_name(snapshot.replica.name), snapshot.remote_namespace
     metadata = {"name": name, "namespace": namespace}
     service = {"name": names.picker_service_name(snapshot.replica.name), "namespace": namespace}
     text = configuration(snapshot.replica)
+    head = _manifest("apps/v1", "Deployment", metadata)
+    running = snapshot.observed.get(key_of(names.PICKER, head, snapshot.observed))
+    template = _template(snapshot, name, text, {PICKER_LABEL: name})
+    if not edited:
+        before = None if running is None else mapping(running.manifest.get("spec")).get("template")
+        template = until_edited(template, _template(snapshot, name, text, {}), before)
+    selector = {PICKER_LABEL if _carry_label(snapshot, template, running) else "app": name}
     rbac = "rbac.authorization.k8s.io"
     role = {"apiGroup": rbac, "kind": "Role", "name": name}
     subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
     return {
-        names.PICKER: _manifest("apps/v1", "Deployment", metadata, spec=_deployment(snapshot, name, text)),
-        names.PICKER_SERVICE: _manifest("v1", "Service", service, spec=_service(name)),
+        names.PICKER: {**head, "spec": _deployment(name, template)},
+        names.PICKER_SERVICE: _manifest("v1", "Service", service, spec=_service(selector)),
         names.PICKER_CONFIG: _manifest("v1", "ConfigMap", metadata, data={CONFIG_FILE: text}),
         names.PICKER_ACCOUNT: _manifest("v1", "ServiceAccount", metadata),
         names.PICKER_ROLE: _manifest(f"{rbac}/v1", "Role", metadata, rules=_RULES),
@@ -133,34 +152,67 @@ def _manifest(api_version: str, kind: str, metadata: dict[str, str], **fields: A
     return {"apiVersion": api_version, "kind": kind, "metadata": dict(metadata), **fields}
 
 
-def _service(name: str) -> dict[str, Any]:
+def _carry_label(snapshot: ReplicaSnapshot, template: dict[str, Any], running: ObservedObject | None) -> bool:
+    """Whether all pods of the picker have the label that is ours.
+
+    A new picker has no others. Of one that runs its controller says it: a Service that selects what no pod
+    has yet would leave the pool without a picker.
+    """
+    if PICKER_LABEL not in template["metadata"]["labels"]:
+        return False
+    if running is None:
+        return True
+    if not _is_labelled(running.manifest):
+        return False
+    service = [
+        observed.manifest
+        for key, observed in snapshot.observed.items()
+        if base_of(key) == names.PICKER_SERVICE
+    ]
+    selectors = [mapping(mapping(manifest.get("spec")).get("selector")) for manifest in service]
+    return any(PICKER_LABEL in selector for selector in selectors) or (
+        running.is_applied
+        and is_seen_by_controller(running)
+        and _is_labelled(running.remote or {})
+        and 0 < count(running, "replicas") == count(running, "updatedReplicas")
+        and count(running, "availableReplicas") > 0
+    )
+
+
+def _is_labelled(deployment: Mapping[str, Any]) -> bool:
+    """Whether the pods of a Deployment as it is stated have our label."""
+    metadata = mapping(mapping(mapping(deployment.get("spec")).get("template")).get("metadata"))
+    return PICKER_LABEL in mapping(metadata.get("labels"))
+
+
+def _service(selector: dict[str, str]) -> dict[str, Any]:
     port = {
         "name": "grpc-ext-proc",
         "port": PICKER_PORT,
         "targetPort": PICKER_PORT,
         "appProtocol": "http2",
     }
-    return {"selector": {"app": name}, "ports": [port]}
+    return {"selector": selector, "ports": [port]}
 
 
-def _deployment(snapshot: ReplicaSnapshot, name: str, text: str) -> dict[str, Any]:
+def _deployment(name: str, template: dict[str, Any]) -> dict[str, Any]:
+    return {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": template}
+
+
+def _template(snapshot: ReplicaSnapshot, name: str, text: str, ours: dict[str, str]) -> dict[str, Any]:
     """A checksum of the configuration is part of the pods: they restart when it changes."""
     stamps = snapshot.cluster.scheduling
     checksum = sha256(text.encode()).hexdigest()
     return {
-        "replicas": 1,
-        "selector": {"matchLabels": {"app": name}},
-        "template": {
-            "metadata": {
-                "labels": {**stamps.labels, "app": name},
-                "annotations": {**stamps.annotations, CHECKSUM_ANNOTATION: checksum},
-            },
-            "spec": {
-                "serviceAccountName": name,
-                "containers": [_container(snapshot)],
-                "volumes": [{"name": "config", "configMap": {"name": name}}],
-                **pod_scheduling(snapshot),
-            },
+        "metadata": {
+            "labels": {**stamps.labels, "app": name, **ours},
+            "annotations": {**stamps.annotations, CHECKSUM_ANNOTATION: checksum},
+        },
+        "spec": {
+            "serviceAccountName": name,
+            "containers": [_container(snapshot)],
+            "volumes": [{"name": "config", "configMap": {"name": name}}],
+            **pod_scheduling(snapshot),
         },
     }
 

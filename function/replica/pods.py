@@ -59,7 +59,7 @@ def pod_template(
     serves = member.role != "Worker"
     containers = [_engine_container(snapshot, engine, member, serves=serves)]
     spec: dict[str, Any] = {"containers": containers, "volumes": _volumes(snapshot)}
-    spec |= node_placement(snapshot, member, _running_spec(member, before))
+    spec |= node_placement(snapshot, member, mapping(running_template(member, before).get("spec")))
     if claim:
         spec["resourceClaims"] = [{"name": CLAIM, "resourceClaimTemplateName": claim}]
     spec |= pull_secrets(snapshot, member)
@@ -201,12 +201,12 @@ _STEPS = {
 """Where a workload's spec has the template of a member."""
 
 
-def _running_spec(member: WorkloadMember, before: ObservedObject | None) -> dict[str, Any]:
-    """Return the spec of a member's pods as it was last applied."""
-    spec = mapping({} if before is None else before.manifest.get("spec"))
-    for step in (*_STEPS[member.role], "spec"):
-        spec = mapping(spec.get(step))
-    return spec
+def running_template(member: WorkloadMember, before: ObservedObject | None) -> dict[str, Any]:
+    """Return the template of a member's pods as it was last applied."""
+    template = mapping({} if before is None else before.manifest.get("spec"))
+    for step in _STEPS[member.role]:
+        template = mapping(template.get(step))
+    return template
 
 
 def pod_scheduling(snapshot: ReplicaSnapshot) -> dict[str, Any]:

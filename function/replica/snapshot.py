@@ -23,7 +23,18 @@ from function.boundary import Resolution, text_at
 from function.fail_static import Doubt, base_of
 from function.objects import COLLECTION, KIND, ObservedObject, read_briefly, read_object
 from function.replica import namesakes
-from function.replica.names import CLAIM, PICKER_CONFIG, PODS, ROUTING, SEEN, SERVICE, WORKLOAD, read_key
+from function.replica.names import (
+    CLAIM,
+    PICKER,
+    PICKER_CONFIG,
+    PICKER_SERVICE,
+    PODS,
+    ROUTING,
+    SEEN,
+    SERVICE,
+    WORKLOAD,
+    read_key,
+)
 from function.replica.requirements import CLUSTER
 
 if TYPE_CHECKING:
@@ -32,7 +43,7 @@ if TYPE_CHECKING:
     from function.boundary import Request, Reuse
 
 REMOTE_NAMESPACE = "default"
-_IN_FULL = frozenset({WORKLOAD, CLAIM, PICKER_CONFIG, SERVICE, SEEN})
+_IN_FULL = frozenset({WORKLOAD, CLAIM, PICKER, PICKER_CONFIG, PICKER_SERVICE, SERVICE, SEEN})
 """What is compared with what is wanted; of the rest only the identity and the status count."""
 
 WAITING_FOR_CLUSTER, MALFORMED, CLUSTER_CHANGED = "WaitingForCluster", "Malformed", "ClusterChanged"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from function.fail_static import key_of
+from function.fail_static import key_of, until_edited
 from function.objects import AVAILABLE, composed_object
 from function.replica import names
-from function.replica.pods import GANG_LABEL, WORKLOAD_LABEL, pod_template
+from function.replica.pods import GANG_LABEL, WORKLOAD_LABEL, pod_template, running_template
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +42,8 @@ class EngineWorkload:
     name: str
     manifest: dict[str, Any]
     resource: dict[str, Any]
+    is_edited: bool
+    """Whether its pods are to run another template than was last applied."""
 
     @property
     def pod_labels(self) -> dict[str, str]:
@@ -64,16 +66,19 @@ def _workload(
     head = _head(snapshot, engine, name)
     key = key_of(base, head, snapshot.observed)
 
+    before = snapshot.observed.get(key)
+    members = [member for member in (engine.serving, engine.follower) if member is not None]
+
     def template(member: WorkloadMember) -> dict[str, Any]:
         claim = claims.get((engine.name, member.role))
-        before = snapshot.observed.get(key)
         named = "" if claim is None else claim.name
         return pod_template(snapshot, engine, member, workload=name, claim=named, before=before)
 
-    if engine.follower is None:
-        spec = _deployment(snapshot, engine, name, template(engine.serving))
-    else:
-        spec = _gang(engine, template(engine.serving), template(engine.follower))
+    running = [running_template(member, before) for member in members]
+    templates = until_edited(
+        [template(member.unreserved) for member in members], [template(member) for member in members], running
+    )
+    spec = _gang(engine, *templates) if engine.is_gang else _deployment(snapshot, engine, name, *templates)
     manifest = {**head, "spec": spec}
     resource = composed_object(
         manifest,
@@ -81,7 +86,7 @@ def _workload(
         readiness=_readiness(snapshot, engine),
         watch=snapshot.config.watch,
     )
-    return EngineWorkload(engine, key, name, manifest, resource)
+    return EngineWorkload(engine, key, name, manifest, resource, before is not None and running != templates)
 
 
 def _name(snapshot: ReplicaSnapshot, engine: WorkloadEngine, base: str) -> str:

@@ -71,11 +71,25 @@ def _names(pair: Pair, difference: Difference) -> bool:
     return difference.what == "desired" and (base_of(key) != key or named)
 
 
+def _label(pair: Pair, difference: Difference) -> bool:
+    """Where the picker is new, its pods have a label of ours, by which its Service selects them."""
+    own_path = {
+        names.PICKER: f"{SPEC}.template.metadata.labels.modelplane.ai/picker",
+        names.PICKER_SERVICE: f"{SPEC}.selector.modelplane.ai/picker",
+    }
+    key, path = difference.key, difference.path
+    if difference.what != "desired" or base_of(key) in pair.observed:
+        return False
+    selects_no_app = (key, path) == (names.PICKER_SERVICE, f"{SPEC}.selector.app")
+    return path == own_path.get(key) or selects_no_app
+
+
 DEVIATIONS: tuple[Deviation[Pair, Difference], ...] = (
     Deviation("Deadline", "weights take longer than ten minutes", _deadline),
     Deviation("ModelUpdated", "a condition says how far an update is", _updated),
     Deviation("NoSurge", "an update takes no devices that nobody charged", _no_surge),
     Deviation("NothingIsNotReady", "a replica without any resource is not ready", _nothing),
+    Deviation("OwnSelectors", "what we select by is nothing that a user can set", _label),
     Deviation("PickerCounts", "a replica serves when its picker works", _picker),
     Deviation("ValidNames", "a name that Kubernetes refuses is mended", _names),
 )

@@ -121,6 +121,13 @@ BAD = [
     _deployment(ENGINES, [], "should be non-empty", "a replica has an engine"),
     _deployment(ENGINES, [ENGINE, ENGINE], "duplicate", "engines are told apart by name"),
     _deployment(ENGINES, [ENGINE | {"name": f"e{n}"} for n in range(9)], "is too long", "at most 8 engines"),
+    *(
+        _deployment(
+            f"{FIRST}.template.metadata", {field: {key: "a"}}, "are reserved", f"pod {field} under {key}"
+        )
+        for field in ("labels", "annotations")
+        for key in ("modelplane.ai/serving", "leaderworkerset.sigs.k8s.io/name")
+    ),
     _deployment(f"{ENGINES}.0.name", "Main", "does not match", "names are DNS labels"),
     _deployment(f"{ENGINES}.0.copies", 0, "minimum", "an engine that never runs"),
     _deployment(f"{ENGINES}.0.copies", 65, "maximum", "at most 64 copies"),
