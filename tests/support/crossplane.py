@@ -1,23 +1,49 @@
-"""Crossplane's loop around the functions of a pipeline, as v2.0 to v2.3 have it.
+"""Crossplane around composition functions, as versions 2.0 to 2.4 have it, and the events that it counts.
 
-Before the first call of a step its bootstrap requirements are fetched; they are sent with every call of the
-step. A fatal result ends the loop. Otherwise an answer's requirements are compared with those of the answer
-before (unset before the first call, and unset is not the same as empty): equal ends the loop, else they are
-fetched and the function is called again with the context that it answered.
+`run_step` is the loop of calls of one step. Before the first call its bootstrap requirements are fetched, and
+sent with every call. A fatal result ends the loop. Otherwise an answer's requirements are compared, as
+messages, with those of the answer before. Before the first call these are unset, and unset is not the same as
+empty. Equal ends the loop, else they are fetched and the function is called again with the context that it
+answered. From 2.4 on, what the last reconcile stated is delivered with the first call (its seeds), and the
+first answer is final where what it states is what it was given.
+
+`ControlPlane` is what happens around that: objects, watches, the queue, and the circuit breaker. Up to 2.3 a
+composite hears of itself and of what it composes, from 2.4 on also of everything that its last answer and its
+block require. An event of an object that is being deleted is free. Any other takes a token for each object
+it carries: one for a create, two for an update, whoever wrote. A watch has no predicates, so the resync is an
+update of every object and its start a create. Read in Crossplane's source at v2.0.4, v2.3.4 and v2.4.0.
 """
 
 from __future__ import annotations
 
+import copy
+import heapq
+import random
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crossplane.function.proto.v1 import run_function_pb2 as pb
+
+from tests.support import build, drive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+Plain = dict[str, Any]
+
+VERSIONS = ("2.0", "2.3", "2.4")
+WATCHING = "2.4"
+"""From this version on required resources are watched and seeded."""
 CALLS = 6
 """Crossplane gives up when requirements have not settled after this many calls of one step."""
+BURST, REFILL, COOLDOWN, HALF_OPEN = 100.0, 1.0, 300.0, 30.0
+"""The circuit breaker: tokens, tokens a second, seconds open, and seconds between two events let through."""
+DYING = 3.0
+"""Seconds an object lives on after its deletion, for its finalizers."""
+OWN_WRITES = 4
+"""Crossplane's writes to a new composite: finalizer, Composition, revision, conditions."""
 
 
 class Unsettled(AssertionError):
@@ -30,6 +56,7 @@ class Step:
 
     function: Callable[[bytes], bytes]
     bootstrap: Mapping[str, pb.ResourceSelector] = field(default_factory=dict)
+    input: Plain | None = None
 
 
 @dataclass(frozen=True)
@@ -41,42 +68,428 @@ class Ran:
     sent: int
     """Bytes sent to the function."""
 
+    @property
+    def fatal(self) -> bool:
+        """Whether the function gave up, so that nothing is applied."""
+        return any(result.severity == pb.SEVERITY_FATAL for result in self.response.results)
+
+    @property
+    def stated(self) -> dict[str, pb.ResourceSelector]:
+        """What the last answer requires: from 2.4 on it is watched, and seeds the next reconcile."""
+        return dict(self.response.requirements.resources)
+
 
 def run_step(
-    step: Step, request: pb.RunFunctionRequest, fetch: Callable[[pb.ResourceSelector], pb.Resources]
+    step: Step,
+    request: pb.RunFunctionRequest,
+    fetch: Callable[[pb.ResourceSelector], pb.Resources],
+    *,
+    version: str = "2.3",
+    seeds: Mapping[str, pb.ResourceSelector] | None = None,
 ) -> Ran:
     """Call the function of a step until its requirements settle. Raises Unsettled."""
     asked = pb.RunFunctionRequest()
     asked.CopyFrom(request)
-    stated: pb.Requirements | None = None
-    sent = 0
+    watching = version >= WATCHING
+    given = {name: fetch(selector) for name, selector in step.bootstrap.items()}
+    for name, selector in (seeds or {}).items() if watching else ():
+        given.setdefault(name, fetch(selector))
+    delivered, stated, sent = given, None, 0
     for calls in range(1, CALLS + 1):
         asked.ClearField("required_resources")
-        wanted = {**step.bootstrap, **(stated.resources if stated is not None else {})}
-        for name, selector in wanted.items():
-            asked.required_resources[name].CopyFrom(fetch(selector))
+        for name, resources in delivered.items():
+            asked.required_resources[name].CopyFrom(resources)
         content = asked.SerializeToString()
         sent += len(content)
-        response = pb.RunFunctionResponse.FromString(step.function(content))
-        if any(result.severity == pb.SEVERITY_FATAL for result in response.results):
-            return Ran(response, calls, sent)
-        before, stated = stated, response.requirements if response.HasField("requirements") else None
-        if before == stated:
-            return Ran(response, calls, sent)
-        asked.context.CopyFrom(response.context)
+        ran = Ran(pb.RunFunctionResponse.FromString(step.function(content)), calls, sent)
+        before, stated = stated, ran.response.requirements if ran.response.HasField("requirements") else None
+        if ran.fatal or before == stated:
+            return ran
+        delivered = given | {name: fetch(selector) for name, selector in ran.stated.items()}
+        if watching and calls == 1 and delivered == given:
+            return ran
+        asked.context.CopyFrom(ran.response.context)
     raise Unsettled(f"the requirements still changed at call {CALLS}")
 
 
 def run_pipeline(
-    steps: list[Step], request: pb.RunFunctionRequest, fetch: Callable[[pb.ResourceSelector], pb.Resources]
+    steps: list[Step],
+    request: pb.RunFunctionRequest,
+    fetch: Callable[[pb.ResourceSelector], pb.Resources],
+    **how: Any,
 ) -> list[Ran]:
     """Run the steps one after the other: desired state and context of each go on to the next."""
     asked = pb.RunFunctionRequest()
     asked.CopyFrom(request)
     ran: list[Ran] = []
     for step in steps:
-        ran.append(run_step(step, asked, fetch))
+        ran.append(run_step(step, asked, fetch, **how))
         response = ran[-1].response
         asked.desired.CopyFrom(response.desired)
         asked.context.CopyFrom(response.context)
     return ran
+
+
+class Name(NamedTuple):
+    """What an object is stored under."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+def name_of(plain: Plain) -> Name:
+    """Return what an object is stored under."""
+    metadata = plain["metadata"]
+    return Name(plain["kind"], metadata.get("namespace", ""), metadata["name"])
+
+
+def selects(selector: pb.ResourceSelector, plain: Plain) -> bool:
+    """Whether a selector matches an object. By name, no namespace means a cluster-scoped one."""
+    metadata = plain["metadata"]
+    if (selector.api_version, selector.kind) != (plain["apiVersion"], plain["kind"]):
+        return False
+    namespace = metadata.get("namespace", "")
+    if selector.HasField("match_name"):
+        return (selector.namespace, selector.match_name) == (namespace, metadata["name"])
+    labels = metadata.get("labels", {})
+    within = selector.namespace in ("", namespace)
+    return within and all(labels.get(key) == text for key, text in selector.match_labels.labels.items())
+
+
+@dataclass
+class Breaker:
+    """The circuit breaker of one composite."""
+
+    tokens: float = BURST
+    filled: float = 0.0
+    opened: float | None = None
+    """When it opened; None while it is closed."""
+    allowed: float = 0.0
+    """When the last event was let through while it was open."""
+
+    def lets(self, now: float, counts: Counter[str]) -> bool:
+        """Count an event, and say whether it may queue the composite."""
+        was_open, let = self.opened is not None, self.opened is None or now > self.allowed + HALF_OPEN
+        self.tokens = min(BURST, self.tokens + REFILL * (now - self.filled))
+        self.filled = now
+        counts["tokens"] += 1
+        counts["dropped"] += not let
+        if was_open and let:
+            self.allowed = now
+        if self.opened is not None and now - self.opened < COOLDOWN:
+            return let
+        self.opened = None
+        if self.tokens >= 1:
+            self.tokens -= 1
+            return let
+        self.opened = self.allowed = now
+        counts["opened"] += 1
+        return let
+
+
+@dataclass
+class Composite:
+    """What Crossplane knows of one composite besides the object."""
+
+    breaker: Breaker = field(default_factory=Breaker)
+    composed: dict[str, Name] = field(default_factory=dict)
+    stated: list[dict[str, pb.ResourceSelector]] = field(default_factory=list)
+    """What each step required in the last reconcile."""
+    watched: dict[str, list[pb.ResourceSelector]] = field(default_factory=dict)
+    """What required resources are watched by, by kind."""
+    running: bool = False
+    again: bool = False
+    wakes: int = 0
+    """How often it was queued: a ttl that was set before the last time is void."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """reconciles, calls, bytes, tokens, dropped, opened."""
+
+
+@dataclass
+class ControlPlane:
+    """Objects, and Crossplane with a pipeline for some of their kinds."""
+
+    pipelines: Mapping[str, list[Step]]
+    version: str = WATCHING
+    queue: tuple[float, float] = (0.0, 0.0)
+    """Seconds between the snapshot of a reconcile and its end, at least and at most."""
+    workers: int = 100
+    """Reconciles of one kind at a time."""
+    seed: int = 1
+    now: float = 0.0
+    objects: dict[Name, Plain] = field(default_factory=dict)
+    composites: dict[Name, Composite] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Begin with nothing to do."""
+        self._draw = random.Random(self.seed)
+        self._numbers = count(1)
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._waiting: list[Name] = []
+        self._watches: defaultdict[str, set[str]] = defaultdict(set)
+
+    def after(self, seconds: float, act: Callable[[], None]) -> None:
+        """Let something happen later."""
+        heapq.heappush(self._events, (self.now + seconds, next(self._numbers), act))
+
+    def run(self, seconds: float) -> None:
+        """Let time pass."""
+        end = self.now + seconds
+        while self._events and self._events[0][0] <= end:
+            self.now, _, act = heapq.heappop(self._events)
+            act()
+        self.now = end
+
+    def forget_counts(self) -> None:
+        """Count from now on, with full buckets."""
+        for composite in self.composites.values():
+            composite.counts.clear()
+            composite.breaker = Breaker(filled=self.now)
+
+    def counted(self, what: str, kind: str = "") -> dict[str, int]:
+        """What was counted of each composite of a kind, by name; those with nothing are left out."""
+        return {
+            name.name: composite.counts[what]
+            for name, composite in sorted(self.composites.items())
+            if composite.counts[what] and kind in ("", name.kind)
+        }
+
+    def write(self, plain: Plain) -> None:
+        """Create or replace an object, whoever does; a write that changes nothing is none."""
+        name = name_of(plain)
+        before = self.objects.get(name)
+        made = copy.deepcopy(plain)
+        metadata = made["metadata"]
+        if before is None:
+            metadata.setdefault("uid", build.uid(*name))
+            metadata.setdefault("creationTimestamp", self._stamp())
+        else:
+            kept = ("uid", "creationTimestamp", "resourceVersion", "deletionTimestamp")
+            metadata |= {key: before["metadata"][key] for key in kept if key in before["metadata"]}
+            if made == before:
+                return
+        metadata["resourceVersion"] = str(next(self._numbers))
+        self.objects[name] = made
+        self._notify(before, made)
+        if before is None and name.kind in self.pipelines:
+            for _ in range(OWN_WRITES):
+                self.touch(name)
+
+    def touch(self, name: Name) -> None:
+        """Write something to an object that no function reads."""
+        plain = copy.deepcopy(self.objects[name])
+        plain["metadata"].setdefault("annotations", {})["touched"] = str(next(self._numbers))
+        self.write(plain)
+
+    def patch(self, name: Name, **parts: Plain) -> None:
+        """Replace whole parts of an object, such as its status."""
+        self.write({**self.objects[name], **parts})
+
+    def delete(self, name: Name) -> None:
+        """Delete an object in the foreground, and what it composed; they live on for their finalizers."""
+        before = self.objects.get(name)
+        if before is None or "deletionTimestamp" in before["metadata"]:
+            return
+        made = copy.deepcopy(before)
+        made["metadata"] |= {
+            "deletionTimestamp": self._stamp(),
+            "resourceVersion": str(next(self._numbers)),
+        }
+        self.objects[name] = made
+        self._notify(before, made)
+        for child in self.composites[name].composed.values() if name in self.composites else ():
+            self.delete(child)
+        self.after(DYING, lambda: self._end(name))
+
+    def _end(self, name: Name) -> None:
+        self._notify(self.objects.pop(name), None)
+        self.composites.pop(name, None)
+
+    def resync(self) -> None:
+        """Hand every object to every watch again, as each hour does."""
+        for plain in list(self.objects.values()):
+            self._notify(plain, plain)
+
+    def _stamp(self) -> str:
+        seconds = int(self.now)
+        return f"2026-03-01T{8 + seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}Z"
+
+    def _notify(self, before: Plain | None, after: Plain | None) -> None:
+        """Tell everybody who watches an object; a create and an end carry one object, an update two."""
+        for plain in (before, after):
+            if plain is None:
+                continue
+            name = name_of(plain)
+            if name.kind in self.pipelines:
+                self._count(name, plain)
+            for other in self._dependants(plain):
+                self._count(other, plain)
+
+    def _count(self, name: Name, plain: Plain) -> None:
+        composite = self.composites.setdefault(name, Composite())
+        free = "deletionTimestamp" in plain["metadata"]
+        if free or composite.breaker.lets(self.now, composite.counts):
+            self._wake(name)
+
+    def _dependants(self, plain: Plain, kind: str = "") -> list[Name]:
+        """Return the composites, of one kind or of any, that an object is mapped to: each once."""
+        name = name_of(plain)
+        return [
+            other
+            for other, composite in self.composites.items()
+            if kind in ("", other.kind)
+            if name in composite.composed.values()
+            or any(selects(selector, plain) for selector in composite.watched.get(name.kind, ()))
+        ]
+
+    def _wake(self, name: Name) -> None:
+        if name not in self.objects:
+            return
+        composite = self.composites[name]
+        composite.wakes += 1
+        if composite.running:
+            composite.again = True
+        elif name not in self._waiting:
+            self._waiting.append(name)
+            self.after(0.0, self._begin)
+
+    def _begin(self) -> None:
+        for name in list(self._waiting):
+            busy = sum(
+                composite.running for other, composite in self.composites.items() if other.kind == name.kind
+            )
+            if busy >= self.workers:
+                continue
+            self._waiting.remove(name)
+            if name not in self.objects or "deletionTimestamp" in self.objects[name]["metadata"]:
+                continue
+            composite = self.composites[name]
+            composite.running, composite.again = True, False
+            ran = self._called(name, composite)
+            self.after(
+                self._draw.uniform(*self.queue),
+                lambda name=name, ran=ran, wakes=composite.wakes: self._finish(name, ran, wakes),
+            )
+
+    def fetch(self, selector: pb.ResourceSelector) -> pb.Resources:
+        """Return what a selector matches, from 2.4 on in order; nothing for a name that is not there."""
+        of_kind = sorted(name for name in self.objects if name.kind == selector.kind)
+        found = [self.objects[name] for name in of_kind if selects(selector, self.objects[name])]
+        if self.version < WATCHING:
+            self._draw.shuffle(found)
+        resources = pb.Resources()
+        for plain in found:
+            resources.items.add().resource.update(plain)
+        return resources
+
+    def _called(self, name: Name, composite: Composite) -> list[Ran]:
+        """Call the pipeline, on what there is now."""
+        asked = pb.RunFunctionRequest()
+        asked.meta.tag = f"{next(self._numbers)}"
+        asked.observed.composite.resource.update(self.objects[name])
+        for key, child in composite.composed.items():
+            held = self.objects.get(child)
+            if held is not None and "deletionTimestamp" not in held["metadata"]:
+                asked.observed.resources[key].resource.update(held)
+        ran: list[Ran] = []
+        for number, step in enumerate(self.pipelines[name.kind]):
+            if step.input is not None:
+                asked.input.Clear()
+                asked.input.update(step.input)
+            seeds = composite.stated[number] if number < len(composite.stated) else {}
+            ran.append(run_step(step, asked, self.fetch, version=self.version, seeds=seeds))
+            asked.desired.CopyFrom(ran[-1].response.desired)
+            asked.context.CopyFrom(ran[-1].response.context)
+        composite.counts["reconciles"] += 1
+        composite.counts["calls"] += sum(step.calls for step in ran)
+        composite.counts["bytes"] += sum(step.sent for step in ran)
+        return ran
+
+    def _finish(self, name: Name, ran: list[Ran], wakes: int) -> None:
+        """Apply what was answered, and reconcile again at once or when the answer's time has run out."""
+        composite = self.composites.get(name)
+        if composite is None or name not in self.objects:
+            return
+        composite.running = False
+        if not any(step.fatal for step in ran):
+            self._enact(name, composite, ran)
+            if composite.again:
+                composite.again = False
+                self._wake(name)
+        lives = [step.response.meta.ttl for step in ran]
+        life = min((ttl.seconds + ttl.nanos / 1e9 for ttl in lives if ttl.seconds or ttl.nanos), default=0.0)
+        if life:
+            due = life * self._draw.uniform(0.9, 1.1)
+            self.after(due, lambda: self._due(name, composite, wakes))
+        self._begin()
+
+    def _due(self, name: Name, composite: Composite, wakes: int) -> None:
+        if composite.wakes == wakes:
+            self._wake(name)
+
+    def _enact(self, name: Name, composite: Composite, ran: list[Ran]) -> None:
+        """Delete what is not desired, apply the rest, write the status, note what is required from now on."""
+        response = ran[-1].response
+        answer = drive.answer(response)
+        for key, child in list(composite.composed.items()):
+            if key not in answer.desired:
+                composite.composed.pop(key)
+                self.delete(child)
+        for key, desired in answer.desired.items():
+            self._apply(name, composite, key, desired)
+        composite.stated = [step.stated for step in ran]
+        self._watch(name, composite)
+        plain = copy.deepcopy(self.objects[name])
+        plain.setdefault("spec", {})["resourceRefs"] = [list(child) for child in composite.composed.values()]
+        self.write(plain)
+        self._report(name, composite, ran, answer)
+
+    def _watch(self, name: Name, composite: Composite) -> None:
+        """Watch what is composed, from 2.4 on what is required; a kind that is new hands all over."""
+        blocks = [step.bootstrap for step in self.pipelines[name.kind]]
+        named = (*blocks, *composite.stated) if self.version >= WATCHING else ()
+        composite.watched = defaultdict(list)
+        for selector in (selector for required in named for selector in required.values()):
+            composite.watched[selector.kind].append(selector)
+        kinds = {child.kind for child in composite.composed.values()} | composite.watched.keys()
+        started = kinds - self._watches[name.kind]
+        self._watches[name.kind] |= kinds
+        for plain in [plain for of, plain in self.objects.items() if of.kind in started]:
+            for other in self._dependants(plain, name.kind):
+                self._count(other, plain)
+
+    def _apply(self, owner: Name, composite: Composite, key: str, desired: Plain) -> None:
+        held = composite.composed.get(key)
+        made = copy.deepcopy(desired)
+        metadata = made.setdefault("metadata", {})
+        metadata["name"] = held.name if held else metadata.get("name", f"{owner.name}-{key}")
+        if owner.namespace:
+            metadata.setdefault("namespace", owner.namespace)
+        before = self.objects.get(name_of(made), {})
+        metadata["labels"] = metadata.get("labels", {}) | {"crossplane.io/composite": owner.name}
+        metadata["ownerReferences"] = [build.owner(self.objects[owner])]
+        kept = {part: before[part] for part in ("status",) if part in before}
+        if "annotations" in before.get("metadata", {}):
+            metadata["annotations"] = before["metadata"]["annotations"] | metadata.get("annotations", {})
+        if "resourceRefs" in before.get("spec", {}):
+            made["spec"]["resourceRefs"] = before["spec"]["resourceRefs"]
+        composite.composed[key] = name_of(made)
+        self.write({**made, **kept})
+
+    def _report(self, name: Name, composite: Composite, ran: list[Ran], answer: drive.Answer) -> None:
+        """Write the status of the answer, then Crossplane's own conditions with those of the answer."""
+        plain = copy.deepcopy(self.objects[name])
+        status = plain["status"] = {**plain.get("status", {}), **answer.status}
+        self.write(plain)
+        rows = {row["type"]: row for row in status.get("conditions", [])}
+        for kind, (holds, reason, message) in answer.conditions.items():
+            rows[kind] = {"type": kind, "status": str(holds), "reason": reason, "message": message}
+        ready = not answer.unready and answer.ready >= answer.desired.keys()
+        for kind, holds in (("Synced", True), ("Ready", ready)):
+            rows[kind] = {"type": kind, "status": str(holds), "reason": "Simulated"}
+        opened = composite.breaker.opened is not None
+        reason = "WatchCircuitOpen" if opened else "WatchCircuitClosed"
+        rows["Responsive"] = {"type": "Responsive", "status": str(not opened), "reason": reason}
+        status["conditions"] = [rows[kind] for kind in sorted(rows)]
+        self.write(copy.deepcopy(plain))

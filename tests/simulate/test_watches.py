@@ -1,0 +1,168 @@
+"""Crossplane as it is played: what is called again, what is watched and seeded, and what that costs.
+
+The rules are those of Crossplane's source; `python -m tests.live.burst` looks at the living one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+from crossplane.function.proto.v1 import run_function_pb2 as pb
+
+from tests.support.crossplane import OWN_WRITES, ControlPlane, Name, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+Plain = dict[str, Any]
+API = "example.com/v1"
+ASKER = Name("Asker", "team", "asker")
+
+
+def thing(name: str, **labels: str) -> Plain:
+    """Return an object that somebody may require."""
+    return {"apiVersion": API, "kind": "Thing", "metadata": {"name": name, "labels": labels}}
+
+
+def selector(name: str = "", **labels: str) -> pb.ResourceSelector:
+    """Return a selector of things: by name, or by labels."""
+    made = pb.ResourceSelector(api_version=API, kind="Thing")
+    if name:
+        made.match_name = name
+    else:
+        made.match_labels.SetInParent()
+        made.match_labels.labels.update(labels)
+    return made
+
+
+def asking(
+    state: Callable[[pb.RunFunctionRequest], dict[str, pb.ResourceSelector]],
+) -> Callable[[bytes], bytes]:
+    """Return a function that requires what `state` says, and composes nothing."""
+
+    def answer(content: bytes) -> bytes:
+        request = pb.RunFunctionRequest.FromString(content)
+        response = pb.RunFunctionResponse(desired=request.desired, context=request.context)
+        response.context.update({"called": True} | dict.fromkeys(request.required_resources, True))
+        for name, required in state(request).items():
+            response.requirements.resources[name].CopyFrom(required)
+        return response.SerializeToString()
+
+    return answer
+
+
+def always(request: pb.RunFunctionRequest) -> dict[str, pb.ResourceSelector]:
+    """State the same on every call."""
+    return {"things": selector(watched="yes")}
+
+
+def silent(request: pb.RunFunctionRequest) -> dict[str, pb.ResourceSelector]:
+    """State nothing where everything came with the first call, as if a block had brought it."""
+    unasked = "things" in request.required_resources and "called" not in request.context
+    return {} if unasked else always(request)
+
+
+def less(request: pb.RunFunctionRequest) -> dict[str, pb.ResourceSelector]:
+    """Read all of a kind, and state one of them once it was read."""
+    read = "all" in request.required_resources or "all" in request.context
+    return {"one": selector("a")} | ({} if read else {"all": selector()})
+
+
+def plane(
+    version: str, state: Callable[[pb.RunFunctionRequest], dict[str, pb.ResourceSelector]]
+) -> ControlPlane:
+    """Return a control plane with one composite that requires things."""
+    made = ControlPlane({"Asker": [Step(asking(state))]}, version)
+    for name in ("a", "b"):
+        made.write(thing(name, watched="yes"))
+    made.write({"apiVersion": API, "kind": "Asker", "metadata": {"name": "asker", "namespace": "team"}})
+    made.run(200.0)
+    made.forget_counts()
+    return made
+
+
+def wrote(made: ControlPlane, names: Iterable[str]) -> list[tuple[int, int, int]]:
+    """Write to things, one after the other; return reconciles, calls and tokens of each write."""
+    spent = []
+    for name in names:
+        made.forget_counts()
+        made.touch(Name("Thing", "", name))
+        made.run(1.0)
+        counts = made.composites[ASKER].counts
+        spent.append((counts["reconciles"], counts["calls"], counts["tokens"]))
+    return spent
+
+
+class Case(NamedTuple):
+    """A function, a version, and what three writes to a thing cost: reconciles, calls, tokens."""
+
+    reason: str
+    version: str
+    state: Callable[[pb.RunFunctionRequest], dict[str, pb.ResourceSelector]]
+    cost: list[tuple[int, int, int]]
+
+
+CASES = [
+    Case("nothing required is watched", "2.0", always, [(0, 0, 0)] * 3),
+    Case("nor is it in 2.3", "2.3", always, [(0, 0, 0)] * 3),
+    Case("what is stated is watched and seeded: one call, two tokens", "2.4", always, [(1, 1, 2)] * 3),
+    Case("a silent answer is final and drops the watch", "2.4", silent, [(0, 0, 0)] * 3),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
+def test_what_a_write_costs(case: Case) -> None:
+    made = plane(case.version, case.state)
+    assert wrote(made, "aaa") == case.cost
+
+
+def test_up_to_2_3_a_reconcile_takes_two_calls_and_from_2_4_on_one_at_rest() -> None:
+    for version, calls in (("2.0", 2), ("2.3", 2), ("2.4", 1)):
+        made = plane(version, always)
+        made.touch(ASKER)
+        made.run(1.0)
+        assert made.composites[ASKER].counts["calls"] == calls, version
+
+
+def test_stating_less_than_what_came_is_free_and_unwatched() -> None:
+    made = plane("2.4", less)
+    assert wrote(made, "b") == [(0, 0, 0)]
+    assert wrote(made, "a") == [(1, 3, 2)], "read all, state less, and once more because it is less"
+
+
+def test_a_breaker_opens_after_fifty_writes_and_lets_one_in_thirty_seconds_through() -> None:
+    made = plane("2.4", always)
+    for _ in range(51):
+        made.touch(Name("Thing", "", "a"))
+    counts = made.composites[ASKER].counts
+    assert (counts["opened"], counts["tokens"]) == (1, 102)
+    made.run(200.0)
+    made.composites[ASKER].counts.clear()
+    for _ in range(3):
+        made.touch(Name("Thing", "", "a"))
+    made.run(1.0)
+    assert counts == {"tokens": 6, "dropped": 5, "reconciles": 1, "calls": 1, "bytes": counts["bytes"]}
+
+
+def test_a_deletion_passes_an_open_breaker() -> None:
+    made = plane("2.4", always)
+    for _ in range(60):
+        made.touch(Name("Thing", "", "a"))
+    made.run(1.0)
+    made.composites[ASKER].counts.clear()
+    made.delete(Name("Thing", "", "b"))
+    made.run(10.0)
+    assert made.composites[ASKER].counts["reconciles"] == 2, "when it is asked for, and when it is gone"
+
+
+def test_the_resync_is_an_update_of_everything_that_is_watched() -> None:
+    made = plane("2.4", always)
+    made.resync()
+    assert made.composites[ASKER].counts["tokens"] == 2 + 2 * 2, "itself and two things"
+
+
+def test_a_new_composite_is_written_to_before_anything_was_decided() -> None:
+    made = ControlPlane({"Asker": [Step(asking(always))]}, "2.3")
+    made.write({"apiVersion": API, "kind": "Asker", "metadata": {"name": "asker", "namespace": "team"}})
+    assert made.composites[ASKER].counts["tokens"] == 1 + 2 * OWN_WRITES
