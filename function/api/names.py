@@ -21,6 +21,8 @@ KEY_ANNOTATION = "crossplane.io/composition-resource-name"
 """The key of a composed resource, as Crossplane notes it there."""
 PAUSED_ANNOTATION = "crossplane.io/paused"
 """Crossplane does not reconcile a composite while this is "true"."""
+NOT_COMPOSED = ("cannot select Composition", "cannot fetch Composition")
+"""How the message of Synced begins where Crossplane runs no function for a composite."""
 RECONCILE_ANNOTATION = "crossplane.io/reconcile-requested-at"
 """A new value makes Crossplane reconcile a composite now."""
 POOL_LABEL = "modelplane.ai/pool"

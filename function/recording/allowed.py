@@ -20,7 +20,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from function.api.names import KEY_ANNOTATION, PAUSED_ANNOTATION, RECONCILE_ANNOTATION
+from function.api.names import KEY_ANNOTATION, NOT_COMPOSED, PAUSED_ANNOTATION, RECONCILE_ANNOTATION
 from function.api.replica import (
     ALTERNATIVE_LABEL,
     CLUSTER_LABEL,
@@ -105,8 +105,13 @@ def own_conditions(value: Plain) -> Plain:
 
 
 def _condition(item: Plain) -> Plain:
-    ours = isinstance(item, dict) and item.get("type") in OUR_CONDITIONS
-    return redacted(item, _OWN_CONDITION if ours else _CONDITION)
+    """Of Synced keep whether a Composition is found: a deployment without one holds no node back."""
+    kind = item.get("type") if isinstance(item, dict) else None
+    kept = redacted(item, _OWN_CONDITION if kind in OUR_CONDITIONS else _CONDITION)
+    if kind == "Synced" and isinstance(item, dict) and isinstance(kept, dict):
+        said = next((words for words in NOT_COMPOSED if str(item.get("message")).startswith(words)), "")
+        return kept | ({"message": said} if said else {})
+    return kept
 
 
 def strict(allowed: Mapping[str, Allowed]) -> Mapping[str, Allowed]:

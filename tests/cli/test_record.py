@@ -190,15 +190,27 @@ def test_what_asks_for_no_placement_is_not_recorded(kind: str | None, tmp_path: 
     assert (list(tmp_path.iterdir()), log.said) == ([], [])
 
 
-def test_a_paused_deployment_is_recorded_as_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "without",
+    [
+        {"metadata": {"annotations": {PAUSED_ANNOTATION: "true"}}},
+        {
+            "status": {
+                "conditions": [
+                    {"type": "Synced", "status": "False", "message": "cannot fetch Composition: no secret"}
+                ]
+            }
+        },
+    ],
+    ids=["paused", "no Composition"],
+)
+def test_a_deployment_that_places_nothing_is_recorded_as_one(tmp_path: Path, without: dict[str, Any]) -> None:
     """It holds no node back from those that come later in the common order."""
     ours = build.deployment("later", 2)
     ours["metadata"]["creationTimestamp"] = "2026-02-01T00:00:00Z"
     other = build.deployment("earlier", 2)
-    other["metadata"] |= {
-        "annotations": {PAUSED_ANNOTATION: "true"},
-        "creationTimestamp": "2026-01-01T00:00:00Z",
-    }
+    other["metadata"] |= {"creationTimestamp": "2026-01-01T00:00:00Z"} | without.get("metadata", {})
+    other["status"] = without.get("status", {})
     made = World(
         ours,
         [build.cluster("east", [build.pool("h100", 2)])],

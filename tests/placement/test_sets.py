@@ -426,6 +426,12 @@ def paused(deployment: Plain) -> Plain:
     }
 
 
+def uncomposed(deployment: Plain, message: str) -> Plain:
+    """A deployment about which Crossplane says this."""
+    condition = {"type": "Synced", "status": "False", "reason": "ReconcileError", "message": message}
+    return deployment | {"status": {"conditions": [condition]}}
+
+
 @pytest.mark.parametrize(
     ("replicas", "surveys", "reason"),
     [(1, 1, "they have what they want: only ours is surveyed"), (2, 4, "each looks for a place")],
@@ -451,6 +457,16 @@ def test_deployments_before_ours_that_want_nothing_cost_no_survey(
     [
         ("one that comes first takes the node", called("first", created=EARLY), []),
         ("unless it is paused: then nobody would take it", paused(called("first", created=EARLY)), ["a"]),
+        *(
+            (f"or Crossplane says: {said}", uncomposed(called("first", created=EARLY), said), on)
+            for said, on in (
+                ('cannot fetch Composition: cannot get Composition: "nowhere" not found', ["a"]),
+                ("cannot fetch Composition: no compatible CompositionRevisions found", ["a"]),
+                ("cannot select Composition: no compatible Compositions found", ["a"]),
+                ("cannot compose resources: cannot apply composed resource", []),
+                ("", []),
+            )
+        ),
         ("one that comes later does not", called("last", created=LATE), ["a"]),
         ("created at once: the name decides", called("aaa"), []),
         ("one that is placed already takes nothing more", called("first", 0, EARLY), ["a"]),

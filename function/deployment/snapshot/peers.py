@@ -1,7 +1,8 @@
 """Read the other deployments of the fleet, for placing in one common order (`coordination: GlobalOrder`).
 
 Of another deployment only what is in the required lists is known: its object, its cache, and those of its
-replicas that are listed. One that cannot be read, or is being deleted, places nothing.
+replicas that are listed. One that cannot be read, is being deleted, or that Crossplane composes nothing for,
+places nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from function.api import ModelCache, ModelDeployment
 from function.api import replica as replica_api
-from function.api.names import PAUSED_ANNOTATION
+from function.api.lenient import condition_of, mapping
+from function.api.names import NOT_COMPOSED, PAUSED_ANNOTATION
 from function.api.ownership import turn
 from function.boundary import Cost, Resolution
 from function.deployment.requirements import CACHES, DEPLOYMENTS, REPLICAS
@@ -35,7 +37,11 @@ NOBODY = Unshared()
 
 
 def _deployment(document: Document) -> ModelDeployment | None:
-    """Read a deployment that may place something; one that is paused holds no node back from the others."""
+    """Read a deployment that may place something.
+
+    One that is paused, or whose Composition Crossplane does not find, holds no node back from the others: no
+    function is run for it, and that may last for ever.
+    """
     try:
         plain = document.plain()
         deployment = ModelDeployment.parse(plain)
@@ -43,7 +49,8 @@ def _deployment(document: Document) -> ModelDeployment | None:
         return None
     annotations = plain["metadata"].get("annotations")
     paused = isinstance(annotations, dict) and annotations.get(PAUSED_ANNOTATION) == "true"
-    return None if paused else deployment
+    synced, message = condition_of(mapping(plain.get("status")), "Synced")
+    return None if paused or (synced is False and message.startswith(NOT_COMPOSED)) else deployment
 
 
 def _held(deployment: ModelDeployment | None) -> Iterable[Part]:
