@@ -13,15 +13,18 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from function import dispatch
-from function.boundary import PlainDocument, Request
+import structlog
+from crossplane.function.proto.v1 import run_function_pb2 as pb
+
+from function.runner import Function
 from tests.simulate import gateway
 from tests.simulate.workers import Cluster, Refused
+from tests.support import drive
+from tests.support.any_request import AnyRequest
+from tests.support.crossplane import Step, run_step, selects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from function.boundary import Requirement, Response
+    from collections.abc import Mapping
 
 Plain = dict[str, Any]
 Name = tuple[str, str, str]
@@ -29,7 +32,6 @@ Name = tuple[str, str, str]
 
 MEMBERSHIP = "kubernetes.crossplane.io/owned-by-collection"
 COMPOSITES = ("InferenceCluster", "ModelDeployment", "ModelEndpoint", "ModelReplica", "ModelService")
-CALLS = 5
 
 
 def name_of(plain: Plain) -> Name:
@@ -59,6 +61,11 @@ class Plane:
     """Kinds of composites that nobody reconciles."""
     withheld: frozenset[str] = frozenset()
     """Requirements that do not arrive."""
+    version: str = "2.3"
+    """Of Crossplane."""
+    seeds: dict[Name, dict[str, pb.ResourceSelector]] = field(default_factory=dict)
+    """What each composite required last."""
+    step: Step = field(default_factory=lambda: Step(Function(structlog.get_logger()).answer))
 
     def add(self, plain: Plain) -> Name:
         """Create or replace an object as a user would."""
@@ -93,69 +100,47 @@ class Plane:
                 return number
         raise AssertionError(f"still changing after {rounds} rounds")
 
-    def reconcile(self, name: Name) -> Response:
+    def reconcile(self, name: Name) -> drive.Answer:
         """Do for one composite what Crossplane does."""
-        composite = self.store[name]
-        observed = {key: self.store[value] for value, (owner, key) in self.owners.items() if owner == name}
-        required: dict[str, tuple[PlainDocument, ...]] = {}
-        for _ in range(CALLS):
-            request = Request(
-                composite=PlainDocument(copy.deepcopy(composite)),
-                observed={key: PlainDocument(copy.deepcopy(observed[key])) for key in sorted(observed)},
-                required=required,
-                input=self.inputs.get(name[0]),
-            )
-            response = dispatch.run(request)
-            fetched = {
-                requirement.name: tuple(map(PlainDocument, self.fetch(requirement)))
-                for requirement in response.requirements
-                if requirement.name not in self.withheld
-            }
-            if fetched.keys() == required.keys():
-                break
-            required = fetched
-        else:
-            raise AssertionError(f"{name}: requirements do not settle")
-        if not any(result.severity == "FATAL" for result in response.results):
-            self.enact(name, response)
-        return response
+        mine = {key: self.store[value] for value, (owner, key) in self.owners.items() if owner == name}
+        asked = AnyRequest(self.store[name], mine, input=self.inputs.get(name[0]))
+        ran = run_step(
+            *(self.step, asked.first_message(), self.fetch),
+            version=self.version,
+            seeds=self.seeds.get(name),
+            withheld=self.withheld,
+        )
+        answer = drive.answer(ran.response)
+        if not answer.fatal:
+            self.seeds[name] = ran.stated
+            self.enact(name, answer)
+        return answer
 
-    def fetch(self, requirement: Requirement) -> Iterator[Plain]:
-        """Yield what a requirement selects."""
-        for (kind, namespace, called), plain in sorted(self.store.items()):
-            if kind != requirement.kind or plain["apiVersion"] != requirement.api_version:
-                continue
-            if requirement.match_name is not None and called != requirement.match_name:
-                continue
-            if requirement.namespace is not None and namespace != requirement.namespace:
-                continue
-            labels = plain["metadata"].get("labels", {})
-            if all(labels.get(key) == value for key, value in requirement.match_labels):
-                yield copy.deepcopy(plain)
+    def fetch(self, selector: pb.ResourceSelector) -> pb.Resources:
+        """Return what a requirement selects."""
+        resources = pb.Resources()
+        for _, plain in sorted(self.store.items()):
+            if selects(selector, plain):
+                resources.items.add().resource.update(plain)
+        return resources
 
-    def enact(self, name: Name, response: Response) -> None:
+    def enact(self, name: Name, answer: drive.Answer) -> None:
         """Delete, apply, and write what the composite says of itself."""
         composite = self.store[name]
         mine = {key: value for value, (owner, key) in self.owners.items() if owner == name}
         for key, held in mine.items():
-            if key not in response.desired:
+            if key not in answer.desired:
                 self.remove(held)
-        ready = not response.unready
-        for key, desired in response.desired.items():
-            ready = ready and desired.ready
-            self.apply(name, key, desired.resource, mine.get(key))
+        for key, desired in answer.desired.items():
+            self.apply(name, key, desired, mine.get(key))
         status = composite.setdefault("status", {})
-        status |= copy.deepcopy(dict(response.status))
-        conditions = {condition_row["type"]: condition_row for condition_row in status.get("conditions", [])}
-        for finding in response.conditions:
-            conditions[finding.type] = {
-                "type": finding.type,
-                "status": str(finding.status),
-                "reason": finding.reason,
-            }
-            conditions[finding.type] |= {"message": finding.message}
-        conditions["Ready"] = {"type": "Ready", "status": str(ready), "reason": "Simulated"}
-        status["conditions"] = [conditions[kind] for kind in sorted(conditions)]
+        status |= answer.status
+        rows = {row["type"]: row for row in status.get("conditions", [])}
+        for kind, (holds, reason, message) in answer.conditions.items():
+            rows[kind] = {"type": kind, "status": str(holds), "reason": reason, "message": message}
+        ready = not answer.unready and answer.ready >= answer.desired.keys()
+        rows["Ready"] = {"type": "Ready", "status": str(ready), "reason": "Simulated"}
+        status["conditions"] = [rows[kind] for kind in sorted(rows)]
 
     def apply(self, owner: Name, key: str, resource: Plain, held: Name | None) -> None:
         """Apply one composed resource: its name stays, its status too."""

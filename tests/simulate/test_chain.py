@@ -16,6 +16,7 @@ from tests.replica.build import config
 from tests.simulate.chain import Plane, condition
 from tests.simulate.workers import Cluster
 from tests.support import build
+from tests.support.crossplane import VERSIONS
 from tests.support.scale import seeds
 
 Plain = dict[str, Any]
@@ -290,6 +291,7 @@ def test_whatever_happens_nothing_is_orphaned_and_everything_comes_to_rest(shape
     for seed in seeds(quick=4, gate=120):
         draw = random.Random(seed)
         made = plane(SHAPES[shape], 3, diagnose="Pods", status="Engines", budget=True)
+        made.version = draw.choice(VERSIONS)
         made.settle()
         status, lost, complaints = copy.deepcopy(made.store["InferenceCluster", "", NAME]["status"]), [], []
         objects = {name for name in made.store if name[0] == "Object"}

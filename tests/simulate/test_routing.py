@@ -16,6 +16,7 @@ from tests.simulate import gateway
 from tests.simulate.chain import Plane, condition
 from tests.simulate.workers import Cluster
 from tests.support import build
+from tests.support.crossplane import VERSIONS
 from tests.support.scale import seeds
 
 Plain = dict[str, Any]
@@ -231,6 +232,7 @@ def test_whatever_happens_the_address_ends_at_what_serves(priority: int) -> None
     for seed in seeds(quick=6, gate=200):
         draw, lost, complaints = random.Random(seed), dict[str, Plain](), []
         made = plane(elsewhere(priority=priority, weight=1))
+        made.version = draw.choice(VERSIONS)
         never_empty(made)
         for _ in range(10):
             complaints.append(happen(made, draw, lost))

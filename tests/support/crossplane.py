@@ -29,7 +29,7 @@ from crossplane.function.proto.v1 import run_function_pb2 as pb
 from tests.support import build, drive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
 Plain = dict[str, Any]
 
@@ -86,8 +86,12 @@ def run_step(
     *,
     version: str = "2.3",
     seeds: Mapping[str, pb.ResourceSelector] | None = None,
+    withheld: Collection[str] = (),
 ) -> Ran:
-    """Call the function of a step until its requirements settle. Raises Unsettled."""
+    """Call the function of a step until its requirements settle. Raises Unsettled.
+
+    `withheld`: requirements that do not arrive, by what stands before the first slash of their names.
+    """
     asked = pb.RunFunctionRequest()
     asked.CopyFrom(request)
     watching = version >= WATCHING
@@ -98,7 +102,8 @@ def run_step(
     for calls in range(1, CALLS + 1):
         asked.ClearField("required_resources")
         for name, resources in delivered.items():
-            asked.required_resources[name].CopyFrom(resources)
+            if name.partition("/")[0] not in withheld:
+                asked.required_resources[name].CopyFrom(resources)
         content = asked.SerializeToString()
         sent += len(content)
         ran = Ran(pb.RunFunctionResponse.FromString(step.function(content)), calls, sent)
