@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from function.cel import OutcomeCache, bind_device, compile_device  # noqa: E402 - after the path is known
-from function.cel.checker import environment as levels  # noqa: E402
+from function.cel.checker import state as levels  # noqa: E402
 from function.cel.selector import compiled  # noqa: E402
 from tests.cel.devices import H200  # noqa: E402
 from tests.cel.hostile import case, settle  # noqa: E402

@@ -17,7 +17,7 @@ from bench import stored
 from bench.stored import API, Plain
 from function.api import replica as replica_api
 from function.boundary import PlainDocument
-from function.cluster.charges import charge
+from function.cluster.publish import charge
 
 if TYPE_CHECKING:
     from function.api import ModelReplica

@@ -20,7 +20,7 @@ from bench.encode import Requests
 from bench.fleets import SIZES, Fleet, Size, by_charges, churn, fleet
 from function.boundary.parse_cache import Memory
 from function.runner import Function
-from function.server.collection import collect, collect_seldom
+from function.server.intake import collect, collect_seldom
 
 LARGEST = Size(10_000, 8, 100_000)
 STARTS = 3

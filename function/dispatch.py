@@ -17,8 +17,7 @@ from function.deployment import handler as deployment
 from function.deployment.requirements import declared as deployment_requirements
 from function.operations import handler as operations
 from function.replica import handler as replica
-from function.routing.endpoint import handler as endpoint
-from function.routing.service import handler as service
+from function.routing import endpoint, service
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -32,9 +32,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from function.api.condition_reasons import INTERNAL_ERROR
-from function.api.lenient import mapping
+from function.api.model import mapping
 from function.api.names import API_VERSION
+from function.api.reasons import INTERNAL_ERROR
 from function.boundary import Condition, Desired, text_at
 from function.objects import KIND as OBJECT_KIND
 from function.objects import identity_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from function.api.lenient import condition_of, mapping, mappings, string
+from function.api.model import condition_of, mapping, mappings, string
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

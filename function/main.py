@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from function.runner import Function
     from function.server import Settings
     from function.server.metrics import Metrics
-    from function.server.record import Recorder
+    from function.server.services import Recorder
 
 PREFIX = "FLEET_SCHEDULER"
 """Every flag is an environment variable too: --max-concurrency is FLEET_SCHEDULER_MAX_CONCURRENCY."""
@@ -126,7 +126,7 @@ def _recorder(settings: Settings, log: Any) -> Recorder | None:
         return None
     from importlib.metadata import version  # noqa: PLC0415 - only then
 
-    from function.server.record import Recorder  # noqa: PLC0415 - as above
+    from function.server.services import Recorder  # noqa: PLC0415 - as above
     from function.server.settings import CannotStart  # noqa: PLC0415 - as above
 
     try:

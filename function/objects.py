@@ -14,7 +14,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from function.api.lenient import condition_of, conditions_of, mapping, number, string
+from function.api.model import condition_of, conditions_of, mapping, number, string
 from function.boundary import Unreadable
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from function.api.condition_reasons import CONDITION_REASONS
-from function.api.lenient import conditions_of
+from function.api.model import conditions_of
+from function.api.reasons import CONDITION_REASONS
 from function.boundary import Result
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import sys
 import click
 
 from function import cli
-from function.cli.completions import TABLE, described
+from function.cli.group import TABLE, described
 
 
 def table() -> str:

@@ -5,15 +5,14 @@ the field, and costs exactly the object it stands in.
 """
 
 from function.api.cache import ModelCache
-from function.api.cluster import InferenceCluster
+from function.api.cluster import InferenceCluster, Pool
+from function.api.declared_cluster import InferenceClass
 from function.api.deployment import ModelDeployment
 from function.api.devices import Device
 from function.api.engine import DeviceRequest, Engine, Member
 from function.api.fault import Fault, Malformed
-from function.api.inference_class import InferenceClass
-from function.api.pool import Pool
+from function.api.inputs import SchedulerConfig
 from function.api.replica import ModelReplica, StampedEngine, StampedMember, StampedRequest
-from function.api.scheduler_config import SchedulerConfig
 from function.api.taints import Taint, Toleration
 
 __all__ = [

@@ -6,8 +6,7 @@ from collections import Counter
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from function.api.lenient import Reader
-from function.api.model import Metadata, Model
+from function.api.model import Metadata, Model, Reader
 
 READY, UNKNOWN = "Ready", "unknown"
 READINESS = (READY, "Hydrating", "Pending", UNKNOWN, "Failed")

@@ -2,14 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, model_validator
 
-from function.api.cluster import MAX_POOLS
-from function.api.model import Model, Name, Whole
-from function.api.pool import Fabric
-from function.api.typed import Attributes
+from function.api.cluster import MAX_POOLS, Fabric
+from function.api.devices import MAX_DEVICES, Attributes, Device
+from function.api.model import Metadata, Model, Name, Whole
+from function.api.workload import STANDARD, Stack
+
+if TYPE_CHECKING:
+    from function.boundary import Document, Shape
+
+
+# InferenceClass: the devices a node of a pool has. Read by the command line, to derive published pools.
+
+
+class MachineTypeRef(Model):
+    """An entry of the catalogue of machine types, at one revision: what it says never changes."""
+
+    machine_type: Name
+    revision: Annotated[Whole, Field(ge=1)]
+
+
+class ClassSpec(Model):
+    """The devices of one node: its own, over those of a machine type.
+
+    With `from`, a device may state only what it overrides; the whole is checked once it is put together.
+    """
+
+    description: str = ""
+    origin: Annotated[MachineTypeRef | None, Field(alias="from")] = None
+    devices: Annotated[tuple[Device, ...], Field(max_length=MAX_DEVICES)] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _overrides_are_partial(cls, data: Any) -> Any:
+        partial = isinstance(data, dict) and data.get("from") is not None
+        return {key: value for key, value in data.items() if key != "devices"} if partial else data
+
+
+class InferenceClass(Model):
+    """A kind of node."""
+
+    metadata: Metadata
+    spec: ClassSpec = ClassSpec()
+
 
 EXISTING = "Existing"
 """The source of a cluster that somebody else made: its kubeconfig is in a Secret."""
@@ -114,3 +153,94 @@ class DeclaredCluster(Model):
     def existing(self) -> Existing | None:
         """How it is reached; None for another source."""
         return self.spec.cluster.existing if self.is_existing else None
+
+
+# InferenceCluster as a workload needs it: how to reach it, and what its nodes ask of pods.
+
+RESERVED_PREFIX = "modelplane.ai/"
+"""Labels and annotations that nobody but this system sets."""
+
+
+def _unreserved(pairs: dict[str, str]) -> dict[str, str]:
+    """Leave out what decides where requests go and which pods belong to whom. Our XRD refuses it."""
+    return {key: pairs[key] for key in pairs if not key.startswith(RESERVED_PREFIX)}
+
+
+Stamps = Annotated[dict[str, str], AfterValidator(_unreserved)]
+
+
+class PoolNodes(Model):
+    """How pods get onto the nodes of a pool."""
+
+    name: Name
+    node_selector: dict[str, str] = {}
+    """Labels that its nodes have; empty: the label modelplane.ai/pool."""
+    tolerations: tuple[dict[str, Any], ...] = ()
+
+
+class Scheduling(Model):
+    """What every pod on the cluster is stamped with: for Kueue, KAI, Volcano."""
+
+    scheduler_name: str = ""
+    priority_class_name: str = ""
+    labels: Stamps = {}
+    annotations: Stamps = {}
+
+
+class ProviderConfigRef(Model):
+    """The ClusterProviderConfig of provider-kubernetes that reaches the cluster."""
+
+    name: str = ""
+
+
+class _Spec(Model):
+    node_pools: tuple[PoolNodes, ...] = ()
+    scheduling: Scheduling = Scheduling()
+    stack: Stack = STANDARD
+
+
+class _Status(Model):
+    provider_config_ref: ProviderConfigRef = ProviderConfigRef()
+
+
+class WorkloadCluster(Model):
+    """One cluster, read for the pods on it."""
+
+    spec: _Spec
+    """Required: without it nobody knows what its nodes ask of pods, and those that run would restart."""
+    status: _Status = _Status()
+
+    @property
+    def provider_config(self) -> str:
+        """The name of its ClusterProviderConfig; empty while it has none."""
+        return self.status.provider_config_ref.name
+
+    @property
+    def scheduling(self) -> Scheduling:
+        """What its pods are stamped with."""
+        return self.spec.scheduling
+
+    @property
+    def stack(self) -> Stack:
+        """What turns replicas into pods there."""
+        return self.spec.stack
+
+    @cached_property
+    def pools(self) -> dict[str, PoolNodes]:
+        """The declared pools by name."""
+        return {pool.name: pool for pool in self.spec.node_pools}
+
+
+SHAPE: Shape = {
+    "spec": {
+        "nodePools": {"name": None, "nodeSelector": None, "tolerations": None},
+        "scheduling": None,
+        "stack": None,
+    },
+    "status": {"providerConfigRef": {"name": None}},
+}
+
+
+def read_workload_cluster(document: Document) -> WorkloadCluster:
+    """Read one InferenceCluster. Raises Malformed, and Unreadable for what cannot be decoded."""
+    return WorkloadCluster.parse(document.project(SHAPE))

@@ -2,14 +2,166 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
-from function.api.cel_selector import DeviceSelector, PoolSelector
 from function.api.devices import MAX_DEVICES
 from function.api.model import Count, Keyed, Model, Name, Role, refuse_twice
+from function.cel import CompileError, compile_cluster, compile_device, compile_node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from function.cel import Selector
+
+
+# A CEL selector as a field of an object: it holds its program, so that nobody looks one up by its text.
+
+
+class CelSelector(Keyed):
+    """One CEL expression; over what, each kind of it says."""
+
+    cel: str
+
+    @abstractmethod
+    def build(self, release: str) -> Selector:
+        """Compile it. Raises CompileError."""
+
+    @cached_property
+    def by_release(self) -> dict[str, Selector | CompileError]:
+        """Its programs, and what is wrong with it, as Kubernetes releases read it."""
+        return {}
+
+    def compiled(self, release: str) -> Selector | CompileError:
+        """Its program as a Kubernetes release reads it, or what is wrong with it."""
+        outcome = self.by_release.get(release)
+        if outcome is None:
+            try:
+                outcome = self.build(release)
+            except CompileError as error:
+                # They hold this call's frames, and with them the request, until the collector comes by.
+                error.__traceback__ = error.__context__ = None
+                outcome = error
+            self.by_release[release] = outcome
+        return outcome
+
+    def program(self, release: str) -> Selector:
+        """Its program. Raises CompileError where it has none (`scheduler.selectors` asks first, once)."""
+        outcome = self.compiled(release)
+        if isinstance(outcome, CompileError):
+            raise outcome
+        return outcome
+
+
+class DeviceSelector(CelSelector):
+    """An expression over `device`."""
+
+    def build(self, release: str) -> Selector:
+        """Compile it. Raises CompileError."""
+        return compile_device(self.cel, release)
+
+
+class PoolSelector(CelSelector):
+    """An expression over `node`, which is the pool. No release has another reading of it."""
+
+    def build(self, _release: str) -> Selector:
+        """Compile it. Raises CompileError."""
+        return compile_node(self.cel)
+
+
+class ClusterExpression(CelSelector):
+    """An expression over `cluster`. No release has another reading of it."""
+
+    def build(self, _release: str) -> Selector:
+        """Compile it. Raises CompileError."""
+        return compile_cluster(self.cel)
+
+
+# clusterSelector: which clusters a new replica may use.
+
+
+class LabelRequirement(Model):
+    """A Kubernetes LabelSelectorRequirement."""
+
+    key: Name
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _values_fit(self) -> LabelRequirement:
+        listed = self.operator in ("In", "NotIn")
+        if listed and not self.values:
+            raise ValueError(f"operator {self.operator} needs values")
+        if not listed and self.values:
+            raise ValueError(f"operator {self.operator} must not have values")
+        return self
+
+    def matches(self, labels: dict[str, str]) -> bool:
+        """Whether the labels meet the requirement. NotIn holds where the key is missing."""
+        if self.operator in ("Exists", "DoesNotExist"):
+            return (self.key in labels) == (self.operator == "Exists")
+        return (labels.get(self.key) in self.values) == (self.operator == "In")
+
+
+class ClusterSelector(Model):
+    """All of it must match; nothing set matches every cluster."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[LabelRequirement, ...] = ()
+    cel: tuple[str, ...] = ()
+
+    @cached_property
+    def expressions(self) -> tuple[ClusterExpression, ...]:
+        """What `cel` states, with the programs."""
+        return tuple(ClusterExpression(cel=source) for source in self.cel)
+
+
+# Walk over what a deployment asks for: every member, and every way to satisfy each of its device requests.
+#
+# Each comes with the path of its field, in the order in which it is written: the primary engines, then
+# those of the alternatives.
+
+
+class MemberReference(NamedTuple):
+    """One member of one engine, and where it is written."""
+
+    path: str
+    shape: ReplicaShape
+    engine: Engine
+    member: Member
+
+
+class RequestReference(NamedTuple):
+    """One way to satisfy one device request, and where it is written."""
+
+    path: str
+    of: MemberReference
+    request: DeviceRequest
+    rank: int
+    """Its place in a prioritized list; 0 where there is only one way."""
+    sub: SubRequest
+
+
+def members_of(shapes: Iterable[ReplicaShape]) -> Iterator[MemberReference]:
+    """Every member of every engine of every shape."""
+    for number, shape in enumerate(shapes):
+        base = f"alternatives[{number - 1}].engines" if number else "engines"
+        for at, engine in enumerate(shape.engines):
+            for place, member in enumerate(engine.members):
+                yield MemberReference(f"{base}[{at}].members[{place}]", shape, engine, member)
+
+
+def requests_of(members: Iterable[MemberReference]) -> Iterator[RequestReference]:
+    """Every way to satisfy every device request of members."""
+    for reference in members:
+        for number, request in enumerate(reference.member.requests):
+            path = f"{reference.path}.nodeSelector.devices[{number}]"
+            for rank, sub in enumerate(request.ranked):
+                where = f"{path}.firstAvailable[{rank}]" if request.first_available else path
+                yield RequestReference(where, reference, request, rank, sub)
 
 
 class SubRequest(Keyed):

@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function.api.stack import HUGGING_FACE, KSERVE, Parallelism
+from function.api.workload import HUGGING_FACE, KSERVE, Parallelism
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from function.api.lenient import Reader
+from function.api.model import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,22 +6,65 @@ of it must understand all of it: what cannot be read is a fault that names the f
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from hashlib import sha256
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from function.api.cel_selector import DeviceSelector
 from function.api.deployment import CacheRef
-from function.api.engine import MatchConstraint, Worker
+from function.api.engine import DeviceSelector, MatchConstraint, Worker
 from function.api.fault import Fault, Malformed
-from function.api.model import CacheHolder, Count, Model, Name, Role, refuse_twice
+from function.api.model import CacheHolder, Count, Flag, Model, Name, Role, refuse_twice
 from function.api.names import RESERVED_PREFIXES
-from function.api.stack import Parallelism, ServedModel
 
 if TYPE_CHECKING:
-    from function.boundary import Document
+    from collections.abc import Mapping
+
+    from function.boundary import Document, Shape
+
+
+# Stacks: what runs the replicas of a cluster, and what deployments say for their sake.
+
+Stack = Literal["Standard", "KServe"]
+STANDARD: Final = "Standard"
+KSERVE: Final = "KServe"
+
+HUGGING_FACE = "hf://"
+"""The scheme of a model that an engine can load by its name."""
+
+
+class ServedModel(Model):
+    """The model, where no ModelCache brings it."""
+
+    uri: Name
+
+
+class Parallelism(Model):
+    """How an engine is spread over devices and pods, where its arguments do not say it."""
+
+    tensor: Count | None = None
+    pipeline: Count | None = None
+    data: Count | None = None
+    data_local: Count | None = None
+    expert: Flag | None = None
+
+    @property
+    def fault(self) -> str:
+        """What contradicts itself in it; empty for nothing."""
+        if (self.data is None) != (self.data_local is None):
+            return "data and dataLocal are set together"
+        return "pipeline and data exclude each other" if self.pipeline and self.data else ""
+
+    @property
+    def size(self) -> int | None:
+        """Pods of one copy; None where it does not say."""
+        if self.data is not None and self.data_local is not None:
+            return max(self.data // self.data_local, 1)
+        return self.pipeline
+
 
 Phase = Literal["Prefill", "Decode"]
 
@@ -251,3 +294,36 @@ def read_workload(document: Document) -> Workload:
 
 ROLES: tuple[str, ...] = get_args(Role)
 """Every role a member can have."""
+
+
+# Digest what the pods of a replica run: equal digests serve the same.
+
+SERVING: Shape = {
+    "metadata": {"generation": None},
+    "spec": None,
+    "status": {
+        "servingDigest": None,
+        "conditions": {"type": None, "status": None, "observedGeneration": None},
+    },
+}
+"""What it takes to tell whether the pods of a ModelReplica run what its spec says."""
+DIGEST_LENGTH = 16
+"""Hex digits."""
+
+
+def serving_digest(spec: Mapping[str, Any]) -> str:
+    """Return the digest of a ModelReplica's spec, as far as it decides what its pods run.
+
+    How many copies there are is no part of it: a copy more does not restart the others.
+    """
+    engines = spec.get("engines")
+    run = {
+        "modelCacheRef": spec.get("modelCacheRef"),
+        "serving": spec.get("serving"),
+        "engines": [
+            {key: engine[key] for key in engine if key != "copies"} if isinstance(engine, dict) else engine
+            for engine in (engines if isinstance(engines, list) else ())
+        ],
+    }
+    text = json.dumps(run, sort_keys=True, separators=(",", ":"))
+    return sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]

@@ -16,9 +16,21 @@ from function.boundary.document import (
     Unreadable,
     text_at,
 )
-from function.boundary.request import Request, Resolution
-from function.boundary.response import Condition, Desired, Requirement, Response, Result
-from function.boundary.reuse import Cost, Costs, Extent, NoReuse, Part, Reuse
+from function.boundary.messages import (
+    Condition,
+    Cost,
+    Costs,
+    Desired,
+    Extent,
+    NoReuse,
+    Part,
+    Request,
+    Requirement,
+    Resolution,
+    Response,
+    Result,
+    Reuse,
+)
 
 __all__ = [
     "PACKED",

@@ -14,7 +14,7 @@ from operator import eq
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from function.boundary.reuse import Cost
+from function.boundary.messages import Cost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable

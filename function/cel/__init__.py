@@ -8,15 +8,20 @@ estimates the most that a selector may charge.
 `Selector.evaluate` says match, no match, error or cost.
 """
 
-from function.cel.checker.comparisons import Comparison
-from function.cel.checker.references import Reference, published
+from function.cel.checker.references import Comparison, Reference, published, suggest
 from function.cel.checker.requirements import ReleaseRequirement
-from function.cel.checker.suggest import suggest
-from function.cel.errors import CompileError
-from function.cel.library.dialects import DIALECTS
-from function.cel.outcome_cache import OutcomeCache
-from function.cel.selector import Conjunct, Outcome, Selector, compile_cluster, compile_device, compile_node
+from function.cel.library import DIALECTS
+from function.cel.selector import (
+    Conjunct,
+    Outcome,
+    OutcomeCache,
+    Selector,
+    compile_cluster,
+    compile_device,
+    compile_node,
+)
 from function.cel.subject import Subject, bind_cluster, bind_device, bind_node
+from function.cel.values import CompileError
 
 __all__ = [
     "DIALECTS",

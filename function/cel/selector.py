@@ -10,31 +10,36 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from function.cel.checker import environment
+from function.cel.checker import state
 from function.cel.checker.check import check
-from function.cel.checker.comparisons import Comparison, comparison
-from function.cel.checker.paths import paths
-from function.cel.checker.references import Projection, Reference, references
+from function.cel.checker.references import Comparison, Projection, Reference, comparison, paths, references
 from function.cel.checker.requirements import ReleaseRequirement, requirements
-from function.cel.cost.estimate import estimate
-from function.cel.errors import Aborted, CompileError, CostExceeded, EvaluationError, Mistake
+from function.cel.cost import estimate
 from function.cel.evaluator.generator import generate
-from function.cel.frame import BUDGET, FIRST_SLOT
+from function.cel.library import DEFAULT, DIALECTS
 from function.cel.library.charges import LIMIT, STEPS
-from function.cel.library.dialects import DEFAULT, DIALECTS
 from function.cel.library.quantity import FORM_MATTERS
 from function.cel.syntax.nodes import Call, Node, children
 from function.cel.syntax.parser import parse
-from function.cel.values import type_name
+from function.cel.values import (
+    BUDGET,
+    FIRST_SLOT,
+    Aborted,
+    CompileError,
+    CostExceeded,
+    EvaluationError,
+    Mistake,
+    type_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from function.cel.checker.environment import Environment
-    from function.cel.checker.state import Checked
+    from function.cel.checker.state import Checked, Environment
     from function.cel.evaluator.code import Frame, Run
-    from function.cel.library.dialects import Dialect
+    from function.cel.library import Dialect
     from function.cel.subject import ReadPath, Subject
+
 
 LONG, RECENT, RECENT_LONG = 512, 256, 12
 """Selectors kept compiled though nobody has them, and of those longer than `LONG` characters."""
@@ -204,12 +209,10 @@ class Selector(Program):
 
         Matching takes lists of attributes and `includes` as they are meant: who writes them has the gate on.
         """
-        if self.checked.environment is not environment.DEVICE:
+        if self.checked.environment is not state.DEVICE:
             return ""
         try:
-            check(
-                self.checked.root, environment.DEVICE_WITHOUT_LISTS, self.checked.dialect.without("includes")
-            )
+            check(self.checked.root, state.DEVICE_WITHOUT_LISTS, self.checked.dialect.without("includes"))
         except Mistake as mistake:
             return mistake.message
         return ""
@@ -219,7 +222,7 @@ class Selector(Program):
 
         Advice, not a verdict. None for selectors over anything but a device, which no API server sees.
         """
-        return estimate(self.checked) if self.checked.environment is environment.DEVICE else None
+        return estimate(self.checked) if self.checked.environment is state.DEVICE else None
 
     def comparisons(self) -> tuple[Comparison, ...]:
         """Return the terms that compare something published with a literal, in order."""
@@ -290,14 +293,37 @@ def compile_device(source: str, release: str = DEFAULT) -> Selector:
 
     Raises CompileError, with the place.
     """
-    return _kept(source, environment.DEVICE, release)
+    return _kept(source, state.DEVICE, release)
 
 
 def compile_cluster(source: str) -> Selector:
     """Return the selector of a text over `cluster`. Raises CompileError, with the place."""
-    return _kept(source, environment.CLUSTER, DEFAULT)
+    return _kept(source, state.CLUSTER, DEFAULT)
 
 
 def compile_node(source: str) -> Selector:
     """Return the selector of a text over `node`. Raises CompileError, with the place."""
-    return _kept(source, environment.NODE, DEFAULT)
+    return _kept(source, state.NODE, DEFAULT)
+
+
+# Evaluate each selector once for all subjects of which it reads the same, within one request.
+
+
+class OutcomeCache:
+    """A memory of outcomes and two counters. For one request and one thread."""
+
+    def __init__(self) -> None:
+        self.evaluated = 0
+        self.reused = 0
+        self._outcomes: dict[tuple[Program, Hashable], Outcome] = {}
+
+    def outcome(self, selector: Program, subject: Subject) -> Outcome:
+        """Return what the selector says about the subject, evaluating it only if nobody has asked yet."""
+        key = (selector, selector.projection(subject))
+        outcome = self._outcomes.get(key)
+        if outcome is not None:
+            self.reused += 1
+            return outcome
+        self.evaluated += 1
+        outcome = self._outcomes[key] = selector.evaluate(subject)
+        return outcome

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from function.cel.errors import EvaluationError
-from function.cel.library.quantity import Quantity, quantity
-from function.cel.library.semver import semver
-from function.cel.values import Map, Value, is_int64
+from function.cel.library.quantity import Quantity, quantity, semver
+from function.cel.values import EvaluationError, Map, Value, is_int64
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from function.cli.bad_input import BadInput
+from function.cli.bad_input import LENIENT, BadInput
 from function.cli.group import BAD_INPUT
-from function.cli.strictness import LENIENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -68,7 +67,7 @@ class Names:
         # While an option waits for its value, click has not told the arguments apart yet.
         given = context.params.get("files") or context.args
         if not given:
-            from function.cli.live.names import names_of  # noqa: PLC0415 - as above
+            from function.cli.live.connection import names_of  # noqa: PLC0415 - as above
 
             return names_of(_target(context), self.kind)
         from function.cli.worlds.manifests import load  # noqa: PLC0415 - as above

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import TYPE_CHECKING, Any
+import time
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import yaml
 from rich import markup
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
 
 UNBOUNDED = 100_000
 """Columns when the output is no terminal and COLUMNS says nothing: no line is ever wrapped."""
@@ -164,3 +167,29 @@ def listed(names: list[str], most: int = NAMED) -> str:
     """Name a few, and count the rest."""
     rest = len(names) - most
     return ", ".join([*names[:most], *([f"{rest} more"] if rest > 0 else [])])
+
+
+# Progress on standard error, for people, and only when something takes longer than a second.
+
+T = TypeVar("T")
+PATIENCE = 1.0
+"""Seconds before anything is shown."""
+
+
+def track(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
+    """Go through items; where that takes long and somebody watches, show how far it is."""
+    console = Screen(stderr=True)
+    if not console.is_terminal:
+        yield from items
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    progress = Progress(*columns, console=console, transient=True)
+    task, started = progress.add_task(escape(what), total=total), time.monotonic()
+    try:
+        for item in items:
+            yield item
+            progress.advance(task)
+            if not progress.live.is_started and time.monotonic() - started > PATIENCE:
+                progress.start()
+    finally:
+        progress.stop()

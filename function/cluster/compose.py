@@ -12,15 +12,8 @@ from typing import TYPE_CHECKING, Any
 from function.api.declared_cluster import DeclaredCluster
 from function.api.names import API_VERSION, SYSTEM_NAMESPACE
 from function.boundary import Desired, text_at
-from function.cluster.names import (
-    GUARD,
-    OBSERVATIONS,
-    PROVIDER_CONFIG,
-    STACK,
-    kind_of,
-    stack_name,
-)
-from function.cluster.observe import observations
+from function.cluster.names import GUARD, OBSERVATIONS, PROVIDER_CONFIG, STACK, kind_of, stack_name
+from function.cluster.publish import observations
 from function.cluster.verification import collections, observes_drift
 from function.fail_static import as_observed, base_of, steadfast
 from function.objects import API_VERSION as PROVIDER_API_VERSION

@@ -8,8 +8,7 @@ from function.api.declared_cluster import DeclaredCluster
 from function.api.text import one_line
 from function.boundary import Condition
 from function.cluster.names import OBSERVATIONS
-from function.cluster.observe import is_absent
-from function.cluster.publish import gateway_address
+from function.cluster.publish import gateway_address, is_absent
 from function.cluster.verification import VERIFIED, observes_drift, verified
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from function.api.lenient import mapping, mappings, number
+from function.api.model import mapping, mappings, number
 from function.api.names import POOL_LABEL
-from function.cel.errors import EvaluationError
 from function.cel.library.quantity import quantity
+from function.cel.values import EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from function.api.lenient import mapping, mappings, string
+from function.api.model import mapping, mappings, string
 from function.boundary import NoReuse, Response
 from function.cluster.compose import compose
 from function.cluster.conditions import condition_types, conditions
 from function.cluster.publish import overcommitted, publish
-from function.cluster.requirements import declared
-from function.cluster.snapshot import read_snapshot
+from function.cluster.snapshot import declared, read_snapshot
 from function.transitions import circuit_open, transitions
 
 if TYPE_CHECKING:

@@ -6,21 +6,270 @@ class is undelivered, gone or unreadable is published as before; one that never 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from function.api import InferenceCluster
+from function.api.charge import digest, holder, stray
 from function.api.declared_cluster import DeclaredCluster
-from function.api.lenient import mapping, mappings, string
+from function.api.model import mapping, mappings, string
 from function.api.names import SYSTEM_NAMESPACE
-from function.api.times import seconds_of, text_of
-from function.cluster.charges import charge
+from function.api.text import seconds_of, text_of
 from function.cluster.names import CLASS_PREFIX, GATEWAY, HEARTBEAT, LEADER_WORKER_SET
-from function.cluster.observe import look, presence
 from function.cluster.snapshot import MissingClass
+from function.fail_static import base_of, key_of
 from function.gateway_api import first_address
+from function.objects import GONE, OBSERVE, composed_object, identity_of
+from function.scheduler.ledger import Ledger, yielding
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from function.api import ModelReplica
     from function.api.declared_cluster import DeclaredPool
+    from function.api.inputs import ClusterConfig
+    from function.boundary import JsonObject
     from function.cluster.snapshot import ClusterSnapshot
+    from function.objects import ObservedObject
+    from function.scheduler.ledger import Yielding
+
+
+# Observe-only Objects: what a cluster must have, looked at and never touched.
+#
+# CustomResourceDefinitions are never observed: the one of LeaderWorkerSet would put over 600 kB into a
+# status.
+
+_ABSENT = (
+    GONE,
+    "no matches for kind",
+    "could not find the requested resource",
+)
+"""What provider-kubernetes says where a cluster answered that there is no such object, or no such kind."""
+_UNCONNECTED = "connect failed"
+"""How it begins where it did not get that far: what is missing then is a Secret or a ProviderConfig."""
+
+
+def observations(snapshot: ClusterSnapshot) -> dict[str, dict[str, Any]]:
+    """Return the Objects that look at the gateway, at LeaderWorkerSet and at every device class, by key.
+
+    Law C 4: where the input names another gateway, controller or lease, another key looks at that.
+    """
+    manifests = {
+        key_of(base, manifest, snapshot.observed): manifest
+        for base, manifest in _named_by_input(snapshot.config).items()
+    }
+    manifests |= {
+        f"{CLASS_PREFIX}{name}": _named("resource.k8s.io/v1", "DeviceClass", name)
+        for name in _device_classes(snapshot)
+    }
+    return {key: _observed(manifest, snapshot.provider_config) for key, manifest in manifests.items()}
+
+
+def look(snapshot: ClusterSnapshot, base: str) -> ObservedObject | None:
+    """Return the observation of what the input names, None while there is none.
+
+    `base` is `GATEWAY`, `LEADER_WORKER_SET` or `HEARTBEAT`. In doubt any observation of it counts.
+    """
+    observed = [observation for key, observation in snapshot.observed.items() if base_of(key) == base]
+    wanted = identity_of(_named_by_input(snapshot.config).get(base, {}))
+    named = [observation for observation in observed if observation.identity == wanted]
+    in_doubt = not isinstance(snapshot.cluster, DeclaredCluster)
+    return next(iter(named or (observed if in_doubt else ())), None)
+
+
+def _named_by_input(config: ClusterConfig) -> dict[str, dict[str, Any]]:
+    """Return the manifests of what the input names, by the base of their keys."""
+    gateway, controller, lease = config.gateway, config.leader_worker_set, config.heartbeat
+    manifests = {
+        GATEWAY: _named("gateway.networking.k8s.io/v1", "Gateway", gateway.name, gateway.namespace),
+        LEADER_WORKER_SET: _named("apps/v1", "Deployment", controller.name, controller.namespace),
+    }
+    if lease is not None:
+        manifests[HEARTBEAT] = _named("coordination.k8s.io/v1", "Lease", lease.name, lease.namespace)
+    return manifests
+
+
+def _device_classes(snapshot: ClusterSnapshot) -> list[str]:
+    names = {
+        device.get("deviceClassName")
+        for devices in snapshot.classes.values()
+        if not isinstance(devices, MissingClass)
+        for device in devices
+        if device.get("claim") == "DRA"
+    }
+    return sorted(name for name in names if isinstance(name, str) and name)
+
+
+def _named(api_version: str, kind: str, name: str, namespace: str = "") -> dict[str, Any]:
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+
+
+def _observed(manifest: Mapping[str, Any], provider_config: str) -> dict[str, Any]:
+    made = composed_object(manifest, provider_config, management=OBSERVE)
+    return {**made, "metadata": {"namespace": SYSTEM_NAMESPACE}}
+
+
+def presence(observed_object: ObservedObject | None) -> str:
+    """Return whether something is on the cluster: Present, Absent, or Unknown."""
+    if observed_object is None:
+        return "Unknown"
+    if observed_object.synced is not False and observed_object.remote is not None:
+        return "Present"
+    return "Absent" if is_absent(observed_object) else "Unknown"
+
+
+def is_absent(observed_object: ObservedObject) -> bool:
+    """Whether the cluster answered that there is no such object."""
+    message = observed_object.synced_message
+    if observed_object.synced is not False or message.startswith(_UNCONNECTED):
+        return False
+    return any(phrase in message for phrase in _ABSENT)
+
+
+# Sum up what the replicas on a cluster hold of its pools, for deployments that do not read all replicas.
+#
+# The form of it is in `function.api.charge`. Who gives way in an overcommitted pool is published here too,
+# by the scheduler's own rule: that takes every replica on the pool, and a deployment has only its own.
+
+NAMED = 8
+"""Holders of a pool that are named; explanations show five besides the deployment's own."""
+NAMED_SHARES = 32
+"""Shares that are named at most: a holder whose replicas all differ has as many as replicas."""
+YIELDING = 100
+"""Replicas of a pool that are asked to give way at a time, the last created."""
+
+MemberClaims = tuple[int, tuple[tuple[str, int], ...]]
+"""Pods, and device class and count of each claimed request."""
+EngineClaims = tuple[tuple[int, tuple[MemberClaims, ...]], ...]
+"""Copies and members of each engine; empty where the pool charges nodes."""
+
+
+class ReplicaHolding(NamedTuple):
+    """What one replica holds of a pool. Equal ones hold the same."""
+
+    nodes: int
+    leaving: bool
+    claims: EngineClaims
+
+
+class HolderShare(NamedTuple):
+    """What equal replicas of one holder hold, each."""
+
+    holder: str
+    held: ReplicaHolding
+
+
+def charge(
+    cluster: str, pools: Sequence[Mapping[str, Any]], replicas: Iterable[ModelReplica]
+) -> list[dict[str, Any]]:
+    """Return published pools with what the replicas on the cluster hold of each."""
+    here = [replica for replica in replicas if replica.cluster == cluster]
+    made = [{**pool, "charged": charged(pool, here)} for pool in pools]
+    for pool, leaving in _giving_way(cluster, pools, here).items():
+        for entry in made:
+            if entry.get("name") == pool:
+                entry["charged"]["givesWay"] = leaving
+    return made
+
+
+def charged(pool: Mapping[str, Any], replicas: Iterable[ModelReplica]) -> JsonObject:
+    """Return the charge of one pool, the largest holders first, then by name."""
+    name, by_devices = str(pool.get("name")), pool.get("accounting") == "Device"
+    shares: Counter[HolderShare] = Counter()
+    for replica in replicas:
+        if replica.nodes.get(name):
+            claims = _claims(replica, name) if by_devices else ()
+            shares[
+                HolderShare(holder(replica), ReplicaHolding(replica.nodes[name], replica.deleting, claims))
+            ] += 1
+    totals: Counter[str] = Counter()
+    for share, number in shares.items():
+        totals[share.holder] += share.held.nodes * number
+    rank = {key: at for at, key in enumerate(sorted(totals, key=lambda key: (-totals[key], key)))}
+    ordered = sorted(shares.items(), key=lambda entry: (rank[entry[0].holder], entry[0].held))
+    named = [entry for entry in ordered if rank[entry[0].holder] < NAMED][:NAMED_SHARES]
+    by = [{**_who(share.holder), **_holding(number, share.held)} for share, number in named]
+    others = list(_others(ordered[len(named) :]))
+    return {
+        "nodes": sum(totals.values()),
+        **({"by": by} if by else {}),
+        **({"others": others} if others else {}),
+    }
+
+
+def _who(key: str) -> JsonObject:
+    unnamed = key.removeprefix(stray(""))
+    return {"deployment": key} if unnamed == key else {"replica": unnamed}
+
+
+def _holding(number: int, held: ReplicaHolding) -> JsonObject:
+    return {
+        "replicas": number,
+        "nodes": held.nodes * number,
+        **({"leaving": True} if held.leaving else {}),
+        **({"engines": [_engine(*engine) for engine in held.claims]} if held.claims else {}),
+    }
+
+
+def _engine(copies: int, members: Iterable[MemberClaims]) -> JsonObject:
+    entries = [
+        {"pods": pods, "requests": [{"deviceClassName": name, "count": count} for name, count in requests]}
+        for pods, requests in members
+    ]
+    return {"copies": copies, "members": entries}
+
+
+def _claims(replica: ModelReplica, pool: str) -> EngineClaims:
+    """What one replica claims of a pool, sorted: equal values claim the same."""
+    engines = []
+    for engine in replica.engines:
+        members = [
+            (member.pods, tuple(sorted((claim.device_class, claim.count) for claim in member.requests)))
+            for member in engine.members
+            if member.pool == pool and member.requests
+        ]
+        if members:
+            engines.append((engine.copies, tuple(sorted(members))))
+    return tuple(sorted(engines))
+
+
+def _others(shares: Iterable[tuple[HolderShare, int]]) -> Iterator[JsonObject]:
+    """The shares of holders that are not named, equal ones together."""
+    groups: dict[tuple[int, ReplicaHolding], list[str]] = defaultdict(list)
+    for share, number in shares:
+        groups[number, share.held].append(digest(share.holder))
+    for (number, held), digests in sorted(groups.items(), reverse=True):
+        yield {**_holding(number, held), "digests": " ".join(sorted(digests))}
+
+
+def _giving_way(
+    cluster: str, pools: Sequence[Mapping[str, Any]], replicas: Iterable[ModelReplica]
+) -> dict[str, list[JsonObject]]:
+    """Who gives way on each pool that holds more than it has, the most senior first."""
+    try:
+        published = InferenceCluster.parse(
+            {"metadata": {"name": cluster}, "status": {"gpuPools": list(pools)}}
+        )
+    except ValueError:
+        return {}
+    ledger = Ledger([published])
+    for replica in replicas:
+        ledger.open(replica, cluster)
+    entries: dict[str, list[JsonObject]] = defaultdict(list)
+    for yielding_replica in yielding(ledger):
+        entries[yielding_replica.pool].append(_gives_way(yielding_replica))
+    return {pool: leaving[-YIELDING:] for pool, leaving in entries.items()}
+
+
+def _gives_way(yielding_replica: Yielding) -> JsonObject:
+    replica = yielding_replica.replica
+    entries = {"deployment": replica.deployment, "uid": replica.uid, "created": replica.created}
+    return {
+        "replica": f"{replica.namespace}/{replica.name}",
+        **{key: value for key, value in entries.items() if value},
+    }
+
 
 HEARTBEAT_STEP = 300
 """Seconds between two published heartbeats: far below the least that an evacuation may wait for."""

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from function.api import replica as replica_api
-from function.api.cluster_config import ClusterConfig
 from function.api.declared_cluster import DeclaredCluster
 from function.api.fault import Malformed
-from function.api.lenient import condition_of, mapping, plain_of
-from function.api.step_input import invalid_input
-from function.boundary import Resolution, text_at
-from function.cluster.classes import devices_of
-from function.cluster.names import PROVIDER_CONFIG, STACK, kind_of, provider_config_name
-from function.cluster.requirements import REPLICAS, class_names, class_requirement
+from function.api.inputs import ClusterConfig, invalid_input
+from function.api.model import condition_of, mapping, mappings, plain_of
+from function.api.names import API_VERSION
+from function.api.replica import CLUSTER_LABEL
+from function.boundary import Requirement, Resolution, Unreadable, text_at
+from function.cluster.names import PROVIDER_CONFIG, STACK, devices_of, kind_of, provider_config_name
+from function.cluster.verification import members
 from function.fail_static import Doubt, foreign
 from function.objects import read_object
 
@@ -24,6 +24,42 @@ if TYPE_CHECKING:
     from function.api import ModelReplica
     from function.boundary import Document, Plain, Request, Reuse
     from function.objects import ObservedObject
+
+
+# Declare what the handler needs of the control plane: the one table of requirement names.
+#
+# The replicas on the cluster, by label and in all namespaces; each class that a pool names, by name,
+# sorted. Read leniently: what is required must not depend on whether the rest of the cluster can be read.
+
+REPLICAS = "model-replicas"
+
+
+def class_requirement(name: str) -> str:
+    """Return the name of the requirement of a class."""
+    return f"class-{name}"
+
+
+def declared(request: Request) -> tuple[Requirement, ...]:
+    """Return what this request needs, whatever was delivered."""
+    name = text_at(request.composite, "metadata", "name")
+    labels = ((CLUSTER_LABEL, name),)
+    replicas = (Requirement(REPLICAS, API_VERSION, "ModelReplica", match_labels=labels),) if name else ()
+    classes = tuple(
+        Requirement(class_requirement(name), API_VERSION, "InferenceClass", match_name=name)
+        for name in class_names(request)
+    )
+    return (*classes, *replicas, *members(request))
+
+
+def class_names(request: Request) -> list[str]:
+    """Return the classes that the cluster's pools name, as far as they can be read."""
+    try:
+        plain = request.composite.project({"spec": {"nodePools": {"className": None}}})
+    except Unreadable:
+        return []
+    names = (pool.get("className") for pool in mappings(mapping(plain.get("spec")).get("nodePools")))
+    return sorted({name for name in names if isinstance(name, str) and name})
+
 
 DeviceEntries = tuple[dict[str, Any], ...]
 

@@ -9,18 +9,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from function.boundary import Extent
-from function.deployment.compose import cache
-from function.deployment.compose.replicas import observed_size
-from function.deployment.compose.size import largest
+from function.deployment.compose import replicas
+from function.deployment.compose.replicas import largest, observed_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
 
     from function.api import ModelDeployment
-    from function.api.placement import PlacementPolicy
+    from function.api.deployment import PlacementPolicy
     from function.boundary import DocumentIdentity, Request, Response
     from function.scheduler.decision import Decision
-    from function.scheduler.fleet import Fleet
+    from function.scheduler.scheduling_input import Fleet
 
 REPLICA, STATUS = 6_000, 8
 """Bytes that a desired replica with its endpoint takes besides its templates, which its own cache holds, and
@@ -115,8 +114,10 @@ def answered_once(
     if earlier is not None:
         return earlier
     response, decision = decide()
-    bounded = len(response.desired) * largest(deployment) <= cache.BOUND
-    bounded = bounded and sum(map(observed_size, decision.kept)) * cache.AS_OBSERVED <= cache.MAX_AS_OBSERVED
+    bounded = len(response.desired) * largest(deployment) <= replicas.BOUND
+    bounded = (
+        bounded and sum(map(observed_size, decision.kept)) * replicas.AS_OBSERVED <= replicas.MAX_AS_OBSERVED
+    )
     if given is not None and bounded and _told_by_versions(decision):
         written = largest(deployment) * len(response.desired)
         size = written + REPLICA * len(response.desired) + STATUS * len(repr(response.status))

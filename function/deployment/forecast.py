@@ -14,27 +14,33 @@ from function.deployment.compose.updated import UPDATED
 from function.deployment.explain.clusters import ClusterVerdict, Survey, pools_of
 from function.deployment.explain.hints import Hint, hints
 from function.deployment.explain.lint import lint
-from function.deployment.explain.message import placed_of
-from function.deployment.explain.outline import ClusterOutline, EngineOutline, Outline, PoolOutline
-from function.deployment.explain.phrases import rejection_phrase
-from function.deployment.explain.replicas import ReplicaRow, leaving, standing
-from function.deployment.explain.report import report
+from function.deployment.explain.message import placed_of, rejection_phrase
+from function.deployment.explain.report import (
+    ClusterOutline,
+    EngineOutline,
+    Outline,
+    PoolOutline,
+    ReplicaRow,
+    leaving,
+    report,
+    standing,
+)
 from function.deployment.handler import NO_REUSE, answer
 from function.deployment.requirements import declared
-from function.scheduler.capacity.overcommit import Overcommitted, all_overcommitted
+from function.scheduler.disruption import is_outdated
 from function.scheduler.headroom import (
     FittingPool,
     Question,
     Room,
+    Shared,
     count_more,
     fitting_pools,
     rejections_of_another,
     room_by_cluster,
 )
+from function.scheduler.ledger import Overcommitted, all_overcommitted
 from function.scheduler.outcomes import Update
-from function.scheduler.rollout import is_outdated
 from function.scheduler.schedule import may_place
-from function.scheduler.sharing import Shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,19 +9,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from function.api import Malformed, ModelDeployment, SchedulerConfig
-from function.api.step_input import invalid_input
+from function.api.inputs import invalid_input
 from function.boundary import Cost, NoReuse, Response
 from function.deployment.answers import Given, LatestAnswer, answered_once
-from function.deployment.compose import cache
+from function.deployment.compose import replicas
 from function.deployment.compose.conditions import CACHE_RESOLVED, READY, SCHEDULED, optional
-from function.deployment.compose.response import compose
-from function.deployment.compose.size import room_for
-from function.deployment.compose.unreadable import unreadable
+from function.deployment.compose.replicas import room_for
+from function.deployment.compose.response import compose, unreadable
 from function.deployment.requirements import coordinated, declared, published, referenced_cache
 from function.deployment.snapshot import fleet as fleet_room
-from function.deployment.snapshot import peers as peers_room
+from function.deployment.snapshot import ownership as peers_room
 from function.deployment.snapshot.fleet import read_fleet
-from function.deployment.snapshot.peers import ListedPeers, read_peers
+from function.deployment.snapshot.ownership import ListedPeers, read_peers
 from function.scheduler.matching.cache import parts_of
 from function.scheduler.schedule import schedule
 from function.scheduler.scheduling_input import scheduling_input
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 
     from function.boundary import Costs, Document, Part, Request, Requirement, Reuse
     from function.scheduler.decision import Decision
-    from function.scheduler.fleet import Fleet
-    from function.scheduler.sharing import Shared
+    from function.scheduler.headroom import Shared
+    from function.scheduler.scheduling_input import Fleet
 
 NO_REUSE = NoReuse()
 DEFAULTS = SchedulerConfig()
@@ -74,13 +73,13 @@ def read_deployment(document: Document) -> tuple[dict[str, Any], ModelDeployment
 def _held(read: tuple[dict[str, Any], ModelDeployment]) -> Iterable[Part]:
     yield from parts_of(read[1])
     yield read[1].cache_of(LatestAnswer).extent
-    yield read[1].cache_of(cache.ComposedReplicas).extent
+    yield read[1].cache_of(replicas.ComposedReplicas).extent
 
 
 COSTS: Costs = {
     **fleet_room.COSTS,
     **peers_room.COSTS,
-    read_deployment: Cost(factor=10, fixed=cache.BOUND, parts=_held, grows=True),
+    read_deployment: Cost(factor=10, fixed=replicas.BOUND, parts=_held, grows=True),
 }
 """What it takes to remember what is read here."""
 

@@ -9,13 +9,13 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from function.api.lenient import condition_of, mapping, string
+from function.api.model import condition_of, mapping, string
 from function.api.names import RECONCILE_ANNOTATION
 from function.api.replica import DEPLOYMENT_LABEL
 from function.boundary import Unreadable, text_at
 from function.deployment.requirements import CLUSTERS, DEPLOYMENTS, REPLICAS
-from function.deployment.snapshot.clusters import read_cluster
-from function.scheduler.fleet import UnreadableCluster
+from function.deployment.snapshot.charges import read_cluster
+from function.scheduler.scheduling_input import UnreadableCluster
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

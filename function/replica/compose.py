@@ -2,34 +2,135 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from operator import is_
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from function.api.lenient import mapping
-from function.api.stack import KSERVE
+from function.api.model import condition_of, mapping
+from function.api.workload import KSERVE
 from function.boundary import Desired, text_at
 from function.fail_static import as_observed, base_of, key_of, steadfast
-from function.objects import API_VERSION, AVAILABLE, KIND, composed_object
-from function.replica import extras, names
-from function.replica.claims import claim_templates
-from function.replica.composition import Composition, CompositionCache
-from function.replica.diagnosis import collections
-from function.replica.kserve import on_kserve
-from function.replica.kserve_state import observed_states_on_kserve, states_on_kserve
-from function.replica.picker import CONFIG_FILE, is_disaggregated, picker
-from function.replica.routes import inference_pool, model_route
-from function.replica.state import EngineState, engine_state, observed_states
-from function.replica.succession import remaining
-from function.replica.workloads import engine_workloads
+from function.objects import API_VERSION, AVAILABLE, KIND, composed_object, observing_collection, read_object
+from function.replica import names
+from function.replica import workloads as extras
+from function.replica.kserve import observed_states_on_kserve, on_kserve, states_on_kserve
+from function.replica.picker import CONFIG_FILE, inference_pool, is_disaggregated, model_route, picker
+from function.replica.state import EngineState, engine_state, observed_states, remaining
+from function.replica.workloads import claim_templates, engine_workloads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from function.boundary import JsonObject, Request
+    from function.boundary import JsonObject, Request, Reuse
     from function.objects import ObservedObject
-    from function.replica.claims import ClaimTemplate
     from function.replica.snapshot import ReplicaSnapshot
-    from function.replica.workloads import EnginePods
+    from function.replica.workloads import ClaimTemplate, EnginePods
+
+
+# What is composed for a replica, and a cache of the latest: most calls are about replicas at rest.
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """What is desired, and how far the engines are."""
+
+    desired: dict[str, Desired]
+    states: tuple[EngineState, ...]
+    kept: int
+    """How many resources stay exactly as observed."""
+
+
+class _Earlier(NamedTuple):
+    """A composition, and what it was made of: values that were read, by identity, the rest by content."""
+
+    values: tuple[object, ...]
+    facts: tuple[object, ...]
+    composition: Composition
+
+
+class CompositionCache:
+    """What was composed last for one replica. It lives with the replica as it was read.
+
+    Law: a composition is a pure function of the replica, of the other values that were read and of the facts.
+    What was read is kept as long as uid, resource version and length are the same, so the same values are the
+    same content. Buys: a settled replica, which is what most calls are about, composes and writes nothing
+    anew.
+    """
+
+    __slots__ = ("_earlier", "digest")
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self._earlier: _Earlier | None = None
+        self.digest: str | None = None
+        """The digest of what its pods run."""
+
+    def composed(
+        self, values: tuple[object, ...], facts: tuple[object, ...], compose: Callable[[], Composition]
+    ) -> Composition:
+        """Return what is composed of these values and facts: as it was last, or anew."""
+        earlier = self._earlier
+        if earlier is not None and earlier.facts == facts and all(map(is_, earlier.values, values)):
+            return earlier.composition
+        made = compose()
+        self._earlier = _Earlier(values, facts, made)
+        return made
+
+
+# Observe the pods of a workload that is not available, and pass on why the first is pending.
+#
+# A collection is composed for the workload's pods, its members are required, and the first pod that could
+# not be scheduled gives its message. Nothing is changed on the cluster, so a collection leaves as soon as
+# it has no use.
+#
+# provider-kubernetes looks at a collection, and at each member, when it changes, else every ten minutes.
+# Pods come after their collection, and what a scheduler says of them comes later still. So the collection
+# changes with every count that the workload reports, and its members ask to be looked at every 15 seconds.
+
+POLL_INTERVAL = {"crossplane.io/poll-interval": "15s"}
+"""Asks crossplane-runtime (2.3 or later; earlier ones ignore it) to look at a member this often."""
+COUNTS = "modelplane.ai/copies"
+"""The annotation whose change makes a collection look for pods again."""
+
+
+def collections(
+    snapshot: ReplicaSnapshot, workloads: Sequence[EnginePods], states: Mapping[str, EngineState]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the collection of pods of every workload that does not have all of its copies available."""
+    for workload in workloads:
+        state = states[workload.engine.name]
+        if not (state.ready and state.available >= state.copies):
+            observed = {"apiVersion": "v1", "kind": "Pod", "namespace": snapshot.remote_namespace}
+            counts = f"{state.total} made, {state.updated} updated, {state.available} available"
+            yield (
+                f"{names.PODS}-{workload.engine.name}",
+                observing_collection(
+                    observed,
+                    workload.pod_labels,
+                    snapshot.cluster.provider_config,
+                    {**POLL_INTERVAL, COUNTS: counts},
+                ),
+            )
+
+
+def unschedulable(request: Request, reuse: Reuse) -> str | None:
+    """Return why the first pod, by name, could not be scheduled.
+
+    "" when all could, None when no pod is seen.
+    """
+    pods = [
+        reuse.parsed(document, read_object)
+        for name in sorted(request.required)
+        if (read := names.read_key(base_of(name))) is not None and read.what == names.PODS
+        for document in request.required[name]
+    ]
+    created_pods = [pod for pod in pods if pod.kind == KIND and pod.is_created]
+    for pod in sorted(created_pods, key=lambda created_pod: created_pod.identity.name):
+        scheduled, message = condition_of(pod.remote_status, "PodScheduled")
+        if scheduled is False:
+            return message or f"Pod {pod.identity.name} is not scheduled"
+    return "" if created_pods else None
 
 
 def compose(request: Request, snapshot: ReplicaSnapshot) -> Composition:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from function.api.model import mapping
 from function.api.text import joined, listed, one_line
-from function.boundary import Condition
+from function.api.workload import serving_digest
+from function.boundary import Condition, Result
 from function.fail_static import Doubt, base_of
 from function.gateway_api import rejections
 from function.replica import names
-from function.replica.compose import picker_works
-from function.replica.kserve_state import services, waits_for
+from function.replica.compose import CompositionCache, picker_works
+from function.replica.kserve import services, waits_for
 from function.replica.requirements import diagnoses_pods
 from function.replica.state import all_of
+from function.transitions import MISSING, conditions_before, transitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,6 +24,45 @@ if TYPE_CHECKING:
     from function.objects import ObservedObject
     from function.replica.snapshot import ReplicaSnapshot
     from function.replica.state import EngineState
+    from function.transitions import Before
+
+
+# The status of the replica, only where our XRD declares it and the input asks for it.
+#
+# Crossplane applies the status with one owner, so a field that is left out is removed: in doubt it is
+# written again as it was (Law C 3).
+
+_FIELDS = ("engines", "servingDigest")
+
+
+def status(
+    request: Request,
+    snapshot: ReplicaSnapshot | Doubt,
+    states: tuple[EngineState, ...],
+    composite: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the fields of the status to write."""
+    before = {key: value for key, value in mapping(composite.get("status")).items() if key in _FIELDS}
+    if isinstance(snapshot, Doubt):
+        return before
+    if snapshot.config.status != "Engines":
+        return {}
+    engines = [
+        {"name": state.name, "copies": state.copies, "available": state.available, "updated": state.updated}
+        for state in states
+    ]
+    if all_of(state.rolled_out for state in states):
+        return {"engines": engines, "servingDigest": _digest(request, snapshot)}
+    return {**{key: before[key] for key in before if key == "servingDigest"}, "engines": engines}
+
+
+def _digest(request: Request, snapshot: ReplicaSnapshot) -> str:
+    """Return the digest of what the pods run. It stays with the replica, which is read once."""
+    cache = snapshot.replica.cache_of(CompositionCache)
+    if cache.digest is None:
+        cache.digest = serving_digest(mapping(request.composite.project({"spec": None}).get("spec")))
+    return cache.digest
+
 
 ACCEPTED, READY, UPDATED, SCHEDULED = "ModelAccepted", "ModelReady", "ModelUpdated", "PodsScheduled"
 
@@ -148,3 +190,31 @@ def _scheduled(states: tuple[EngineState, ...], pending: str | None) -> Conditio
         text = "The pods are not observed yet"
         return Condition(SCHEDULED, status=False, reason="WaitingForPods", message=text)
     return Condition(SCHEDULED, status=True, reason="Scheduled")
+
+
+# Events of a replica: its first composition, and what `transitions` has for every handler.
+
+
+def results(
+    snapshot: ReplicaSnapshot | Doubt, conditions: tuple[Condition, ...], composite: Mapping[str, Any]
+) -> tuple[Result, ...]:
+    """Return the events of this call: the first composition, a milestone, a new problem."""
+    status = mapping(composite.get("status"))
+    events = transitions("ModelReplica", conditions, status)
+    return (*_composing(snapshot, conditions, conditions_before(status)), *events)
+
+
+def _composing(
+    snapshot: ReplicaSnapshot | Doubt,
+    conditions: tuple[Condition, ...],
+    before: Mapping[str, Before],
+) -> Iterator[Result]:
+    deploying = any(
+        condition.type == ACCEPTED and condition.reason == "Deploying" for condition in conditions
+    )
+    if isinstance(snapshot, Doubt) or not deploying or before.get(ACCEPTED, MISSING).reason == "Deploying":
+        return
+    replica = snapshot.replica
+    images = list(dict.fromkeys(engine.serving.template.container.image for engine in replica.engines))
+    text = f"Composing {listed(images, SHOWN)} on {replica.spec.cluster_name}"
+    yield Result("NORMAL", "Composing", one_line(text))

@@ -8,23 +8,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.api.fault import Malformed
-from function.api.lenient import mapping
+from function.api.model import mapping
 from function.api.workload import read_workload
 from function.boundary import Cost, NoReuse, Response, Unreadable
 from function.fail_static import Doubt
 from function.objects import read_briefly, read_object
-from function.replica.compose import compose, keep_everything
-from function.replica.conditions import READY, condition_types, conditions
-from function.replica.diagnosis import unschedulable
+from function.replica.compose import compose, keep_everything, unschedulable
+from function.replica.conditions import READY, condition_types, conditions, results, status
 from function.replica.requirements import declared, diagnoses_pods
-from function.replica.results import results
 from function.replica.snapshot import read_config, read_observed, read_snapshot
-from function.replica.status import status
 from function.transitions import circuit_open
 
 if TYPE_CHECKING:
     from function.boundary import Condition, Costs, Request, Reuse, Shape
-    from function.replica.composition import Composition
+    from function.replica.compose import Composition
     from function.replica.snapshot import ReplicaSnapshot
 
 __all__ = ["COSTS", "KIND", "condition_types", "declared", "run"]

@@ -9,11 +9,12 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from function.api.lenient import mapping
+from function.api.model import mapping
+from function.api.names import CLUSTER_GATEWAY, SERVING_LABEL, SYSTEM_NAMESPACE
 from function.fail_static import base_of, key_of, until_edited
+from function.gateway_api import http_route, prefix_match, url_rewrite
 from function.replica import names
-from function.replica.pods import pod_scheduling
-from function.replica.ports import number
+from function.replica.pods import PORT, number, pod_scheduling
 from function.replica.state import count, is_seen_by_controller
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from function.api.workload import Workload
     from function.objects import ObservedObject
     from function.replica.snapshot import ReplicaSnapshot
+
 
 IMAGE = "ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.9.0"
 PICKER_PORT, HEALTH_PORT = 9002, 9003
@@ -234,3 +236,40 @@ def _container(snapshot: ReplicaSnapshot) -> dict[str, Any]:
         ],
         "volumeMounts": [{"name": "config", "mountPath": "/config"}],
     }
+
+
+# Routing: the InferencePool of the serving pods and the HTTPRoute that leads to it.
+
+POOL_GROUP = "inference.networking.k8s.io"
+GATEWAY = {"namespace": SYSTEM_NAMESPACE, "name": CLUSTER_GATEWAY}
+
+
+def inference_pool(snapshot: ReplicaSnapshot) -> dict[str, Any]:
+    """Return the pool: requests go on to any serving pod while its picker is away."""
+    replica = snapshot.replica.name
+    return {
+        "apiVersion": f"{POOL_GROUP}/v1",
+        "kind": "InferencePool",
+        "metadata": {"name": names.pool_name(replica), "namespace": snapshot.remote_namespace},
+        "spec": {
+            "selector": {"matchLabels": {SERVING_LABEL: names.serving_label(replica)}},
+            "targetPorts": [{"number": PORT}],
+            "endpointPickerRef": {
+                "name": names.picker_service_name(replica),
+                "port": {"number": PICKER_PORT},
+                "failureMode": "FailOpen",
+            },
+        },
+    }
+
+
+def model_route(snapshot: ReplicaSnapshot) -> dict[str, Any]:
+    """Return the route of `/<namespace>/<replica>/`. No timeout: fifteen seconds would cut streams."""
+    namespace, replica = snapshot.replica.namespace, snapshot.replica.name
+    rule = {
+        "matches": [prefix_match(f"/{namespace}/{replica}/")],
+        "filters": [url_rewrite("/")],
+        "timeouts": {"request": "0s"},
+        "backendRefs": [{"group": POOL_GROUP, "kind": "InferencePool", "name": names.pool_name(replica)}],
+    }
+    return http_route({"name": replica, "namespace": snapshot.remote_namespace}, GATEWAY, rule)

@@ -9,19 +9,101 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from function.api.lenient import mapping
+from function.api.expressible import DECODE_PORT
+from function.api.model import mapping
 from function.api.names import POOL_LABEL, SERVING_LABEL
-from function.api.stack import HUGGING_FACE, KSERVE
+from function.api.workload import HUGGING_FACE, KSERVE
 from function.replica import names
-from function.replica.disaggregation import disaggregated
-from function.replica.ports import engine_port, listening
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from function.api.workload import Container, WorkloadEngine, WorkloadMember
+    from function.api.workload import Container, Workload, WorkloadEngine, WorkloadMember
     from function.objects import ObservedObject
     from function.replica.snapshot import ReplicaSnapshot
+
+
+# Ports of serving pods: where requests arrive, and where an engine listens.
+
+PORT = 8000
+"""Where a pod takes requests."""
+
+_HIGHEST_PORT = 65_535
+
+
+def number(text: str, otherwise: int, highest: int) -> int:
+    """Return a flag's value as a number from 1 to `highest`, `otherwise` for anything else."""
+    value = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(highest)) else 0
+    return value if 1 <= value <= highest else otherwise
+
+
+def engine_port(replica: Workload, engine: WorkloadEngine) -> int:
+    """Return the port that an engine listens on."""
+    if not replica.is_disaggregated or engine.phase != "Decode":
+        return PORT
+    return number(engine.serving.template.container.flag("--port"), DECODE_PORT, _HIGHEST_PORT)
+
+
+def listening(port: int) -> dict[str, Any]:
+    """Return the port of a container that takes requests, and the probe that says it does."""
+    return {
+        "ports": [{"containerPort": port}],
+        "readinessProbe": {
+            "httpGet": {"path": "/health", "port": port},
+            "initialDelaySeconds": 30,
+            "periodSeconds": 10,
+            "timeoutSeconds": 5,
+        },
+    }
+
+
+# Add what serving pods need when prefill and decode run in engines of their own.
+#
+# Both exchange KV blocks over NIXL. Requests reach a decode pod at its sidecar, which has prefill done
+# elsewhere and passes on to the engine beside it.
+
+SIDECAR_IMAGE = "ghcr.io/llm-d/llm-d-router-disagg-sidecar:v0.9.0"
+
+_SIDE_CHANNEL: tuple[dict[str, Any], ...] = (
+    {"name": "VLLM_NIXL_SIDE_CHANNEL_HOST", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+    {"name": "VLLM_NIXL_SIDE_CHANNEL_PORT", "value": "5557"},
+)
+
+
+def disaggregated(replica: Workload, engine: WorkloadEngine, template: dict[str, Any]) -> dict[str, Any]:
+    """Complete the template of a serving pod; one of an engine without a phase stays as it is."""
+    if engine.phase is None:
+        return template
+    metadata, spec = template["metadata"], template["spec"]
+    container = spec["containers"][0]
+    container["env"] = with_side_channel(container.get("env", ()))
+    spec["volumes"].append({"name": "nixl-shm", "emptyDir": {"medium": "Memory"}})
+    if engine.phase == "Decode":
+        spec["containers"].append(_sidecar(engine_port(replica, engine)))
+    metadata["labels"] |= {
+        "app": metadata["labels"][SERVING_LABEL],
+        "llm-d.ai/inference-serving": "true",
+        "llm-d.ai/role": engine.phase.lower(),
+    }
+    return template
+
+
+def with_side_channel(env: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return variables with those of the channel over which KV blocks are exchanged, unless they are set."""
+    given = list(env)
+    names = {variable["name"] for variable in given}
+    return [*given, *(dict(variable) for variable in _SIDE_CHANNEL if variable["name"] not in names)]
+
+
+def _sidecar(port: int) -> dict[str, Any]:
+    """Return the container that stands before a decode engine which listens on `port`."""
+    return {
+        "name": "pd-sidecar",
+        "image": SIDECAR_IMAGE,
+        "args": ["--secure-proxy=false", "--kv-connector=nixlv2", f"--vllm-port={port}"],
+        **listening(PORT),
+    }
+
 
 WORKLOAD_LABEL = "modelplane.ai/workload"
 GANG_ROLE_LABEL = "modelplane.ai/lws-role"

@@ -14,7 +14,7 @@ from function.boundary import Requirement, text_at
 from function.fail_static import base_of
 from function.objects import API_VERSION as OBJECT_API_VERSION
 from function.objects import COLLECTION, KIND, MEMBERSHIP_LABEL
-from function.replica import namesakes
+from function.replica import names
 from function.replica.names import PODS, read_key
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def declared(request: Request) -> tuple[Requirement, ...]:
     """Return what this request needs, whatever was delivered; nothing for a replica that names no cluster."""
     cluster = text_at(request.composite, "spec", "clusterName")
     by_name = (Requirement(CLUSTER, API_VERSION, "InferenceCluster", match_name=cluster),) if cluster else ()
-    return (*by_name, *namesakes.required(request), *_pods(request))
+    return (*by_name, *names.required(request), *_pods(request))
 
 
 def _pods(request: Request) -> tuple[Requirement, ...]:

@@ -11,18 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from function.api.declared_cluster import WorkloadCluster, read_workload_cluster
 from function.api.expressible import obstacle, pods_of
 from function.api.fault import Fault, Malformed
-from function.api.stack import KSERVE, STANDARD
-from function.api.step_input import invalid_input
+from function.api.inputs import WorkloadConfig, invalid_input
 from function.api.text import one_line
-from function.api.workload import Workload, read_workload
-from function.api.workload_cluster import WorkloadCluster, read_workload_cluster
-from function.api.workload_config import WorkloadConfig
+from function.api.workload import KSERVE, STANDARD, Workload, read_workload
 from function.boundary import Resolution, text_at
 from function.fail_static import Doubt, base_of
 from function.objects import COLLECTION, KIND, ObservedObject, read_briefly, read_object
-from function.replica import namesakes
+from function.replica import names
 from function.replica.names import (
     CLAIM,
     PICKER,
@@ -137,12 +135,12 @@ def _inexpressible(cluster: WorkloadCluster, replica: Workload) -> Doubt | None:
 
 def _name_taken(request: Request, replica: Workload) -> Doubt | None:
     """A namesake in another namespace has objects of the same names there, and came first."""
-    if not any(namesakes.required(request)):
+    if not any(names.required(request)):
         return None
     cluster = replica.spec.cluster_name
-    if request.resolution(namesakes.NAMESAKES) is Resolution.UNRESOLVED:
+    if request.resolution(names.NAMESAKES) is Resolution.UNRESOLVED:
         return _waiting(f"Waiting for the replicas of deployments of this name on {cluster}")
-    holder = namesakes.earlier_namesake(request)
+    holder = names.earlier_namesake(request)
     if not holder:
         return None
     text = (

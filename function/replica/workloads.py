@@ -2,20 +2,114 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Protocol
 
-from function.fail_static import key_of, until_edited
-from function.objects import AVAILABLE, composed_object
+from function.api.model import mapping
+from function.fail_static import base_of, key_of, until_edited
+from function.objects import AVAILABLE, KEEP_REMOTE, composed_object
 from function.replica import names
 from function.replica.pods import GANG_LABEL, WORKLOAD_LABEL, pod_template, running_template
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from function.api.workload import WorkloadEngine, WorkloadMember
-    from function.replica.claims import ClaimTemplate
+    from function.api.workload import ClaimedRequest, WorkloadEngine, WorkloadMember
+    from function.objects import ObservedObject
     from function.replica.snapshot import ReplicaSnapshot
+
+
+# Claims: one ResourceClaimTemplate for each member that claims devices, and its generations.
+#
+# A template's spec is immutable. So a wanted spec that is observed already is used as it is, key and name
+# included, and any other one becomes a new object under a new key and a new name. The old one stays until
+# no pod refers to it (`succession`).
+
+DIGEST = 8
+"""Hex digits that tell the generations of a template apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimTemplate:
+    """The template that a member's pods refer to."""
+
+    key: str
+    name: str
+    resource: dict[str, Any]
+
+
+def claim_templates(snapshot: ReplicaSnapshot) -> dict[tuple[str, str], ClaimTemplate]:
+    """Return the template of every member that claims devices, by engine and role."""
+    return {
+        (engine.name, member.role): _template(snapshot, engine.name, member)
+        for engine in snapshot.replica.engines
+        for member in engine.members
+        if member.claims
+    }
+
+
+def _template(snapshot: ReplicaSnapshot, engine: str, member: WorkloadMember) -> ClaimTemplate:
+    spec = {"spec": {"devices": _devices(member)}}
+    replica, role = snapshot.replica.name, member.role
+    generations = dict(_generations(snapshot.observed, engine, role))
+    key, name = names.claim_key(engine, role), names.claim_name(replica, engine, role)
+    same = [
+        generation
+        for generation, observed in generations.items()
+        if observed.manifest.get("spec") == spec and _is_usable(observed, snapshot.remote_namespace)
+    ]
+    if same:
+        key = min(same, key=lambda candidate: (len(candidate), candidate))
+        name = generations[key].identity.name
+    elif generations:
+        digest = sha256(json.dumps(spec, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:DIGEST]
+        key, name = names.claim_key(engine, role, digest), names.claim_name(replica, engine, role, digest)
+    manifest = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": name, "namespace": snapshot.remote_namespace},
+        "spec": spec,
+    }
+    key = key_of(base_of(key), manifest, snapshot.observed)
+    return ClaimTemplate(key, name, composed_object(manifest, snapshot.cluster.provider_config))
+
+
+def _generations(
+    observed: Mapping[str, ObservedObject], engine: str, role: str
+) -> Iterator[tuple[str, ObservedObject]]:
+    """Yield the observed templates of a member."""
+    for key, observed_object in observed.items():
+        read = names.read_key(base_of(key))
+        if read == names.Key(names.CLAIM, engine, role.lower()):
+            yield key, observed_object
+
+
+def _is_usable(observed: ObservedObject, namespace: str) -> bool:
+    """Whether pods in a namespace can refer to an observed template."""
+    return bool(observed.identity.name) and observed.identity.namespace == namespace
+
+
+def _devices(member: WorkloadMember) -> dict[str, Any]:
+    devices: dict[str, Any] = {"requests": [_request(request) for request in member.device_requests]}
+    if member.device_constraints:
+        devices["constraints"] = [
+            {
+                **({"requests": list(constraint.requests)} if constraint.requests else {}),
+                "matchAttribute": constraint.match_attribute,
+            }
+            for constraint in member.device_constraints
+        ]
+    return devices
+
+
+def _request(request: ClaimedRequest) -> dict[str, Any]:
+    exactly: dict[str, Any] = {"deviceClassName": request.device_class_name, "count": request.count}
+    if request.selectors:
+        exactly["selectors"] = [{"cel": {"expression": selector.cel}} for selector in request.selectors]
+    return {"name": request.name, "exactly": exactly}
+
 
 ONE_COPY = " && has(object.status.availableReplicas) && object.status.availableReplicas > 0"
 """Without surge, one copy may be unavailable, and a Deployment of one is Available without a single pod."""
@@ -153,3 +247,66 @@ def _gang(engine: WorkloadEngine, leader: dict[str, Any], worker: dict[str, Any]
 def _readiness(snapshot: ReplicaSnapshot, engine: WorkloadEngine) -> str:
     counts = snapshot.config.readiness == "AvailableCopies" and not engine.is_gang
     return AVAILABLE + ONE_COPY if counts else AVAILABLE
+
+
+# Compose what a platform asks for on top: the namespace, disruption budgets, mirrored Secrets.
+
+_MIRRORED = ("data", "type")
+"""Fields of a Secret that its mirror takes over."""
+
+
+def namespace(snapshot: ReplicaSnapshot) -> dict[str, Any]:
+    """Return the Object of the remote namespace. It outlives the replica: others may be in it."""
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": snapshot.remote_namespace}}
+    return composed_object(manifest, snapshot.cluster.provider_config, management=KEEP_REMOTE)
+
+
+def budgets(
+    snapshot: ReplicaSnapshot, workloads: Sequence[EnginePods]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield a budget for every engine of several copies. One of a single copy would block drains for ever."""
+    for workload in workloads:
+        engine = workload.engine
+        if engine.copies > 1:
+            manifest = {
+                "apiVersion": "policy/v1",
+                "kind": "PodDisruptionBudget",
+                "metadata": {
+                    "name": names.budget_name(snapshot.replica.name, engine.name),
+                    "namespace": snapshot.remote_namespace,
+                },
+                "spec": {"maxUnavailable": 1, "selector": {"matchLabels": workload.pod_labels}},
+            }
+            yield f"{names.BUDGET}-{engine.name}", manifest
+
+
+def secrets(snapshot: ReplicaSnapshot) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield an Object for every Secret that pods refer to. The provider copies the data, unseen by us."""
+    for name in sorted(_referenced(snapshot)):
+        manifest = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {
+                "name": names.secret_name(snapshot.replica.name, name),
+                "namespace": snapshot.remote_namespace,
+            },
+        }
+        source = {"apiVersion": "v1", "kind": "Secret", "namespace": snapshot.replica.namespace, "name": name}
+        references = [
+            {"patchesFrom": {**source, "fieldPath": path}, "toFieldPath": path} for path in _MIRRORED
+        ]
+        provider_config = snapshot.cluster.provider_config
+        yield f"{names.SECRET}-{name}", composed_object(manifest, provider_config, references=references)
+
+
+def _referenced(snapshot: ReplicaSnapshot) -> set[str]:
+    """Return the names of the Secrets that pods refer to."""
+    names = set()
+    for engine in snapshot.replica.engines:
+        for member in engine.members:
+            names |= {secret.name for secret in member.template.spec.image_pull_secrets}
+            for variable in member.template.container.env:
+                name = mapping(mapping(variable.get("valueFrom")).get("secretKeyRef")).get("name")
+                if isinstance(name, str) and name:
+                    names.add(name)
+    return names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from function.api.lenient import mapping, mappings
+from function.api.model import mapping, mappings
 from function.boundary import Desired, text_at
 from function.fail_static import as_observed
 

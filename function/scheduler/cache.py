@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from function.api import InferenceCluster
     from function.api.engine import ReplicaShape
     from function.api.reasons import Rejection
-    from function.scheduler.candidate import Candidate
-    from function.scheduler.capacity.ledger import Ledger
-    from function.scheduler.capacity.pool_capacity import Capacities
-    from function.scheduler.matching.engine_options import ClusterFit, EngineOption
+    from function.scheduler.ledger import Capacities, Ledger
+    from function.scheduler.matching.engine_options import Candidate, ClusterFit, EngineOption
 
 SearchOutcome: TypeAlias = "tuple[EngineOption, ...] | Reason"
 """What a search ended with: an option for every engine, or what was missing."""

@@ -10,8 +10,7 @@ if TYPE_CHECKING:
 
     from function.api.reasons import Rejection
     from function.scheduler.budget import CallBudget
-    from function.scheduler.capacity.ledger import Ledger
-    from function.scheduler.capacity.overcommit import Overcommitted
+    from function.scheduler.ledger import Ledger, Overcommitted
     from function.scheduler.outcomes import Dropped, Kept, Placed
     from function.scheduler.placer import Placer
     from function.scheduler.scheduling_input import SchedulingInput

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from function.api import Engine, InferenceCluster, Pool
-    from function.scheduler.capacity.ledger import Ledger
-    from function.scheduler.capacity.pool_capacity import Capacities
+    from function.scheduler.ledger import Capacities, Ledger
     from function.scheduler.matching.engine_options import Barred, ClusterFit, EngineFit, EngineOption
 
 

@@ -24,28 +24,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from function.api.reasons import Reason
-from function.api.stack import KSERVE
+from function.api.workload import KSERVE
 from function.boundary import Resolution
-from function.scheduler.capacity.device_accounting import Demand, minus, stamped_gangs, total
-from function.scheduler.causes import Mismatch
+from function.scheduler.device_accounting import Demand, minus, stamped_gangs, total
 from function.scheduler.matching.devices import Match, errs
-from function.scheduler.outcomes import Kept
+from function.scheduler.outcomes import Kept, Mismatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from function.api import (
-        Engine,
-        InferenceCluster,
-        Member,
-        Pool,
-        StampedEngine,
-        StampedMember,
-    )
+    from function.api import Engine, InferenceCluster, Member, Pool, StampedEngine, StampedMember
     from function.api.engine import ReplicaShape
     from function.api.ownership import OwnReplica
     from function.api.reasons import Rejection
-    from function.scheduler.capacity.ledger import Ledger
+    from function.scheduler.ledger import Ledger
     from function.scheduler.matching.matcher import Matcher
     from function.scheduler.scheduling_input import SchedulingInput
 

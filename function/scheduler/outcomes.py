@@ -6,15 +6,60 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from function.api.model import conditions_of, mapping
+from function.api.text import latest, listed
+from function.boundary import Unreadable
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from function.api import InferenceCluster
     from function.api.engine import ReplicaShape
     from function.api.names import Identity
     from function.api.ownership import OwnReplica
-    from function.scheduler.candidate import Candidate
-    from function.scheduler.capacity.device_accounting import Demand
-    from function.scheduler.causes import Cause, Mismatch
+    from function.boundary import Shape
+    from function.scheduler.device_accounting import Demand
+    from function.scheduler.matching.engine_options import Candidate
+    from function.scheduler.scheduling_input import Fleet, SchedulingInput
+
+
+# The words of Law 2: what makes a replica mismatched, and for which causes one leaves.
+
+
+class Mismatch(Enum):
+    """Why a replica no longer matches what is wanted. Nothing else makes one mismatched."""
+
+    PoolGone = "its node pool is no longer declared"
+    DevicesChanged = "its pool's devices no longer satisfy the nodeSelector"
+    ShapeChanged = "the engines changed shape"
+    RequestsChanged = "the resolved device requests changed"
+    CostGrew = "it needs more nodes than its pool has free"
+    CacheMoved = "the referenced ModelCache is not staged on its cluster"
+    SizeFixed = "the stack of its cluster cannot change the size of a gang"
+    ClusterLost = "its cluster has not been heard of for too long"
+    ClusterDegraded = "its cluster has not been Ready for too long"
+    ReplicaDegraded = "it has not been Ready for too long"
+
+    @property
+    def evacuates(self) -> bool:
+        """Whether it matches as ever, and only how long something is wrong is against it."""
+        return self in (Mismatch.ClusterLost, Mismatch.ClusterDegraded, Mismatch.ReplicaDegraded)
+
+
+OUTDATED = "its template is outdated"
+"""Why one is replaced by a staged rollout that goes by surge, although it matches."""
+
+
+class Cause(Enum):
+    """Why a replica leaves the desired state: the list of Law 2 and nothing else."""
+
+    ClusterGone = "its cluster no longer exists"
+    Drained = "its cluster has an untolerated NoExecute taint"
+    Replaced = "replaced"
+    ScaledDown = "scaled down"
+    Terminating = "already being deleted"
+    Yielded = "yielded its place in an overcommitted pool"
+    Evacuated = "evacuated"
 
 
 class Update(Enum):
@@ -80,3 +125,108 @@ class Dropped:
     own_replica: OwnReplica
     cause: Cause
     detail: str = ""
+
+
+# placement.evacuate: give up what has been lost or degraded for longer than asked, where there is a place.
+#
+# A pure function has no clock, so time is observed: every cluster publishes a heartbeat, the time on a
+# lease that something on it renews. Three rules keep a wrong clock from moving anything that is well:
+#
+# 1. *Now* is the newest instant that more than half of the heartbeats have reached. Somebody honest is among
+#    those, so as long as most clocks are right it is never later than it really is, whatever the others say:
+#    one a year ahead changes nothing. Two heartbeats at least: a clock that nobody confirms is none.
+# 2. Fewer than half of the heartbeats within `afterSeconds` of the newest: nothing is evacuated. It may be
+#    the
+#    control plane that is cut off, or the newest that lies; nobody can tell.
+# 3. A cluster that the control plane says it reaches (ClusterReachable) is not lost: its clock is behind.
+#
+# A time that cannot be read is doubt, and doubt keeps. What evacuates is treated as a mismatch: it goes
+# only when a place was found in the same pass, within the disruption budget (Law 2, reason 7).
+
+QUORUM = 2
+"""Heartbeats that make a clock."""
+SHOWN = 3
+"""How many clusters a message names."""
+
+UNREADY: Shape = {
+    "metadata": {"creationTimestamp": None},
+    "status": {"conditions": {"type": None, "status": None, "lastTransitionTime": None}},
+}
+"""What is read of an own replica to know how long it has not been Ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evacuation:
+    """What has been wrong for too long. Off, it is never too long."""
+
+    after: int = 0
+    """The seconds asked for."""
+    before: int | None = None
+    """What has been wrong since before this instant has been so for too long; None: nothing has."""
+    paused: str = ""
+    """Why nothing is evacuated although it is asked for."""
+
+    def lost(self, cluster: InferenceCluster) -> bool:
+        """Whether a cluster was not heard of for too long."""
+        if self.before is None or cluster.reached:
+            return False
+        return cluster.heartbeat is not None and cluster.heartbeat < self.before
+
+    def mismatch(self, own_replica: OwnReplica, cluster: InferenceCluster | None) -> Mismatch | None:
+        """Why a replica is to be evacuated, the widest reason first; None where it is not."""
+        if self.before is None or cluster is None:
+            return None
+        if self.lost(cluster):
+            return Mismatch.ClusterLost
+        if _is_before(cluster.unready_since, self.before):
+            return Mismatch.ClusterDegraded
+        return Mismatch.ReplicaDegraded if _is_before(_unready_since(own_replica), self.before) else None
+
+
+def _is_before(since: int | None, instant: int) -> bool:
+    return since is not None and since < instant
+
+
+def _unready_since(own_replica: OwnReplica) -> int | None:
+    """Since when a replica is not Ready, and at most as long as it exists; None where that is not known."""
+    if own_replica.replica.ready is not False:
+        return None
+    try:
+        plain = own_replica.document.project(UNREADY)
+    except Unreadable:
+        return None
+    readings = [
+        condition.get("lastTransitionTime")
+        for condition in conditions_of(mapping(plain.get("status")))
+        if condition.get("type") == "Ready"
+    ]
+    created = mapping(plain.get("metadata")).get("creationTimestamp")
+    return latest([*readings, *([] if created is None else [created])])
+
+
+def evacuation(inputs: SchedulingInput) -> Evacuation:
+    """Read the clock of a fleet, and how far back too long is."""
+    stated = inputs.policy.evacuate
+    if stated is None:
+        return Evacuation()
+    after, beats = stated.after_seconds, _heartbeats(inputs.fleet)
+    if len(beats) < QUORUM:
+        publishers = "no cluster publishes" if not beats else "only one cluster publishes"
+        return Evacuation(after, paused=f"NoClock: {publishers} a heartbeat, so nothing is evacuated")
+    newest = max(beats.values())
+    fresh = sorted(name for name, beat in beats.items() if beat >= newest - after)
+    if 2 * len(fresh) < len(beats):
+        few = f"{len(fresh)} of {len(beats)} heartbeats {'is' if len(fresh) == 1 else 'are'}"
+        text = f"EvacuationPaused: only {few} within {after} s of the newest ({listed(fresh, SHOWN)})"
+        return Evacuation(after, paused=f"{text}, so nothing is evacuated")
+    now = sorted(beats.values(), reverse=True)[len(beats) // 2]
+    return Evacuation(after, before=now - after)
+
+
+def _heartbeats(fleet: Fleet) -> dict[str, int]:
+    """The heartbeats of the clusters that publish one, by name; one that is going away has no say."""
+    return {
+        name: cluster.heartbeat
+        for name, cluster in fleet.clusters.items()
+        if cluster.heartbeat is not None and not cluster.deleting
+    }

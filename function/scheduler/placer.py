@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from function.api.reasons import Reason, Rejection
 from function.scheduler.cache import EasySearches, PlacementCache, Scored, SearchCache
-from function.scheduler.candidate import Candidate
 from function.scheduler.diagnosis import below_gates, on_pools
-from function.scheduler.filters import counting, standing
-from function.scheduler.filters.stack import StackExpresses
+from function.scheduler.filters import StackExpresses, counting, standing
+from function.scheduler.matching.engine_options import Candidate
 from function.scheduler.outcomes import Placed
 from function.scheduler.scores import scores
 from function.scheduler.search import free_left, search
@@ -32,13 +31,12 @@ if TYPE_CHECKING:
     from function.api import InferenceCluster
     from function.api.engine import ReplicaShape
     from function.api.ownership import OwnReplica
-    from function.scheduler.capacity.ledger import Ledger
-    from function.scheduler.capacity.pool_capacity import Capacities
     from function.scheduler.diagnosis import OnPools, Why
-    from function.scheduler.indices import Indices
+    from function.scheduler.ledger import Capacities, Ledger
     from function.scheduler.matching.engine_options import ClusterFit, EngineOption
     from function.scheduler.matching.matcher import Matcher
     from function.scheduler.scheduling_input import SchedulingInput
+    from function.scheduler.stamp import Indices
 
 
 class Placement(NamedTuple):

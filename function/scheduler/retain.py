@@ -24,20 +24,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from function.api.taints import untolerated
-from function.scheduler.causes import Cause
+from function.scheduler.disruption import leaving_now
 from function.scheduler.mismatch import examine
-from function.scheduler.outcomes import Dropped, Kept
-from function.scheduler.policy.disruption import leaving_now
-from function.scheduler.policy.evacuation import evacuation
+from function.scheduler.outcomes import Cause, Dropped, Kept, evacuation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from function.api.ownership import OwnReplica
-    from function.scheduler.capacity.ledger import Ledger
-    from function.scheduler.capacity.overcommit import Yielding
+    from function.scheduler.ledger import Ledger, Yielding
     from function.scheduler.matching.matcher import Matcher
-    from function.scheduler.policy.evacuation import Evacuation
+    from function.scheduler.outcomes import Evacuation
     from function.scheduler.scheduling_input import SchedulingInput
 
 

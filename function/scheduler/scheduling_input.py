@@ -2,24 +2,165 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from function.api.placement import PlacementPolicy
-from function.scheduler.fleet import Peers
-from function.scheduler.selectors.compiled import (
+from function.api.deployment import PlacementPolicy
+from function.api.model import conditions_of, mapping
+from function.api.workload import SERVING, serving_digest
+from function.boundary import Resolution
+from function.scheduler.pass_values import PassValues
+from function.scheduler.selectors import (
     OF_DEPLOYMENT,
     OF_INPUT,
+    Evaluations,
     HeldPrograms,
     Selectors,
     check_selectors,
 )
-from function.scheduler.selectors.evaluations import Evaluations
-from function.scheduler.serving import Serving
 
 if TYPE_CHECKING:
-    from function.api import ModelDeployment, SchedulerConfig
-    from function.scheduler.fleet import Fleet
+    from collections.abc import Mapping
+    from typing import Any
+
+    from function.api import InferenceCluster, ModelCache, ModelDeployment, SchedulerConfig
+    from function.api.names import Identity
+    from function.api.ownership import OwnReplica
+    from function.boundary import Document
+    from function.scheduler.ledger import Yielding
+    from function.scheduler.other_replicas import OtherReplicas
+
+
+# Say which replicas are in service: what every disruption and rollout budget counts.
+#
+# A replica is in service when it is Ready. That is not enough after an edit of the template: a replica is
+# still Ready while its old pods serve, or until its controller has looked at it. So where a rollout is
+# staged
+#
+# - its `status.servingDigest`, if it is published, must be that of its own spec (its pods run what it says);
+# - its Ready, if both say of which generation they are, must be of the generation it has.
+#
+# Neither is there on a platform that does not publish it; then Ready counts.
+
+
+class Serving:
+    """Says of own replicas whether they are in service, for one pass."""
+
+    def __init__(self, *, by_template: bool) -> None:
+        """Take whether a replica must be seen to run the template it has: where a rollout is staged."""
+        self._by_template = by_template
+        self._running = PassValues(_runs_its_template)
+
+    def __call__(self, own_replica: OwnReplica) -> bool:
+        """Whether a replica is in service."""
+        return own_replica.replica.ready is True and self.runs_its_template(own_replica)
+
+    def runs_its_template(self, own_replica: OwnReplica) -> bool:
+        """Whether nothing is observed that says that its pods run something else than its spec says."""
+        if not self._by_template:
+            return True
+        return self._running.of(own_replica.key, own_replica)
+
+
+def _runs_its_template(own_replica: OwnReplica) -> bool:
+    try:
+        plain = own_replica.document.project(SERVING)
+    except ValueError:
+        return True
+    status = mapping(plain.get("status"))
+    digest = status.get("servingDigest")
+    if isinstance(digest, str) and digest and digest != serving_digest(mapping(plain.get("spec"))):
+        return False
+    generation = mapping(plain.get("metadata")).get("generation")
+    return not _is_older(_ready_of(status), generation)
+
+
+def _ready_of(status: dict[str, Any]) -> object:
+    """The generation that the condition Ready is about; None where it does not say."""
+    ready = (condition for condition in conditions_of(status) if condition.get("type") == "Ready")
+    return next(ready, {}).get("observedGeneration")
+
+
+def _is_older(observed: object, generation: object) -> bool:
+    return isinstance(observed, int) and isinstance(generation, int) and 0 < observed < generation
+
+
+# The fleet of one pass: the clusters, the replicas, and what was not delivered.
+#
+# Unresolved (not delivered yet), absent (delivered: there is none) and empty are three different things,
+# and so is a cluster that is there but cannot be read.
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableCluster:
+    """An object that is there and cannot be read."""
+
+    name: str
+    fault: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Everything one pass knows."""
+
+    clusters: Mapping[str, InferenceCluster]
+    unreadable: Mapping[str, UnreadableCluster]
+    nameless: bool
+    """Whether some cluster's name could not be read: then no cluster is known to be gone."""
+    clusters_resolution: Resolution
+    replicas_resolution: Resolution
+    cache_resolution: Resolution | None
+    """None without a modelCacheRef."""
+    cache: ModelCache | None
+    cache_fault: str
+    """Why the referenced cache cannot be read, though it was delivered; it then counts as unresolved."""
+    own_replicas: tuple[OwnReplica, ...]
+    """Own replicas with an identity of their own, in the order of cluster and index."""
+    other_replicas: OtherReplicas
+    """Every other replica that exists: foreign ones, and own objects whose identity another one has."""
+    endpoints: Mapping[str, Document]
+    """Observed endpoints by key."""
+    taken: frozenset[Identity] = field(default_factory=frozenset)
+    """Identities that an own object, an observed key or a key of an earlier step has."""
+    theirs: frozenset[str] = frozenset()
+    """Keys that earlier steps of the pipeline desire."""
+    uncharged: Mapping[str, str] = field(default_factory=dict)
+    """Clusters that do not say what is charged to them where they are asked to, and why."""
+    gives_way: tuple[Yielding, ...] | None = None
+    """Who gives way as the clusters tell it, by seniority; None where it is computed from all replicas."""
+
+    @property
+    def inputs_delivered(self) -> bool:
+        """Whether the clusters and the replicas were both delivered (perhaps as an empty list)."""
+        return Resolution.UNRESOLVED not in (self.clusters_resolution, self.replicas_resolution)
+
+    def gone(self, cluster: str) -> bool:
+        """Whether the cluster is known not to exist: the list was delivered, is not empty, lacks it."""
+        listed = cluster in self.clusters or cluster in self.unreadable
+        return self.clusters_resolution is Resolution.DELIVERED and not self.nameless and not listed
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """One other deployment, and the fleet as it sees it."""
+
+    deployment: ModelDeployment
+    fleet: Fleet
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """The deployments whose turn comes before ours, in order; nobody where nothing is coordinated."""
+
+    resolutions: Mapping[str, Resolution] = field(default_factory=dict)
+    """How the requirements that coordination adds were resolved."""
+    earlier: tuple[Peer, ...] = ()
+
+    @property
+    def resolved(self) -> bool:
+        """Whether everything was delivered that coordination needs."""
+        return Resolution.UNRESOLVED not in self.resolutions.values()
+
 
 NO_PEERS = Peers()
 NO_ROLLOUT = Serving(by_template=False)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from function.scheduler.budget import Budget
-    from function.scheduler.capacity.pool_capacity import Capacities
+    from function.scheduler.ledger import Capacities
     from function.scheduler.matching.engine_options import ClusterFit, EngineOption
 
 Options: TypeAlias = "Sequence[Sequence[EngineOption]]"

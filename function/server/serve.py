@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from function.server.allocator import keep_memory
 from function.server.certificates import Certificates
-from function.server.collection import collect_seldom
-from function.server.intake import WINDOW
-from function.server.metrics import Metrics
+from function.server.intake import WINDOW, collect_seldom
+from function.server.metrics import Metrics, serve_metrics
 from function.server.rehearsal import Silence, rehearse
-from function.server.scrape import serve_metrics
 from function.server.services import Runner, add_health, add_reflection
 from function.server.settings import MEBI, CannotStart, Settings, host_and_port
 
@@ -24,6 +23,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from function.runner import Function
+
+
+# Keep the C allocator from giving memory back between large requests, only to ask for it again.
+#
+# A large request passes through gRPC as one block of its size several times over. By default glibc returns
+# such blocks to the kernel at once, so the next request faults in every page anew, which takes longer than
+# reading it; and each thread has a heap of its own, so that the peaks add up. One heap that keeps what it
+# has is faster and its peak is smaller: after a large request the process stays as large as that request
+# made it.
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
+"""Parameters of mallopt(3)."""
+_ALWAYS = 1 << 30
+_MAX_MMAP_THRESHOLD = 32 << 20
+"""The largest mmap threshold that every glibc takes."""
+
+
+def keep_memory() -> bool:
+    """Tell the allocator, where it is glibc's; return whether it listened. Call it before threads start."""
+    with suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mapped = mallopt(_MMAP_THRESHOLD, _ALWAYS) or mallopt(_MMAP_THRESHOLD, _MAX_MMAP_THRESHOLD)
+        return bool(mapped and mallopt(_TRIM_THRESHOLD, _ALWAYS) and mallopt(_ARENA_MAX, 1))
+    return False
+
 
 NOTICE = 0.5
 """Seconds between saying NOT_SERVING and refusing calls, so that whoever asks can hear it."""

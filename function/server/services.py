@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -15,17 +17,71 @@ from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from function import wire
-from function.server.collection import Collector
-from function.server.intake import Intake, Message
+from function.recording.request import Recording, dumped, redacted_request, redacted_response
+from function.server.intake import Collector, Intake, Message
 from function.server.metrics import REFUSED
 from function.server.settings import MEBI
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
+    from function.boundary import Response
     from function.runner import Function
     from function.server.metrics import Metrics
     from function.server.settings import Settings
+    from function.wire import Ttl
+
+
+# Record calls into a folder, for `fleet-scheduler replay`: of each, what a decision reads and nothing else.
+#
+# The folder is a ring: at most so many files, none larger than its share of the bytes, the oldest
+# overwritten.
+
+MAX_FILES = 200
+MAX_BYTES = 256 * 1024 * 1024
+
+
+class Recorder:
+    """Writes recordings into a folder. Safe to call from many threads; it never fails a call."""
+
+    def __init__(
+        self, folder: Path, log: Any, version: str, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTES
+    ) -> None:
+        """Make the folder if it is not there. Raises OSError when that cannot be done."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder, self._log, self._version = folder, log, version
+        self._files, self._share = max_files, max_bytes // max_files
+        self._next, self._lock = 0, threading.Lock()
+
+    def record(self, request: bytes, response: Response, ttl: Ttl) -> None:
+        """Write one call; what cannot be written is said in the log and left out."""
+        try:
+            kept = redacted_request(request)
+            if kept is None:
+                return
+            content = dumped(Recording(self._version, ttl, kept, redacted_response(kept, response, ttl)))
+            if len(content) > self._share:
+                self._log.warning("not recorded", reason="too large", bytes=len(content))
+                return
+            self._write(content)
+        except Exception as error:  # noqa: BLE001 - a recording is never worth a failed call
+            self._log.warning("not recorded", reason=type(error).__name__)
+
+    def _write(self, content: bytes) -> None:
+        """Write one file whole or not at all: a disk that is full leaves nothing behind."""
+        with self._lock:
+            slot, self._next = self._next, (self._next + 1) % self._files
+            target = self._folder / f"call-{slot:04}.json"
+            partial = target.with_suffix(".partial")
+            try:
+                partial.write_bytes(content)
+                partial.replace(target)
+            except OSError:
+                with suppress(OSError):
+                    partial.unlink()
+                raise
+
 
 RUNNERS = tuple(
     proto.DESCRIPTOR.services_by_name["FunctionRunnerService"].full_name for proto in (v1, v1beta1)

@@ -5,9 +5,7 @@ nothing: it takes a decision and looks for a rule that it breaks. Every check is
 docs/how-it-schedules.md, tried out on all possibilities where that is what the rule says.
 """
 
-from function.verify.decided import Decided
-from function.verify.finding import Violation
 from function.verify.rules import check
-from function.verify.state import State, check_state
+from function.verify.state import Decided, State, Violation, check_state
 
 __all__ = ["Decided", "State", "Violation", "check", "check_state"]

@@ -6,12 +6,66 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from function.verify.finding import Violation
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from function.api import InferenceCluster, ModelCache, ModelReplica, Pool
+    from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelReplica, Pool
+
+
+# A finding: one rule that a decision or a fleet breaks, and where.
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Violation:
+    """One broken rule."""
+
+    rule: str
+    """Name of the rule, in one word."""
+    where: str
+    """The replica, the pool or the deployment it concerns."""
+    message: str
+
+    def __str__(self) -> str:
+        """`Overcommitted use1/frontier: 5 of 4 nodes held by ...`."""
+        return f"{self.rule} {self.where}: {self.message}"
+
+
+# What was decided for one deployment, as the checker sees it: replicas before and after.
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What was decided for one deployment."""
+
+    deployment: ModelDeployment
+    existing: tuple[ModelReplica, ...]
+    """Its own replicas as they are observed, without those being deleted."""
+    desired: tuple[ModelReplica, ...]
+    """Its replicas as they are desired."""
+
+    @property
+    def title(self) -> str:
+        """`namespace/name`."""
+        return f"{self.deployment.namespace}/{self.deployment.name}"
+
+    @property
+    def new(self) -> tuple[ModelReplica, ...]:
+        """Desired replicas that do not exist."""
+        names = {replica.name for replica in self.existing}
+        return tuple(replica for replica in self.desired if replica.name not in names)
+
+    @property
+    def lost(self) -> tuple[ModelReplica, ...]:
+        """Existing replicas that are not desired."""
+        names = {replica.name for replica in self.desired}
+        return tuple(replica for replica in self.existing if replica.name not in names)
+
+    @property
+    def kept(self) -> tuple[tuple[ModelReplica, ModelReplica], ...]:
+        """Replicas that stay: as observed and as desired."""
+        desired = {replica.name: replica for replica in self.desired}
+        return tuple((replica, desired[replica.name]) for replica in self.existing if replica.name in desired)
+
 
 HeldNodes = dict[tuple[str, str], int]
 """Nodes by (cluster, pool)."""

@@ -10,10 +10,8 @@ raises `Unreadable` when it is read, and costs that object only.
 
 from __future__ import annotations
 
-from function.wire.document import WireDocument
-from function.wire.request import MalformedRequest, ReceivedCall, decode
-from function.wire.response import Ttl, encode
-from function.wire.safe import encode_internal_error
+from function.wire.request import MalformedRequest, ReceivedCall, WireDocument, decode
+from function.wire.response import Ttl, encode, encode_internal_error
 
 __all__ = [
     "MalformedRequest",

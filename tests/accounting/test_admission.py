@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from function.scheduler.capacity.device_accounting import (
+from function.scheduler.device_accounting import (
     Claim,
     Copies,
     DeviceCapacity,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from function.scheduler.capacity.device_accounting import (
+from function.scheduler.device_accounting import (
     Claim,
     Copies,
     Demand,
@@ -20,7 +20,7 @@ from function.scheduler.capacity.device_accounting import (
     load,
     total,
 )
-from function.scheduler.capacity.pool_capacity import NodeCapacity
+from function.scheduler.ledger import NodeCapacity
 from tests.support import build
 from tests.support.cases import ask, one
 from tests.support.scarce import decide

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import function
-from function.api.condition_reasons import CONDITION_REASONS, INTERNAL_ERROR
+from function.api.reasons import CONDITION_REASONS, INTERNAL_ERROR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

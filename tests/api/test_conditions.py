@@ -6,8 +6,7 @@ from itertools import product
 
 import pytest
 
-from function.api.lenient import condition_of
-from function.api.model import ConditionStatus, condition
+from function.api.model import ConditionStatus, condition, condition_of
 
 STATUSES = ("True", "False", "Unknown", "")
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from function.api.expressible import StackEngine, command_of, obstacle, parallelism_of, pods_of
-from function.api.stack import KSERVE, STANDARD, Parallelism
-from function.api.workload import Container, PodTemplate, Workload
+from function.api.workload import KSERVE, STANDARD, Container, Parallelism, PodTemplate, Workload
 
 Plain = dict[str, Any]
 VLLM = "vllm/vllm-openai:v0.11.2"

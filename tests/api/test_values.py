@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from function.api import InferenceCluster, Malformed, ModelDeployment, SchedulerConfig
+from function.api.devices import attribute, quantity
 from function.api.model import ConditionStatus, condition, whole
 from function.api.taints import Taint, Toleration, untolerated
-from function.api.typed import attribute, quantity
 from tests.support import build
 
 

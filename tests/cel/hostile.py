@@ -3,7 +3,7 @@
 import random
 
 from function.cel import CompileError, Selector, bind_device
-from function.cel.checker import environment
+from function.cel.checker import state
 from function.cel.library.charges import LIMIT
 from function.cel.selector import compiled
 from tests.support.grammar import boolean, deep, grammar_made, mutated, noise
@@ -37,7 +37,7 @@ def case(pick: random.Random) -> str:
 
 def settle(source: str) -> str:
     try:
-        selector = compiled(source, environment.DEVICE)
+        selector = compiled(source, state.DEVICE)
     except CompileError as error:
         refused = error
     else:

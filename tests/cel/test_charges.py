@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 from function.cel import compile_device
-from function.cel.errors import CostExceeded
-from function.cel.frame import WORK
 from function.cel.library import charges as cost
-from function.cel.library import sets, text_format
+from function.cel.library import formats, lists
 from function.cel.library.charges import LIMIT, SHORT
-from function.cel.values import NONE, Map, Optional
+from function.cel.values import NONE, WORK, CostExceeded, Map, Optional
 from tests.cel.devices import MIXED, bound
 
 FEW, MANY = list(range(SHORT)), list(range(100))
@@ -87,14 +85,14 @@ CASES = [
     ("of both together", cost.dispatched, [MANY, MANY], 1 + 136 // 8),
     ("looking late: one", cost.looked, [1, FEW], 1),
     ("until it is much", cost.looked, [1, MANY], 1 + 100 + 4 * 36 - SHORT),
-    ("sets of plain values: each with each", sets.crossed, [MANY, [1, 2]], 201),
-    ("of what nests: four for each beyond", sets.crossed, [SINGLES, [[1], [2]]], 201 + 4 * (600 - SHORT)),
-    ("both ways: twice, and one call", sets.crossed_twice, [[1, 2], [2, 1]], 9),
-    ("a template: a tenth", text_format.template_cost, ["%" * 11, [1]], 2),
-    ("short texts cost nothing more", text_format.template_cost, ["%" * 10, ["a" * 64]], 1),
-    ("long ones an eighth beyond", text_format.template_cost, ["%" * 10, ["a" * 72, b"a" * 8]], 1 + 2),
-    ("many values: four for each beyond", text_format.template_cost, ["%" * 10, MANY], 1 + 4 * 36),
-    ("with those that nest", text_format.template_cost, ["%" * 10, [MANY]], 1 + 4 * 38),
+    ("sets of plain values: each with each", lists.crossed, [MANY, [1, 2]], 201),
+    ("of what nests: four for each beyond", lists.crossed, [SINGLES, [[1], [2]]], 201 + 4 * (600 - SHORT)),
+    ("both ways: twice, and one call", lists.crossed_twice, [[1, 2], [2, 1]], 9),
+    ("a template: a tenth", formats.template_cost, ["%" * 11, [1]], 2),
+    ("short texts cost nothing more", formats.template_cost, ["%" * 10, ["a" * 64]], 1),
+    ("long ones an eighth beyond", formats.template_cost, ["%" * 10, ["a" * 72, b"a" * 8]], 1 + 2),
+    ("many values: four for each beyond", formats.template_cost, ["%" * 10, MANY], 1 + 4 * 36),
+    ("with those that nest", formats.template_cost, ["%" * 10, [MANY]], 1 + 4 * 38),
 ]
 
 

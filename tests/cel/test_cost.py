@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from function.cel import Selector, compile_device
-from function.cel.errors import CostExceeded
-from function.cel.frame import BUDGET, WORK
 from function.cel.library.charges import LIMIT
+from function.cel.values import BUDGET, WORK, CostExceeded
 from tests.cel.devices import MIXED, bound, outcome, says
 
 D = 'device.attributes["d"]'

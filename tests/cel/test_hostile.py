@@ -6,8 +6,8 @@ from contextlib import suppress
 import pytest
 
 from function.cel import CompileError, compile_device
-from function.cel.errors import Mistake
 from function.cel.syntax.lexer import Lexer
+from function.cel.values import Mistake
 from tests.cel.devices import says
 from tests.support.scale import count
 

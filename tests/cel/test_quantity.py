@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from function.cel.errors import EvaluationError
 from function.cel.library.quantity import Quantity, quantity
+from function.cel.values import EvaluationError
 from tests.cel.devices import MIXED, bound, compile_device, says
 
 ZERO = ["0", "-0", "00", "+", "-", ".", "Mi", "k", "E", "e3", ".Gi", "-.", "0.0", "000.000Ki", "-e3", "0e99"]

@@ -22,10 +22,10 @@ from function.cel import (
     suggest,
 )
 from function.cel import selector as selector_module
-from function.cel.checker import environment
-from function.cel.errors import EvaluationError
+from function.cel.checker import state
 from function.cel.selector import RECENT_LONG, compiled
 from function.cel.syntax.grammar import PATCHES, packaged_grammar, patched
+from function.cel.values import EvaluationError
 from tests.cel.devices import B200, H100, H200, L4, MIXED, bound, says
 
 GPU = "gpu.nvidia.com"
@@ -343,10 +343,10 @@ def at_the_end_of_the_stack(work: Callable[[], Any]) -> Any:
 
 def test_a_caller_that_leaves_no_room_on_the_stack_is_told_so() -> None:
     text = "[1].all(x, x == 1) && cel.bind(y, 2, [y].all(z, z == 2))"
-    selector = compiled(text, environment.DEVICE)
+    selector = compiled(text, state.DEVICE)
     subject = bound(H200)
     with pytest.raises(CompileError, match=r"^1:1: the caller left no room on the stack$"):
-        at_the_end_of_the_stack(lambda: compiled(text, environment.DEVICE))
+        at_the_end_of_the_stack(lambda: compiled(text, state.DEVICE))
     result = at_the_end_of_the_stack(lambda: selector.evaluate(subject))
     assert (result.kind, result.message) == ("error", "the caller left no room on the stack")
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from function.cel.errors import EvaluationError
-from function.cel.library.semver import semver
+from function.cel.library.quantity import semver
+from function.cel.values import EvaluationError
 from tests.cel.devices import says
 
 STRICT = [

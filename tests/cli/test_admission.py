@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from function.cli.admission import kinds, rules, structural
+from function.cli.admission import kinds, structural
 from function.cli.worlds.manifests import load
 from tests.cli.command import write
 from tests.schema.admission import refusals, unknown
@@ -143,11 +143,11 @@ def test_an_unknown_field_says_what_was_meant(key: str, value: Any, expected: st
 
 def test_a_schema_and_its_rules_are_compiled_once_however_many_objects(tmp_path: Path) -> None:
     deployments = [build.deployment(f"model-{number}", 2) for number in range(50)]
-    for cache in (kinds.schema_of, rules._program):
+    for cache in (kinds.schema_of, structural._program):
         cache.cache_clear()
     load([str(write(tmp_path / "f.yaml", deployments))])
-    first = rules._program.cache_info().misses
+    first = structural._program.cache_info().misses
     assert kinds.schema_of.cache_info().misses == 1
     load([str(write(tmp_path / "f.yaml", [*deployments, build.deployment("one-more", 1)]))])
     assert kinds.schema_of.cache_info().misses == 1
-    assert rules._program.cache_info().misses == first
+    assert structural._program.cache_info().misses == first

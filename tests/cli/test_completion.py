@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from function.cli.completions import TABLE
+from function.cli.group import TABLE
 from hack.completions import table
 from tests.cli.command import completed, run, write
 from tests.schema.crds import ROOT

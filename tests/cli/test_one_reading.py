@@ -11,7 +11,7 @@ import pytest
 from function.api import replica as replica_api
 from function.cli.worlds import derive
 from function.cli.worlds import world as world_room
-from function.scheduler.capacity.ledger import Ledger
+from function.scheduler.ledger import Ledger
 from tests.cli import fleets
 from tests.cli.command import run, write
 from tests.support import build

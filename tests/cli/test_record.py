@@ -14,9 +14,9 @@ from function import wire
 from function.api.names import PAUSED_ANNOTATION
 from function.cli.commands.replay import answer
 from function.operations.state import WATCHED
-from function.recording.file import loaded
+from function.recording.request import loaded
 from function.runner import Function
-from function.server.record import Recorder
+from function.server.services import Recorder
 from function.wire.request import REQUIREMENTS_STATED
 from tests.fuzz.mutate import mutated_bytes, mutated_world
 from tests.support import build, generate, scale

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from function import wire
-from function.recording.file import Recording, dumped, loaded
-from function.recording.request import redacted_request
+from function.recording.request import Recording, dumped, loaded, redacted_request
 from function.runner import Function
-from function.server.record import Recorder
+from function.server.services import Recorder
 from tests.cli.command import run
 from tests.support.generate import world
 from tests.support.recordings import CANARY, Log, recorded, secret_request, secret_world

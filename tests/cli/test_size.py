@@ -11,8 +11,7 @@ import yaml
 
 from function.catalogue import entry
 from function.cli.sizing import models
-from function.cli.sizing.architecture import read_config
-from function.cli.sizing.memory import GIB, Load, Split, cache_per_token, need, weights_total
+from function.cli.sizing.memory import GIB, Load, Split, cache_per_token, need, read_config, weights_total
 from hack.sizing_table import PAGE, refreshed
 from tests.cli.command import completed, run, write
 from tests.schema.admission import refusals

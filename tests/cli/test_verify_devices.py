@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from function.verify.devices import most_blocked
+from function.verify.matching import most_blocked
 from tests.cli.command import run, write
 from tests.support import build
 

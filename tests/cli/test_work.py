@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from function.api import replica as replica_api
 from function.cli.commands import fleet_map
 from function.cli.worlds import world
-from function.scheduler.filters.cluster_state import StateGate
+from function.scheduler.filters import StateGate
 from function.scheduler.matching.engine_options import EngineOption
 from tests.cli.command import run, write
 from tests.support import build

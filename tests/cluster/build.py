@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.boundary import PlainDocument, Request, Response
 from function.cluster import handler
-from function.cluster.requirements import REPLICAS, class_requirement
+from function.cluster.snapshot import REPLICAS, class_requirement
 from tests.support import build
 from tests.support.any_request import AnyRequest
 

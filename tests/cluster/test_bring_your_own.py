@@ -12,7 +12,7 @@ from example import caller
 from function.boundary import PlainDocument, Request, Response
 from function.cluster import handler as clusters
 from function.cluster import inference_class
-from function.cluster.requirements import REPLICAS, class_requirement
+from function.cluster.snapshot import REPLICAS, class_requirement
 from function.deployment import handler as deployments
 from tests.schema.admission import refusals
 from tests.schema.crds import schema_of

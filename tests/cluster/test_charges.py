@@ -12,7 +12,7 @@ from function.api import replica as replica_api
 from function.api.charge import Charged, digest
 from function.api.replica import StampedEngine, StampedMember, StampedRequest
 from function.boundary import PlainDocument
-from function.cluster.charges import NAMED, YIELDING, charge
+from function.cluster.publish import NAMED, YIELDING, charge
 from function.deployment.handler import run
 from tests.schema.admission import refusals
 from tests.schema.crds import schema_of

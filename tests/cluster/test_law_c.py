@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from function.api.lenient import mapping
+from function.api.model import mapping
 from function.api.names import is_dns_subdomain
 from function.boundary import PlainDocument
 from function.cluster import handler, names

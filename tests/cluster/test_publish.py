@@ -9,7 +9,7 @@ import pytest
 from function.api import InferenceCluster
 from function.boundary import PlainDocument
 from function.cluster import names
-from function.deployment.snapshot.clusters import read_cluster
+from function.deployment.snapshot.charges import read_cluster
 from tests.cluster.build import Case, cluster, inference_class, looked_at, reason, replica
 
 Plain = dict[str, Any]

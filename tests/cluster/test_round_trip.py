@@ -15,7 +15,7 @@ from function.boundary import PlainDocument, Request
 from function.cli.worlds.derive import complete_all, with_charges
 from function.cli.worlds.manifest import Manifest, Manifests
 from function.cluster import handler as cluster_handler
-from function.cluster.requirements import REPLICAS, class_requirement
+from function.cluster.snapshot import REPLICAS, class_requirement
 from function.deployment import handler as deployment_handler
 from tests.support import generate
 from tests.support.generate import CALM

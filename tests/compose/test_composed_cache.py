@@ -11,8 +11,8 @@ from function import wire
 from function.api import ModelDeployment
 from function.boundary.parse_cache import Memory, Session
 from function.deployment import handler
-from function.deployment.compose import cache
-from function.deployment.compose.size import largest
+from function.deployment.compose import replicas
+from function.deployment.compose.replicas import largest
 from tests.support import build
 from tests.support.world import World
 
@@ -137,6 +137,6 @@ def test_without_a_memory_nothing_is_remembered() -> None:
 
 def test_no_more_is_remembered_than_its_bound(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     size = largest(ModelDeployment.parse(settled().deployment))
-    monkeypatch.setattr(cache, "BOUND", 2 * size - 1)  # Room for one.
+    monkeypatch.setattr(replicas, "BOUND", 2 * size - 1)  # Room for one.
     first, second = desired(settled(), memory), desired(settled(), memory)
     assert [second[key] is first[key] for key in (A, B)] == [True, False]

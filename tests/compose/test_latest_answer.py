@@ -11,7 +11,7 @@ from function import wire
 from function.api import replica as replica_api
 from function.boundary import PlainDocument
 from function.boundary.parse_cache import Memory, Session
-from function.cluster.charges import charge
+from function.cluster.publish import charge
 from function.deployment import answers, handler
 from tests.support import build
 from tests.support.world import World

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from function.deployment.compose.size import LIMIT, OVERHEAD, room_for
+from function.deployment.compose.replicas import LIMIT, OVERHEAD, room_for
 from tests.support import build
 from tests.support.drive import run, run_bytes
 from tests.support.scarce import decide

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from function.deployment.compose.notes import noted
+from function.deployment.compose.updated import noted
 from tests.support import build
 from tests.support.cases import ask, clusters
 from tests.support.drive import run

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from function.deployment.explain.clusters import OTHERS
-from function.deployment.explain.remedies.requests import source_of
+from function.deployment.explain.remedies import source_of
 from function.deployment.explain.report import LIMIT
 from tests.support import build, drive, scale, scarce
 from tests.support.rejected import CASES, EIGHTY, here, one, wants

@@ -12,7 +12,7 @@ from function.api.taints import untolerated
 from function.deployment.explain.clusters import ClusterVerdict, Survey
 from function.deployment.explain.hints import hints
 from function.deployment.explain.message import histogram
-from function.deployment.explain.remedies.requests import source_of
+from function.deployment.explain.remedies import source_of
 from tests.support import scale, scarce
 
 if TYPE_CHECKING:

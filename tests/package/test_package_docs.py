@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from function.api.condition_reasons import CONDITION_REASONS, INTERNAL_ERROR
+from function.api.reasons import CONDITION_REASONS, INTERNAL_ERROR
 from hack.refresh_docs import ROOT, pages, refreshed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from function.api.condition_reasons import ConditionReason
+    from function.api.reasons import ConditionReason
 
 EVERY_PAGE = sorted(
     {*pages(), *ROOT.glob("apis/*.md"), *ROOT.glob("function/**/*.md"), *ROOT.glob("tests/*.md")}

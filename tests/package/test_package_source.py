@@ -81,7 +81,7 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
     """Imports inside functions count, and those that only type checkers see."""
     graph = grimp.build_graph("function", cache_dir=None)
     imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
-    assert len(imports) > 300, "the graph is not the whole package"
+    assert len(imports) > 200, "the graph is not the whole package"
     assert cycle(imports) == []
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from function.api import replica as replica_api
 from function.boundary import PlainDocument
-from function.cluster.charges import charge
+from function.cluster.publish import charge
 from function.deployment.requirements import declared
 from tests.support import build
 from tests.support.drive import run

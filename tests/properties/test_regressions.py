@@ -8,7 +8,7 @@ from typing import Any
 from function.api import InferenceCluster
 from function.api.replica import parse
 from function.boundary import PlainDocument
-from function.verify.devices import stranded
+from function.verify.matching import stranded
 from tests.support import build
 from tests.support.apply import apply
 from tests.support.drive import run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from function.replica.diagnosis import POLL_INTERVAL
+from function.replica.compose import POLL_INTERVAL
 from tests.replica.build import Scene, config, engine, gang, replica, run
 from tests.replica.provider import applied
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from function import dispatch, wire
-from function.api.lenient import mapping
+from function.api.model import mapping
 from function.boundary.parse_cache import Memory, Session
 from function.fail_static import base_of
 from function.replica import names

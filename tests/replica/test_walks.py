@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from function.api.lenient import condition_of, mapping
+from function.api.model import condition_of, mapping
 from function.fail_static import base_of
 from function.objects import identity_of
 from function.replica import names

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from function.api.model_service import MAX_WEIGHT
+from function.api.routing import MAX_WEIGHT
 from function.gateway_api import MAX_BACKENDS
 from tests.routing.build import endpoint, group, references, request_about, service
 from tests.support.scale import BATCHES, batch

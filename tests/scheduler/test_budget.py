@@ -10,8 +10,8 @@ import pytest
 
 from function.api.engine import Engine
 from function.scheduler.budget import ALLOWANCE, Budget, CallBudget
-from function.scheduler.capacity.device_accounting import Demand
-from function.scheduler.capacity.pool_capacity import NodeCapacity
+from function.scheduler.device_accounting import Demand
+from function.scheduler.ledger import NodeCapacity
 from function.scheduler.matching.engine_options import ClusterFit, EngineFit, EngineOption, PoolDemand
 from function.scheduler.search import search
 from tests.support import build

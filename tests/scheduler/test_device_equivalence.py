@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from function.api.cluster import Pool
 from function.api.devices import Device, SharedDevices
-from function.api.pool import Pool
 from function.scheduler.budget import Budget
-from function.scheduler.matching.devices import Match, resolve, resolve_every
-from function.scheduler.matching.equivalence import MAX_COMPARED, DeviceEquivalence
-from function.scheduler.matching.refusal import Refusal
+from function.scheduler.matching.devices import Match, Refusal, resolve, resolve_every
+from function.scheduler.matching.matcher import MAX_COMPARED, DeviceEquivalence
 from tests.support import build
 from tests.support.cases import ask, one, single
 from tests.support.scarce import decide
 from tests.support.world import World
 
 if TYPE_CHECKING:
-    from function.scheduler.selectors.evaluations import Evaluations
+    from function.scheduler.selectors import Evaluations
 
 Plain = dict[str, Any]
 GPU, OTHER = "gpu.nvidia.com", "other.example.com"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from function.scheduler.causes import Mismatch
+from function.scheduler.outcomes import Mismatch
 from tests.support import build
 from tests.support.cases import ask, one, single
 from tests.support.scarce import decide

@@ -9,7 +9,7 @@ import pytest
 from function.api.devices import Device
 from function.api.reasons import Gap
 from function.cel import compile_device
-from function.scheduler.selectors.published_value import gap
+from function.scheduler.selectors import gap
 from tests.support import build
 
 Plain = dict[str, Any]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from function.scheduler.capacity.device_accounting import Claim, Copies, Demand, Pods
-from function.scheduler.capacity.ledger import Ledger
-from function.scheduler.causes import Mismatch
+from function.scheduler.device_accounting import Claim, Copies, Demand, Pods
+from function.scheduler.ledger import Ledger
+from function.scheduler.outcomes import Mismatch
 from tests.support import build
 from tests.support.cases import ask, one
 from tests.support.scarce import decide

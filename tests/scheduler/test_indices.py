@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from function.api.names import Identity, object_name
-from function.scheduler import indices
+from function.scheduler import stamp
 from tests.support import build
 from tests.support.scarce import decide
 from tests.support.world import World
@@ -49,6 +49,6 @@ def test_a_name_is_worked_out_once_however_many_come_after(monkeypatch: pytest.M
         named.append(identity)
         return object_name(deployment, identity)
 
-    monkeypatch.setattr(indices, "object_name", counting)
+    monkeypatch.setattr(stamp, "object_name", counting)
     made = World(build.deployment(replicas=50), [build.cluster("a", [build.pool("h100", 50)])], ())
     assert len(decide(made).placed) == len(named) == 50

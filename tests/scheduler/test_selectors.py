@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from function.scheduler.selectors import compiled
+from function.scheduler import selectors as compiled
 from tests.support import build
 from tests.support.cases import ask, clusters, single
 from tests.support.scarce import decide

@@ -11,8 +11,7 @@ import pytest
 from function.api import InferenceCluster, ModelReplica
 from function.api.replica import parse
 from function.boundary import PlainDocument
-from function.scheduler.capacity.ledger import Ledger
-from function.scheduler.capacity.overcommit import yielding
+from function.scheduler.ledger import Ledger, yielding
 from tests.support import build, scale
 
 if TYPE_CHECKING:

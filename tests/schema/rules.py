@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from function.cli.admission.rules import outcome
+from function.cli.admission.structural import outcome
 
 
 def holds(rule: str, value: Any, old: Any = None) -> bool:

@@ -8,9 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from function.api import SchedulerConfig
-from function.api.cluster_config import ClusterConfig
-from function.api.routing_config import RoutingConfig
-from function.api.workload_config import WorkloadConfig
+from function.api.inputs import ClusterConfig, RoutingConfig, WorkloadConfig
 from tests.schema.crds import INPUTS, objects, schema_of
 
 if TYPE_CHECKING:

@@ -18,11 +18,10 @@ from function.api import replica as replica_api
 from function.api.cluster import MAX_POOLS
 from function.api.replica import StampedEngine, StampedMember, StampedRequest
 from function.boundary.parse_cache import Memory, Session
-from function.cluster.charges import charge
-from function.deployment.compose.cache import BOUND
+from function.cluster.publish import charge
+from function.deployment.compose.replicas import BOUND
 from function.deployment.handler import read_deployment
-from function.deployment.snapshot.charges import read_charged
-from function.deployment.snapshot.clusters import read_cluster
+from function.deployment.snapshot.charges import read_charged, read_cluster
 from function.runner import Function
 from function.wire import WireDocument, write
 from tests.support import build

@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from function.server.collection import (
-    GENERATIONS,
-    LIMIT,
-    LOOKS,
-    SECONDS,
-    YOUNG,
-    Collector,
-    collect,
-    collect_seldom,
-)
+from function.server.intake import GENERATIONS, LIMIT, LOOKS, PAUSE, YOUNG, Collector, collect, collect_seldom
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +62,7 @@ async def served(calls: int, objects: int) -> list[list[object]]:
     for _ in range(calls):
         made.append(objects_of_a_call(objects))
         collector.call_ended()
-    await asyncio.sleep(2 * SECONDS)  # The loop's timers run in the order of their times.
+    await asyncio.sleep(2 * PAUSE)  # The loop's timers run in the order of their times.
     return made
 
 
@@ -112,7 +103,7 @@ class Busy:
 def test_a_collection_is_put_off_while_calls_are_worked_on(
     collections: Collections, monkeypatch: pytest.MonkeyPatch, looks: int, left: int, reason: str
 ) -> None:
-    monkeypatch.setattr("function.server.collection.SECONDS", 0.0)
+    monkeypatch.setattr("function.server.intake.PAUSE", 0.0)
     busy = Busy(looks)
 
     async def put_off() -> list[object]:

@@ -18,7 +18,7 @@ from bench.fleets import Size, churn, cluster, fleet, stranger
 from function import wire
 from function.boundary.parse_cache import Memory
 from function.cel import compile_device
-from function.cel.checker.environment import DEVICE
+from function.cel.checker.state import DEVICE
 from function.cel.selector import compiled
 from function.runner import Function
 from function.server.rehearsal import Silence, rehearse

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from function.api.times import seconds_of, text_of
+from function.api.text import seconds_of, text_of
 from tests.simulate.episode import BrokenPromise
 from tests.simulate.plane import Deployment, Plane
 from tests.support import build

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.api import replica as replica_api
 from function.boundary import PlainDocument, Request, Response
-from function.cluster.charges import charge
+from function.cluster.publish import charge
 from function.deployment.handler import run
 from tests.support import build
 

@@ -22,7 +22,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from function.scheduler.causes import Cause
+from function.scheduler.outcomes import Cause
 from tests.oracle.staged import digest
 from tests.simulate.episode import BrokenPromise
 from tests.simulate.plane import Deployment, Plane

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from crossplane.function.proto.v1 import run_function_pb2 as pb
 
-from function.api.condition_reasons import CONDITION_REASONS
+from function.api.reasons import CONDITION_REASONS
 from function.deployment import handler
 
 if TYPE_CHECKING:

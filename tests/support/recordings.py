@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from function.runner import Function
-from function.server.record import Recorder
+from function.server.services import Recorder
 from tests.support import build
 from tests.support.world import World
 

@@ -6,7 +6,7 @@ import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from function.api.serving_digest import serving_digest
+from function.api.workload import serving_digest
 from tests.support import build
 from tests.support.cases import ask
 

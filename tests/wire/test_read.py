@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from function.api import InferenceCluster
-from function.api.pool import POOL_FIELDS
+from function.api.cluster import POOL_FIELDS
 from function.boundary import PlainDocument, Unreadable
-from function.deployment.snapshot.clusters import read_cluster
+from function.deployment.snapshot.charges import read_cluster
 from function.wire import WireDocument, write
 from function.wire.fast import read
 from tests.support import build

@@ -10,31 +10,28 @@ from collections.abc import Generator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from function.cel.checker.calls import call_type, check_format, mismatch
-from function.cel.checker.comprehensions import loop_type
-from function.cel.checker.environment import TYPE_IDENTIFIERS
-from function.cel.checker.scope import Scope, ScopedNode, TypeSteps, Variable
-from function.cel.checker.state import Checked, Checker
-from function.cel.checker.unification import equivalent
-from function.cel.errors import Mistake
-from function.cel.frame import SUBJECT
-from function.cel.library.messages import MESSAGES
-from function.cel.syntax import nodes
-from function.cel.syntax.descent import descend
-from function.cel.syntax.types import (
-    BOOL,
-    Type,
-    list_of,
-    map_of,
-    optional_of,
-    wrapper_of,
+from function.cel.checker.calls import call_type, check_format, loop_type, mismatch
+from function.cel.checker.state import (
+    TYPE_IDENTIFIERS,
+    Checked,
+    Checker,
+    Scope,
+    ScopedNode,
+    TypeSteps,
+    Variable,
 )
+from function.cel.checker.unification import equivalent
+from function.cel.library.declarations import MESSAGES
+from function.cel.syntax import nodes
+from function.cel.syntax.nodes import BOOL, Type, list_of, map_of, optional_of, wrapper_of
+from function.cel.syntax.parser import descend
+from function.cel.values import SUBJECT, Mistake
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from function.cel.checker.environment import Environment
-    from function.cel.library.dialects import Dialect
+    from function.cel.checker.state import Environment
+    from function.cel.library import Dialect
 
 
 def check(root: nodes.Node, environment: Environment, dialect: Dialect) -> Checked:

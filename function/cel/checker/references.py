@@ -5,11 +5,118 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from function.cel.syntax.nodes import Call, Identifier, Literal, Node, Select, children, operands
+from function.cel.values import SUBJECT
+
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
-    from function.cel.checker.environment import Environment
+    from function.cel.checker.state import Checked, Environment
     from function.cel.subject import ReadPath, Subject
+
+
+# Suggest the nearest published name for an attribute that nobody publishes.
+
+
+def distance(one: str, two: str) -> int:
+    """Return how many edits lead from one name to the other: insert, delete, replace, swap neighbours."""
+    older: list[int] = []
+    above = list(range(len(two) + 1))
+    for i, left in enumerate(one, 1):
+        row = [i]
+        for j, right in enumerate(two, 1):
+            edits = min(above[j] + 1, row[-1] + 1, above[j - 1] + (left != right))
+            if i > 1 and j > 1 and left == two[j - 2] and right == one[i - 2]:
+                edits = min(edits, older[j - 2] + 1)
+            row.append(edits)
+        older, above = above, row
+    return above[-1]
+
+
+def suggest(name: str, candidates: Iterable[str]) -> str | None:
+    """Return the candidate nearest to `name`, ignoring case, or None if none is near; ties by name.
+
+    Near is at most a third of its length in edits, and at least one edit.
+    """
+    wanted = name.lower()
+    limit = max(1, len(wanted) // 3)
+    ranked = sorted((distance(wanted, other.lower()), other) for other in set(candidates) if other != name)
+    return ranked[0][1] if ranked and ranked[0][0] <= limit else None
+
+
+# Find the keys by which an expression reads its variable: `device.attributes["d"].x` is attributes, d, x.
+
+
+def literal_path(checked: Checked, node: Node) -> ReadPath | None:
+    """Return the keys that lead from the variable to a node, if all are written out and none is optional."""
+    keys: list[str] = []
+    while not isinstance(node, Identifier):
+        step = None if _is_optional(node) or (isinstance(node, Select) and node.test) else _step(node)
+        key = None if step is None else step[1]
+        if step is None or key is None:
+            return None
+        node = step[0]
+        keys.append(key)
+    variable = checked.variables.get(node)
+    return tuple(reversed(keys)) if variable is not None and variable.slot == SUBJECT else None
+
+
+def value_path(checked: Checked, node: Node) -> ReadPath | None:
+    """Return the literal path of a node that is a single value of the variable, not a map of several."""
+    path = literal_path(checked, node)
+    whole = path and len(path) == checked.environment.fields[path[0]].depth + 1
+    return path if whole else None
+
+
+def _is_optional(node: Node) -> bool:
+    return isinstance(node, Call) and node.function in ("_[?_]", "_?._")
+
+
+def paths(checked: Checked, root: Node) -> frozenset[ReadPath]:
+    """Return the longest literal paths that an expression reads; () is the whole subject."""
+    read: set[ReadPath] = set()
+    todo: list[Node] = [root]
+    while todo:
+        path, rest = _path(checked, todo.pop())
+        if path is not None:
+            read.add(path)
+        todo += rest
+    return frozenset(read)
+
+
+def _path(checked: Checked, node: Node) -> tuple[ReadPath | None, list[Node]]:
+    """Return the path that a node reads, if it is one, and the nodes still to look at."""
+    keys: list[str | None] = []
+    rest: list[Node] = []
+    current = node
+    while not isinstance(current, Identifier):
+        step = _step(current)
+        if step is None:
+            return None, children(node)
+        current, key, others = step
+        keys.append(key)
+        rest += others
+    variable = checked.variables.get(current)
+    if variable is None or variable.slot != SUBJECT:
+        return None, children(node)
+    written: list[str] = []
+    for key in reversed(keys):
+        if key is None:
+            break
+        written.append(key)
+    return tuple(written[: checked.environment.fields[written[0]].depth + 1]) if written else (), rest
+
+
+def _step(node: Node) -> tuple[Node, str | None, list[Node]] | None:
+    """Return the operand of a selection or index, its key if it is written out, and what else it computes."""
+    if isinstance(node, Select):
+        return node.operand, node.field, []
+    if isinstance(node, Call) and node.target is None and node.function in ("_[_]", "_[?_]", "_?._"):
+        operand, key = node.args
+        if isinstance(key, Literal) and isinstance(key.value, str):
+            return operand, key.value, []
+        return operand, None, [key]
+    return None
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -87,3 +194,100 @@ class Projection:
             for path in self._partial
         ]
         return (exact, *below)
+
+
+# Find the terms that compare something published with a literal: a hint can propose to relax those.
+#
+# `device.capacity["d"].memory.compareTo(quantity("80Gi")) >= 0` compares the capacity d/memory, by >=, with
+# 80Gi.
+
+SYMBOLS = {"_==_": "==", "_!=_": "!=", "_<_": "<", "_<=_": "<=", "_>_": ">", "_>=_": ">="}
+MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+METHODS = {"isGreaterThan": ">", "isLessThan": "<"}
+CONSTRUCTORS = frozenset({"quantity", "semver"})
+ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One term of a selector: `reference operator literal`, read with the reference on the left.
+
+    `kind` is quantity, semver, string, int, double, uint or bool; `literal` is the text inside of the quotes
+    for the first three. `start` and `end` are where the literal stands in `source`, the whole selector.
+    """
+
+    reference: Reference
+    operator: str
+    literal: str
+    kind: str
+    source: str
+    start: int
+    end: int
+
+    def relaxed(self, literal: str) -> str:
+        """Return the whole selector with another literal in this place, quoted if this one is."""
+        quoted = self.kind in ("quantity", "semver", "string")
+        text = f'"{literal.translate(ESCAPED)}"' if quoted else literal
+        return self.source[: self.start] + text + self.source[self.end :]
+
+
+def comparison(checked: Checked, term: Node, source: str) -> Comparison | None:
+    """Return the comparison that a term is, or None."""
+    if not isinstance(term, Call):
+        return None
+    if term.function in METHODS and term.target is not None:
+        return _between(checked, term.target, METHODS[term.function], term.args[0], source)
+    if term.function not in SYMBOLS:
+        return None
+    symbol = SYMBOLS[term.function]
+    one, two = term.args
+    if _is_compare_to(one) and isinstance(two, Literal) and two.value == 0:
+        return _between(checked, *_sides(one, symbol), source)
+    if _is_compare_to(two) and isinstance(one, Literal) and one.value == 0:
+        return _between(checked, *_sides(two, MIRRORED[symbol]), source)
+    return _between(checked, one, symbol, two, source)
+
+
+def _is_compare_to(node: Node) -> bool:
+    return isinstance(node, Call) and node.function == "compareTo" and node.target is not None
+
+
+def _sides(node: Node, symbol: str) -> tuple[Node, str, Node]:
+    """Return the two sides of `a.compareTo(b)` with the operator between them."""
+    if not isinstance(node, Call):
+        raise TypeError("compareTo is a call")
+    one, two = operands(node)
+    return one, symbol, two
+
+
+def _between(checked: Checked, one: Node, symbol: str, two: Node, source: str) -> Comparison | None:
+    """Return the comparison of a reference with a literal, whichever side each is on."""
+    for left, operator, right in ((one, symbol, two), (two, MIRRORED[symbol], one)):
+        reference, literal = _referenced(checked, left), _literal(right)
+        if reference is not None and literal is not None:
+            node, kind = literal
+            return Comparison(reference, operator, _text(node), kind, source, node.span.start, node.span.end)
+    return None
+
+
+def _referenced(checked: Checked, node: Node) -> Reference | None:
+    path = literal_path(checked, node)
+    if not path or len(path) != checked.environment.fields[path[0]].depth + 1:
+        return None
+    (reference,) = references(checked.environment, [path])
+    return reference
+
+
+def _literal(node: Node) -> tuple[Literal, str] | None:
+    """Return a literal, or the one inside of quantity() or semver(), and its kind."""
+    if isinstance(node, Literal):
+        return (node, node.type.name) if node.value is not None else None
+    if isinstance(node, Call) and node.function in CONSTRUCTORS and isinstance(node.args[0], Literal):
+        return node.args[0], node.function
+    return None
+
+
+def _text(node: Literal) -> str:
+    if isinstance(node.value, bool):
+        return "true" if node.value else "false"
+    return str(node.value)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from function.cel.checker.paths import value_path
-from function.cel.frame import SUBJECT
+from function.cel.checker.references import value_path
 from function.cel.library.declarations import ALWAYS
 from function.cel.syntax.nodes import Call, Identifier, Loop, Node, Select, children
+from function.cel.values import SUBJECT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,22 +2,140 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from function.cel.checker.environment import TYPE_IDENTIFIERS
-from function.cel.checker.scope import Variable
 from function.cel.checker.unification import Substitution
-from function.cel.errors import Mistake
-from function.cel.frame import FIRST_SLOT, SUBJECT
-from function.cel.syntax.nodes import Call, Identifier, Node, Select, dotted
-from function.cel.syntax.types import BOOL, DYN, DYNAMIC, Type, optional_of, type_of
+from function.cel.syntax import nodes
+from function.cel.syntax.nodes import (
+    BOOL,
+    DYN,
+    DYNAMIC,
+    Call,
+    Identifier,
+    Node,
+    Select,
+    Type,
+    dotted,
+    map_of,
+    optional_of,
+    type_of,
+)
+from function.cel.values import FIRST_SLOT, SUBJECT, Mistake
 
 if TYPE_CHECKING:
-    from function.cel.checker.environment import Environment
-    from function.cel.checker.scope import Scope
+    from collections.abc import Mapping
+
+    from function.cel.library import Dialect
     from function.cel.library.declarations import Overload
-    from function.cel.library.dialects import Dialect
+
+
+# Scopes: a node together with the names that it sees, which is what the check walks over.
+
+
+class Variable(NamedTuple):
+    """A name in scope. The slot of a lazy one holds its value or the error of computing it."""
+
+    type: Type
+    slot: int
+    lazy: bool = False
+
+
+Scope: TypeAlias = dict[str, Variable]
+ScopedNode: TypeAlias = tuple[Node, Scope]
+"""A node and the names it sees."""
+TypeSteps: TypeAlias = Generator[ScopedNode, Type, Type]
+
+
+# The environment of a selector: its one variable with fixed fields, for devices, clusters and nodes.
+
+_BY_NAME = map_of(nodes.STRING, nodes.DYN)
+
+
+@dataclass(frozen=True, slots=True)
+class VariableField:
+    """A field of the variable, and what reading it reads: the word for it in messages and references."""
+
+    type: Type
+    kind: str
+    since: str = "1.31"
+
+    @property
+    def depth(self) -> int:
+        """Return how many keys lead from the field to a single value."""
+        depth, kind = 0, self.type
+        while kind.name == "map":
+            depth, kind = depth + 1, kind.args[1]
+        return depth
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Environment:
+    """The variable of one level of selectors."""
+
+    variable: str
+    type: Type
+    fields: Mapping[str, VariableField]
+    unknown: Type = nodes.DYN
+    """The type of a value of which the check knows nothing: a whole selector may have it."""
+
+
+DEVICE = Environment(
+    "device",
+    Type("kubernetes.DRADevice"),
+    {
+        "driver": VariableField(nodes.STRING, "driver"),
+        "attributes": VariableField(map_of(nodes.STRING, _BY_NAME), "attribute"),
+        "capacity": VariableField(map_of(nodes.STRING, map_of(nodes.STRING, nodes.QUANTITY)), "capacity"),
+        "allowMultipleAllocations": VariableField(nodes.BOOL, "allowMultipleAllocations", "1.34"),
+    },
+)
+_WITHOUT_LISTS = map_of(nodes.STRING, map_of(nodes.STRING, nodes.ANY))
+DEVICE_WITHOUT_LISTS = Environment(
+    DEVICE.variable,
+    DEVICE.type,
+    {**DEVICE.fields, "attributes": VariableField(_WITHOUT_LISTS, "attribute")},
+    unknown=nodes.ANY,
+)
+"""The device of an API server whose gate DRAListTypeAttributes is off, as it is by default."""
+CLUSTER = Environment(
+    "cluster",
+    Type("fleet.Cluster"),
+    {
+        "name": VariableField(nodes.STRING, "name"),
+        "labels": VariableField(map_of(nodes.STRING, nodes.STRING), "label"),
+        "attributes": VariableField(_BY_NAME, "attribute"),
+    },
+)
+NODE = Environment(
+    "node",
+    Type("fleet.Node"),
+    {
+        "name": VariableField(nodes.STRING, "name"),
+        "className": VariableField(nodes.STRING, "className"),
+        "attributes": VariableField(_BY_NAME, "attribute"),
+    },
+)
+
+TYPE_IDENTIFIERS: Mapping[str, Type] = {
+    "bool": nodes.BOOL,
+    "bytes": nodes.BYTES,
+    "double": nodes.DOUBLE,
+    "int": nodes.INT,
+    "uint": nodes.UINT,
+    "string": nodes.STRING,
+    "null_type": nodes.NULL,
+    "list": nodes.list_of(nodes.DYN),
+    "map": nodes.map_of(nodes.DYN, nodes.DYN),
+    "type": nodes.type_of(nodes.DYN),
+    "optional_type": nodes.optional_of(nodes.DYN),
+    "google.protobuf.Timestamp": nodes.TIMESTAMP,
+    "google.protobuf.Duration": nodes.DURATION,
+    "net.IP": nodes.IP,
+    "net.CIDR": nodes.CIDR,
+}
+"""Names that stand for a type, as in `type(x) == int`."""
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.cel.syntax.types import DYN, DYNAMIC, Type, accepts_null
+from function.cel.syntax.nodes import DYN, DYNAMIC, Type, accepts_null
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,27 +4,221 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.cel.errors import EvaluationError, Mistake, no_overload
-from function.cel.evaluator.code import Code, CodeSteps, Frame, Run, is_path, relative
-from function.cel.evaluator.dispatch import admission, direct
-from function.cel.evaluator.folding import PATTERNS, folded
-from function.cel.evaluator.passing import passing, qualified
-from function.cel.evaluator.paths import path_code
-from function.cel.frame import BUDGET
+from function.cel.evaluator.code import (
+    Code,
+    CodeSteps,
+    Frame,
+    Run,
+    constant,
+    is_path,
+    passing,
+    path_code,
+    qualified,
+    relative,
+)
 from function.cel.library import operators
 from function.cel.library.charges import AFTER, absorbed, dispatched, looked, spend
-from function.cel.library.relations import KEYS, equal, optional_element
-from function.cel.syntax.descent import collect
-from function.cel.syntax.nodes import Call, Identifier, Node, Select, operands, written
-from function.cel.syntax.types import BOOL, DYN
-from function.cel.values import Optional, Value, type_name
+from function.cel.library.formats import Format
+from function.cel.library.network import Cidr, Ip
+from function.cel.library.operators import KEYS, contains, equal, optional_element
+from function.cel.library.quantity import Quantity, Semver
+from function.cel.library.strings import compiled
+from function.cel.library.urls import Url
+from function.cel.syntax import nodes
+from function.cel.syntax.nodes import BOOL, DYN, Call, Identifier, Node, Select, operands, written
+from function.cel.syntax.parser import collect
+from function.cel.values import (
+    BUDGET,
+    Aborted,
+    Duration,
+    EvaluationError,
+    Map,
+    Mistake,
+    Optional,
+    Timestamp,
+    TypeValue,
+    UInt,
+    Value,
+    no_overload,
+    type_name,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from function.cel.evaluator.build import Build
+    from function.cel.evaluator.code import Build
     from function.cel.library.declarations import CallCost, Overload
-    from function.cel.syntax.types import Type
+    from function.cel.syntax.nodes import Type
+
+
+# Choose the overload that runs: at compile time from the types, at run time from the values of dyn.
+
+CLASSES: dict[str, type] = {
+    "bool": bool,
+    "int": int,
+    "uint": UInt,
+    "double": float,
+    "string": str,
+    "bytes": bytes,
+    "null": type(None),
+    "timestamp": Timestamp,
+    "duration": Duration,
+    "list": list,
+    "map": Map,
+    "optional": Optional,
+    "type": TypeValue,
+    nodes.QUANTITY.name: Quantity,
+    nodes.SEMVER.name: Semver,
+    nodes.IP.name: Ip,
+    nodes.CIDR.name: Cidr,
+    nodes.URL.name: Url,
+    nodes.FORMAT.name: Format,
+}
+
+
+def runtime_class(kind: Type) -> type | None:
+    """Return the class that values of a type have; None if any may come."""
+    return CLASSES.get(kind.name)
+
+
+def direct(overloads: tuple[Overload, ...], kinds: Sequence[Type]) -> Overload | None:
+    """Return the overload that surely admits values of these types, or None.
+
+    A type says only what is certain of the value, whatever the check inferred: dyn where nothing is.
+    """
+    if len(overloads) > 1:
+        return None
+    only = overloads[0]
+    return only if not only.guarded or all(map(_covers, only.parameters, kinds)) else None
+
+
+def _covers(parameter: Type, certain: Type) -> bool:
+    if runtime_class(parameter) is None:
+        return True
+    if parameter.name not in ELEMENTS:
+        return parameter.name == certain.name
+    return parameter.name == certain.name and all(map(_covers, parameter.args, certain.args))
+
+
+ELEMENTS = frozenset({"list", "map"})
+"""Types whose elements cel-go looks at, but at the first only, before it runs an overload."""
+
+
+def admission(parameters: tuple[Type, ...]) -> Callable[[list[Value]], bool]:
+    """Return the test whether values may be given for these parameters."""
+    wanted = [(at, test) for at, test in enumerate(map(_test, parameters)) if test is not None]
+    if len(wanted) == 1:
+        ((position, only),) = wanted
+        return lambda values: only(values[position])
+
+    def admits(values: list[Value]) -> bool:
+        return all(test(values[at]) for at, test in wanted)
+
+    return admits
+
+
+def _test(kind: Type) -> Callable[[Value], bool] | None:
+    """Return the test whether a value may be given for a type; None if every value may."""
+    cls = runtime_class(kind)
+    if cls is None:
+        return None
+    if cls is list and (element := _test(kind.args[0])) is not None:
+        return lambda value: type(value) is list and (not value or element(value[0]))
+    if cls is Map and any(key_and_value := [_test(arg) for arg in kind.args]):
+        return lambda value: type(value) is Map and _first_fits(value, key_and_value)
+    return lambda value: type(value) is cls
+
+
+def _first_fits(value: Map, tests: list[Callable[[Value], bool] | None]) -> bool:
+    first = next(iter(value.entries.values()), None)
+    return first is None or all(test is None or test(part) for test, part in zip(tests, first, strict=True))
+
+
+# Fold constants at compile time: conversions, literal quantities, sets of literals.
+
+CONVERSIONS = frozenset(
+    ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"]
+)
+PATTERNS = frozenset({"matches", "find", "findAll"})
+LITERALS = frozenset({"quantity", "semver"})
+_SETTABLE = frozenset({bool, float, int, UInt, str})
+_UNHASHABLE = frozenset({"bytes", "kubernetes.Semver"})
+"""Values that make cel-go's look-up in a set of literals fail."""
+
+
+def folded(build: Build, node: Call, overloads: tuple[Overload, ...], codes: list[Code]) -> Code | None:
+    """Return the code of a call that can be settled now, or None. Raises Mistake for a bad constant."""
+    name = node.function
+    if name in CONVERSIONS and len(codes) == 1 and codes[0].is_constant:
+        return constant(_converted(node, overloads, codes[0].constant))
+    if name in LITERALS and all(code.is_constant for code in codes):
+        return _literal(build, overloads, codes)
+    if name == "@in" and type(codes[1].constant) is list:
+        return _membership(codes[0], codes[1].constant)
+    if name in PATTERNS and len(codes) > 1 and codes[1].is_constant:
+        _check_pattern(node, codes[1].constant)
+    return None
+
+
+def _converted(node: Call, overloads: tuple[Overload, ...], value: Value) -> Value:
+    for overload in overloads:
+        if admission(overload.parameters)([value]):
+            try:
+                return overload.run(value)
+            except EvaluationError as error:
+                at = (node.args or (node,))[0].span.at
+                raise Mistake(f"invalid {node.function} argument: {error}", at) from None
+    raise Mistake(f"no such overload: {node.function}({type_name(value)})", node.span.at)
+
+
+def _literal(build: Build, overloads: tuple[Overload, ...], codes: list[Code]) -> Code | None:
+    """Parse a literal quantity or version once. A bad one stays a runtime error, as in Kubernetes."""
+    values = [code.constant for code in codes]
+    (overload,) = overloads
+    if not admission(overload.parameters)(values):
+        return None
+    try:
+        value = overload.run(*values)
+    except EvaluationError:
+        return None
+    units = overload.cost if isinstance(overload.cost, int) else overload.cost(value, *values)
+    if build.forms and overload.name == "quantity":
+        return Code(lambda _frame: value.copy(), units, certain=overload.result)
+    return Code(lambda _frame: value, units, certain=overload.result)
+
+
+def _membership(code: Code, elements: list[Value]) -> Code | None:
+    """Settle `x in [literals]`: cel-go makes a set of the literals, and does not even look at x for none."""
+    if not elements:
+        return constant(value=False, certain=BOOL)
+    if not all(type(element) in _SETTABLE for element in elements):
+        return None
+    return Code(_member(code.run, elements), code.cost, certain=BOOL)
+
+
+def _member(run: Run, elements: list[Value]) -> Run:
+    texts = frozenset(element for element in elements if type(element) is str)
+
+    def test(frame: Frame) -> Value:
+        value = run(frame)
+        if type(value) is str:
+            return value in texts
+        if type_name(value) in _UNHASHABLE:
+            raise Aborted(f"a {type_name(value)} cannot be looked up in a list of literals")
+        return contains(value, elements)
+
+    return test
+
+
+def _check_pattern(node: Call, pattern: Value) -> None:
+    if type(pattern) is not str:
+        return
+    try:
+        compiled(pattern)
+    except EvaluationError as error:
+        at = node.args[-1 if node.target is None else 0]
+        raise Mistake(f"invalid {node.function} argument: {error}", at.span.at) from None
+
 
 DECIDING = frozenset({"_==_", "_!=_", "@in"})
 """Operators that say true or false of anything."""

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from function.cel.library import (
     conversions,
-    includes,
+    formats,
     lists,
-    named_formats,
     network,
     operators,
-    optionals,
     quantity,
-    regex,
-    semver,
-    sets,
     strings,
-    text_format,
     times,
     urls,
 )
@@ -27,22 +22,23 @@ if TYPE_CHECKING:
 
     from function.cel.library.declarations import Overload
 
+
 LIBRARIES = (
-    operators,
-    conversions,
-    urls,
-    regex,
-    lists,
-    optionals,
-    quantity,
-    strings,
-    text_format,
-    sets,
-    network,
-    named_formats,
-    semver,
-    includes,
-    times,
+    operators.DECLARATIONS,
+    conversions.DECLARATIONS,
+    urls.DECLARATIONS,
+    strings.REGEX,
+    lists.DECLARATIONS,
+    lists.OPTIONALS,
+    quantity.DECLARATIONS,
+    strings.DECLARATIONS,
+    formats.DECLARATIONS,
+    lists.SETS,
+    network.DECLARATIONS,
+    formats.NAMED_FORMATS,
+    quantity.SEMVER,
+    lists.INCLUDES,
+    times.DECLARATIONS,
 )
 """In the order in which Kubernetes registers them, and so that of a function's overloads: the first that fits
 binds a type that nothing else binds."""
@@ -52,9 +48,73 @@ def declared(changed: Iterable[Overload] = ()) -> Mapping[str, tuple[Overload, .
     """Return all functions by name; those in `changed` replace every overload of their names."""
     named: dict[str, list[Overload]] = {}
     for library in LIBRARIES:
-        for overload in library.DECLARATIONS:
+        for overload in library:
             named.setdefault(overload.name, []).append(overload)
     replaced: dict[str, list[Overload]] = {}
     for overload in changed:
         replaced.setdefault(overload.name, []).append(overload)
     return {name: tuple(overloads) for name, overloads in (named | replaced).items()}
+
+
+# Differences between the Kubernetes releases whose selectors are read, as one table.
+#
+# A selector means what the API server of the workload cluster takes it for, and its allocator. 1.36 and
+# 1.37 agree on every selector that was found in public; the rows are what was found between them by
+# comparing with their own code.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dialect:
+    """The selectors of one Kubernetes release."""
+
+    release: str
+    functions: Mapping[str, tuple[Overload, ...]]
+    quoted_fields: bool
+    """Whether a field may be written in backticks: device.attributes["d"].`a-b`."""
+    rooted_names_are_global: bool
+    """Whether `.x` is never a name that a macro bound."""
+    wrapper_results: bool
+    """Whether the whole selector may be a google.protobuf.BoolValue."""
+    optionals_keep_values: bool
+    """Whether an optional keeps what it holds on its way through a name or a branch of `? :`."""
+    alternatives_need_optionals: bool
+    """Whether `or` and `orValue` of what is no optional are an error; before, they are that thing."""
+
+    def without(self, function: str) -> Dialect:
+        """Return this dialect where a function is not declared."""
+        functions = {name: overloads for name, overloads in self.functions.items() if name != function}
+        return replace(self, functions=functions)
+
+
+_CHANGED = (
+    *strings.LATER,
+    *lists.POSITIONS,  # Behind those of texts: the first that fits binds a type that nothing else binds.
+    *lists.LATER,  # lists.range of a negative number is an error.
+    *conversions.LATER,  # There is no duration of an int.
+    *quantity.LATER,  # add and sub leave the receiver alone.
+    *lists.INCLUDES_LATER,  # includes is charged for each element.
+)
+"""The functions that 1.37 declares otherwise, each with all its overloads."""
+
+DIALECTS: Mapping[str, Dialect] = {
+    "1.36": Dialect(
+        "1.36",
+        declared(),
+        quoted_fields=False,
+        rooted_names_are_global=False,
+        wrapper_results=False,
+        optionals_keep_values=False,
+        alternatives_need_optionals=False,
+    ),
+    "1.37": Dialect(
+        "1.37",
+        declared(_CHANGED),
+        quoted_fields=True,
+        rooted_names_are_global=True,
+        wrapper_results=True,
+        optionals_keep_values=True,
+        alternatives_need_optionals=True,
+    ),
+}
+DEFAULT = "1.36"
+"""The release that selectors are read for where nobody says which."""

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from function.cel.errors import CostExceeded
-from function.cel.frame import BUDGET, WORK
-from function.cel.values import Map, Optional, Value
+from function.cel.values import BUDGET, WORK, CostExceeded, Map, Optional, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import re
 
-from function.cel.errors import EvaluationError
 from function.cel.library import charges as cost
-from function.cel.library.arithmetic import int64, uint64
 from function.cel.library.declarations import function
+from function.cel.library.operators import int64, uint64
 from function.cel.library.times import format_duration, format_timestamp, parse_duration, parse_timestamp
 from function.cel.values import (
     NANO,
     Duration,
+    EvaluationError,
     Timestamp,
     TypeValue,
     UInt,

@@ -12,13 +12,62 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from function.cel.syntax import types
-from function.cel.syntax.types import Type, has_parameter
+from function.cel.syntax import nodes
+from function.cel.syntax.nodes import Type, has_parameter, list_of, map_of, wrapper_of
+from function.cel.values import Map, UInt, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from function.cel.values import Value
+
+# Protobuf's well-known types, the only message literals of the dialect.
+#
+# `google.protobuf.Int32Value{value: 1}` is 1, `google.protobuf.Value{string_value: "a"}` is "a". Any other
+# message is an unknown name, as it is to the API server.
+
+_OBJECT = map_of(nodes.STRING, nodes.DYN)
+_ARRAY = list_of(nodes.DYN)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageType:
+    """What a message literal makes, the fields it may have, its value when none is given."""
+
+    type: Type
+    fields: Mapping[str, Type]
+    zero: Value
+
+
+def _wrapper(wrapped: Type, zero: Value) -> MessageType:
+    return MessageType(wrapper_of(wrapped), {"value": wrapper_of(wrapped)}, zero)
+
+
+MESSAGES: Mapping[str, MessageType] = {
+    "google.protobuf.BoolValue": _wrapper(nodes.BOOL, zero=False),
+    "google.protobuf.BytesValue": _wrapper(nodes.BYTES, b""),
+    "google.protobuf.DoubleValue": _wrapper(nodes.DOUBLE, 0.0),
+    "google.protobuf.FloatValue": _wrapper(nodes.DOUBLE, 0.0),
+    "google.protobuf.Int32Value": _wrapper(nodes.INT, 0),
+    "google.protobuf.Int64Value": _wrapper(nodes.INT, 0),
+    "google.protobuf.StringValue": _wrapper(nodes.STRING, ""),
+    "google.protobuf.UInt32Value": _wrapper(nodes.UINT, UInt(0)),
+    "google.protobuf.UInt64Value": _wrapper(nodes.UINT, UInt(0)),
+    "google.protobuf.ListValue": MessageType(_ARRAY, {"values": _ARRAY}, []),
+    "google.protobuf.Struct": MessageType(_OBJECT, {"fields": _OBJECT}, Map({})),
+    "google.protobuf.Value": MessageType(
+        nodes.DYN,
+        {
+            "null_value": nodes.NULL,
+            "number_value": nodes.DOUBLE,
+            "string_value": nodes.STRING,
+            "bool_value": nodes.BOOL,
+            "struct_value": _OBJECT,
+            "list_value": _ARRAY,
+        },
+        None,
+    ),
+}
+
 
 CallCost: TypeAlias = "int | Callable[..., int]"
 
@@ -26,12 +75,12 @@ ALWAYS = "1.31"
 """The oldest Kubernetes release that the table of versions reaches back to."""
 
 _ABBREVIATIONS = {
-    "Quantity": types.QUANTITY,
-    "Semver": types.SEMVER,
-    "IP": types.IP,
-    "CIDR": types.CIDR,
-    "URL": types.URL,
-    "Format": types.FORMAT,
+    "Quantity": nodes.QUANTITY,
+    "Semver": nodes.SEMVER,
+    "IP": nodes.IP,
+    "CIDR": nodes.CIDR,
+    "URL": nodes.URL,
+    "Format": nodes.FORMAT,
 }
 _SYMBOL = re.compile(r"\s*([A-Za-z][\w.]*|[<>,]|->)")
 

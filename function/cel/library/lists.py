@@ -7,15 +7,150 @@ from functools import cmp_to_key
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from function.cel.errors import CostExceeded, EvaluationError, no_overload
 from function.cel.library import charges as cost
-from function.cel.library.arithmetic import add
+from function.cel.library.charges import MET, excess, weight
 from function.cel.library.declarations import Overload, function, method
-from function.cel.library.relations import EXACT, ORDERED, SPANS, is_equal, order
-from function.cel.values import Duration, UInt, Value, type_name
+from function.cel.library.operators import EXACT, ORDERED, SPANS, add, contains, is_equal, order
+from function.cel.values import (
+    NONE,
+    TIMESTAMP_MIN,
+    CostExceeded,
+    Duration,
+    EvaluationError,
+    Map,
+    Optional,
+    Timestamp,
+    UInt,
+    Value,
+    no_overload,
+    type_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+# `includes`: whether an attribute has a value, be it a list or a single one.
+
+LONGEST = 48
+"""Elements that a list may have; Kubernetes looks no further and fails instead."""
+
+
+def includes(value: Value, wanted: Value) -> bool:
+    """Whether a list contains, or a single value is, what is wanted."""
+    if type(value) is not list:
+        return is_equal(value, wanted)
+    for at, element in enumerate(value):
+        if at >= LONGEST:
+            raise EvaluationError(
+                f"'includes' function cannot be applied to lists longer than {LONGEST} values"
+            )
+        if is_equal(element, wanted):
+            return True
+    return False
+
+
+def held(value: Value, wanted: Value) -> bool:
+    """Whether a list contains, or a single value is, what is wanted; however long the list is."""
+    return (
+        any(is_equal(element, wanted) for element in value)
+        if type(value) is list
+        else is_equal(value, wanted)
+    )
+
+
+INCLUDES_LATER = (method("includes", "dyn, dyn -> bool", held, cost=cost.searched, since="1.36"),)
+"""What Kubernetes 1.37 has in its place: charged for each element, and without a limit of its own."""
+
+INCLUDES = (method("includes", "dyn, dyn -> bool", includes, cost=cost.held, since="1.36"),)
+
+
+# Optionals: values that may be missing. `or` and `orValue` are lazy; see `function.cel.evaluator.calls`.
+
+_SIZED = (str, bytes, list, Map)
+_NUMERIC = (bool, int, UInt, float)
+
+
+def unwrap(optional: Optional) -> Value:
+    """Return the value that is there."""
+    if not optional.present:
+        raise EvaluationError("optional.none() dereference")
+    return optional.value
+
+
+def of_non_zero(value: Value) -> Optional:
+    """Return none for null, for zero, for what is empty and for the first moment of the year 1."""
+    kind = type(value)
+    zero = value is None or (kind in _SIZED and len(value) == 0) or (kind in _NUMERIC and value == 0)
+    zero = zero or (kind is Duration and value.nanos == 0)
+    zero = zero or (kind is Timestamp and value.nanos == TIMESTAMP_MIN)
+    return NONE if zero else Optional(value)
+
+
+def present(values: list[Optional]) -> list[Value]:
+    """Return the values that are there. Raises EvaluationError for an element that is no optional."""
+    if not all(type(optional) is Optional for optional in values):
+        raise no_overload("unwrap: an element is not an optional")
+    return [optional.value for optional in values if optional.present]
+
+
+def never(*_args: Value) -> Value:
+    """Stand in for what the generator does itself."""
+    raise AssertionError("the generator runs this lazily")
+
+
+OPTIONALS = (
+    function("optional.of", "A -> optional<A>", Optional),
+    function("optional.none", "-> optional<A>", lambda: NONE),
+    function("optional.ofNonZeroValue", "A -> optional<A>", of_non_zero),
+    method("hasValue", "optional<A> -> bool", lambda optional: optional.present),
+    method("value", "optional<A> -> A", unwrap),
+    method("or", "optional<A>, optional<A> -> optional<A>", never),
+    method("orValue", "optional<A>, A -> A", never),
+    function("optional.unwrap", "list<optional<A>> -> list<A>", present, cost=cost.unwrapped, since="1.33"),
+    method("unwrapOpt", "list<optional<A>> -> list<A>", present, cost=cost.unwrapped, since="1.33"),
+    method("first", "list<A> -> optional<A>", lambda v: Optional(v[0]) if v else NONE, since="1.33"),
+    method("last", "list<A> -> optional<A>", lambda v: Optional(v[-1]) if v else NONE, since="1.33"),
+)
+
+
+# Lists read as sets. An element that cannot be compared is in no set.
+
+
+def contains_all(one: list[Value], two: list[Value]) -> bool:
+    """Whether every element of the second is in the first."""
+    return all(contains(value, one) for value in two)
+
+
+def equivalent(one: list[Value], two: list[Value]) -> bool:
+    """Whether each holds all of the other."""
+    return contains_all(one, two) and contains_all(two, one)
+
+
+def intersects(one: list[Value], two: list[Value]) -> bool:
+    """Whether they share an element."""
+    return any(contains(value, two) for value in one)
+
+
+def crossed(_result: Value, one: list[Value], two: list[Value]) -> int:
+    """Cost of comparing each element with each."""
+    pairs = len(one) * len(two)
+    if {*map(type, one), *map(type, two)} <= EXACT:
+        return 1 + pairs
+    return 1 + pairs + excess(weight(one) * len(two), MET)
+
+
+def crossed_twice(_result: Value, one: list[Value], two: list[Value]) -> int:
+    """Cost of comparing each with each, both ways."""
+    return 2 * crossed(None, one, two) - 1
+
+
+SETS = (
+    function("sets.contains", "list<A>, list<A> -> bool", contains_all, cost=crossed),
+    function("sets.equivalent", "list<A>, list<A> -> bool", equivalent, cost=crossed_twice),
+    function("sets.intersects", "list<A>, list<A> -> bool", intersects, cost=crossed),
+)
+
 
 EXTENSIONS = "1.34"
 _ORDERED = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")

@@ -6,10 +6,10 @@ import re
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING
 
-from function.cel.errors import EvaluationError
 from function.cel.library import charges as cost
 from function.cel.library.charges import tenth
 from function.cel.library.declarations import function, method
+from function.cel.values import EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable

@@ -7,9 +7,8 @@ import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
-from function.cel.errors import EvaluationError
 from function.cel.library.declarations import Overload, method
-from function.cel.values import NANO, Duration, Timestamp
+from function.cel.values import NANO, Duration, EvaluationError, Timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable

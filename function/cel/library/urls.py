@@ -9,11 +9,10 @@ import re
 from ipaddress import IPv6Address
 from typing import TYPE_CHECKING, NoReturn
 
-from function.cel.errors import EvaluationError
 from function.cel.library import charges as cost
 from function.cel.library.declarations import function, method
-from function.cel.library.quoting import quoted
-from function.cel.values import Map, Value
+from function.cel.library.strings import quoted
+from function.cel.values import EvaluationError, Map, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from function.cel.errors import Mistake
+from function.cel.values import Mistake
 
 IDENTIFIER, QUOTED_IDENTIFIER = "IDENT", "QUOTED_IDENT"
 INT, UINT, DOUBLE, STRING, BYTES = "INT_LIT", "UINT_LIT", "FLOAT_LIT", "STRING_LIT", "BYTES_LIT"

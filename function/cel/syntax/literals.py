@@ -6,16 +6,14 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from function.cel.errors import Mistake
-from function.cel.syntax.nodes import Literal, Span
-from function.cel.syntax.types import BOOL, BYTES, DOUBLE, INT, NULL, STRING, UINT
-from function.cel.values import UInt, is_int64, is_uint64
+from function.cel.syntax.nodes import BOOL, BYTES, DOUBLE, INT, NULL, STRING, UINT, Literal, Span
+from function.cel.values import Mistake, UInt, is_int64, is_uint64
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from function.cel.syntax.lexer import Token
-    from function.cel.syntax.types import Type
+    from function.cel.syntax.nodes import Type
 
 _ESCAPE = re.compile(
     r"\\(?:([abfnrtv\"'\\?`])|([0-3][0-7][0-7])|[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))"

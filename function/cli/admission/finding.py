@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-Path = tuple[str | int, ...]
+FieldPath = tuple[str | int, ...]
 """Keys and indexes from the object down to a field."""
 
 UNKNOWN_FIELD = "UnknownField"
@@ -19,14 +19,14 @@ SELECTOR = "InvalidSelector"
 class Finding:
     """What is wrong with one field."""
 
-    path: Path
+    path: FieldPath
     message: str
     value: str = ""
     """What was found there, as it is shown."""
     hint: str = ""
     """What was probably meant."""
     code: str = INVALID
-    missing: Path = ()
+    missing: FieldPath = ()
     """The required field that was meant, which is not there under its name."""
     excerpt: str = ""
     """The text it is about with a mark under the place, as two lines."""
@@ -53,7 +53,7 @@ class Finding:
         return f"{self.field or 'object'}: {self.message}{value_text}{hint}"
 
 
-def _written(path: Path) -> str:
+def _written(path: FieldPath) -> str:
     from function.api.fault import path_of  # noqa: PLC0415 - a completion finds nothing, and is quick
 
     return path_of(path)

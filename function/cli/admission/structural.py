@@ -9,18 +9,59 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from function.api.fault import shown, shown_type
-from function.cli.admission.finding import REQUIRED, RULE, UNKNOWN_FIELD, Finding, Path
-from function.cli.bad_input import closest
-from function.cli.nearest import nearest
+from function.cel.checker.state import Environment, VariableField
+from function.cel.selector import Outcome, Selector, compiled
+from function.cel.subject import Subject
+from function.cel.syntax import nodes
+from function.cel.syntax.nodes import Type
+from function.cel.values import Map
+from function.cli.admission.finding import REQUIRED, RULE, UNKNOWN_FIELD, FieldPath, Finding
+from function.cli.bad_input import closest, nearest
 from function.recording.allowed import STRIPPED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from function.boundary import JsonObject
+    from function.cel.subject import ReadPath
+    from function.cel.values import Value
+
+
+# `x-kubernetes-validations`, evaluated by our own CEL: `self` and `oldSelf` in place of `device`.
+
+FIELDS = {name: VariableField(nodes.DYN, "value") for name in ("self", "oldSelf")}
+BOTH = Environment("both", Type("schema.Both"), FIELDS)
+"""One variable of an unknown type that holds the two: the dialect has one variable only."""
+
+
+def holds(rule: str, value: Any, old: Any = None) -> bool:
+    """Whether the rule is true of the value. One that has no value does not hold, as for the API server."""
+    return outcome(rule, value, old).matched
+
+
+def outcome(rule: str, value: Any, old: Any = None) -> Outcome:
+    """Evaluate a rule on a value, and on the one that it replaces."""
+    values: dict[ReadPath, Value] = {("self",): _value(value), ("oldSelf",): _value(old)}
+    return _program(rule).evaluate(Subject("both", _fields, values, {}, ""))
+
+
+def _fields(values: Mapping[ReadPath, Value]) -> dict[str, Value]:
+    return {path[0]: value for path, value in values.items()}
+
+
+@lru_cache
+def _program(rule: str) -> Selector:
+    return compiled(re.sub(r"\b(self|oldSelf)\b", r"both.\1", rule), BOTH)
+
+
+def _value(plain: Any) -> Any:
+    if isinstance(plain, dict):
+        return Map.of({key: _value(value) for key, value in plain.items() if value is not None})
+    return [_value(item) for item in plain] if isinstance(plain, list) else plain
 
 
 KEYWORDS = frozenset(
@@ -73,15 +114,15 @@ class Schema:
     int_or_string: bool = False
 
 
-def compiled(plain: JsonObject) -> Schema:
+def compiled_schema(plain: JsonObject) -> Schema:
     """Compile a schema as it is written in an XRD or a CRD."""
     values, items = plain.get("additionalProperties"), plain.get("items")
     pattern = plain.get("pattern")
     return Schema(
         type=plain.get("type", ""),
-        properties={name: compiled(child) for name, child in plain.get("properties", {}).items()},
-        values=compiled(values) if isinstance(values, dict) else None,
-        items=compiled(items) if isinstance(items, dict) else None,
+        properties={name: compiled_schema(child) for name, child in plain.get("properties", {}).items()},
+        values=compiled_schema(values) if isinstance(values, dict) else None,
+        items=compiled_schema(items) if isinstance(items, dict) else None,
         required=tuple(plain.get("required", ())),
         enum=tuple(plain.get("enum", ())),
         pattern=_regular(pattern) if pattern else None,
@@ -127,7 +168,7 @@ class Check:
         self.findings: list[Finding] = []
         self._root = root
 
-    def value(self, schema: Schema, value: Any, path: Path) -> None:
+    def value(self, schema: Schema, value: Any, path: FieldPath) -> None:
         """Hold a value against a schema, and everything below it."""
         if value == STRIPPED or (isinstance(value, dict) and STRIPPED in value):
             return  # A snapshot's stand-in for what is not read: nothing is known of the original.
@@ -145,7 +186,7 @@ class Check:
         if schema.rules and len(self.findings) == before:
             self._rules(schema, value, path)
 
-    def _map(self, schema: Schema, value: JsonObject, path: Path) -> None:
+    def _map(self, schema: Schema, value: JsonObject, path: FieldPath) -> None:
         explained: set[str] = set()
         for key, child in value.items():
             below = schema.properties.get(key) or schema.values
@@ -158,14 +199,14 @@ class Check:
             if value.get(name) is None and name not in explained:
                 self.findings.append(Finding((*path, name), REQUIRED))
 
-    def _list(self, schema: Schema, value: list[Any], path: Path) -> None:
+    def _list(self, schema: Schema, value: list[Any], path: FieldPath) -> None:
         if schema.items is not None:
             for index, item in enumerate(value):
                 self.value(schema.items, item, (*path, index))
         if schema.list_keys is not None:
             self._duplicates(schema.list_keys, value, path)
 
-    def _duplicates(self, keys: tuple[str, ...], value: list[Any], path: Path) -> None:
+    def _duplicates(self, keys: tuple[str, ...], value: list[Any], path: FieldPath) -> None:
         keys_before = set()
         for index, item in enumerate(value):
             plain = item if isinstance(item, dict) else {}
@@ -178,7 +219,7 @@ class Check:
                 self.findings.append(Finding((*path, index), f"duplicate {key_text}"))
             keys_before.add(identity)
 
-    def _scalar(self, schema: Schema, value: Any, path: Path) -> None:
+    def _scalar(self, schema: Schema, value: Any, path: FieldPath) -> None:
         if schema.enum and value not in schema.enum:
             expected = _or([repr(choice) for choice in schema.enum])
             near = nearest(str(value), map(str, schema.enum), most=1)
@@ -191,20 +232,19 @@ class Check:
         if schema.pattern is not None and isinstance(value, str) and not schema.pattern.search(value):
             self._pattern(schema.pattern, value, path)
 
-    def _pattern(self, pattern: re.Pattern[str], value: str, path: Path) -> None:
+    def _pattern(self, pattern: re.Pattern[str], value: str, path: FieldPath) -> None:
         mended = re.sub(r"[^a-z0-9.-]+", "-", value.lower()).strip("-.")
         hint = f"did you mean {mended}?" if mended and pattern.search(mended) else ""
         written = pattern.pattern.replace(r"\Z", "$")
         self.findings.append(Finding(path, f"must match {written}", shown(value), hint))
 
-    def _rules(self, schema: Schema, value: Any, path: Path) -> None:
-        from function.cli.admission.rules import holds  # noqa: PLC0415 - CEL is only imported for a rule
+    def _rules(self, schema: Schema, value: Any, path: FieldPath) -> None:
 
         for rule in schema.rules:
             if "oldSelf" not in rule.source and not holds(rule.source, value):
                 self.findings.append(Finding(path, rule.message, code=RULE))
 
-    def _unknown(self, schema: Schema, key: str, holder: JsonObject, path: Path) -> set[str]:
+    def _unknown(self, schema: Schema, key: str, holder: JsonObject, path: FieldPath) -> set[str]:
         """Refuse a key; where it was probably meant for a required field that is missing, return that."""
         near = nearest(key, schema.properties, most=1)
         required = {name for name in near if name in schema.required and holder.get(name) is None}

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from function.api.lenient import mapping
+from function.api.model import mapping
 from function.cli.bad_input import BadInput, closest
-from function.cli.live.connection import ControlPlane
-from function.cli.live.devices import read_slices
+from function.cli.live.connection import ControlPlane, read_slices
 from function.cli.live.resources import NODES
 from function.cli.options import FILES, OUTPUT, Command, end, reads_devices
 from function.cli.text import answered, complain, console, emit, escape, listed

@@ -9,11 +9,10 @@ import click
 from rich.table import Table
 
 from function.cli.options import DEPLOYMENTS, OUTPUT, Command, end, reads_fleet
-from function.cli.progress import track
-from function.cli.text import answered, console, emit, escape
+from function.cli.text import answered, console, emit, escape, track
 from function.cli.worlds.inputs import read
-from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.simulate import settle
+from function.cli.worlds.world import ParseMemo
 from function.deployment.forecast import Room, rejection_phrase
 
 if TYPE_CHECKING:

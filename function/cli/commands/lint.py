@@ -2,14 +2,278 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import click
 
+from function.api.fault import path_of
+from function.cli.admission.finding import SELECTOR
+from function.cli.bad_input import BadInput
 from function.cli.group import BAD_INPUT
 from function.cli.options import FILES, FINDINGS, FINE, Command, output_option
-from function.cli.render.problems import show_github, show_sarif, show_text
-from function.cli.text import answered, complain, emit
-from function.cli.worlds.problems import ERROR, Linted, lint
-from function.cli.worlds.review import ignored_note
+from function.cli.text import answered, as_json, complain, console, counted, emit, escape, printable
+from function.cli.worlds.advisories import advisories
+from function.cli.worlds.inputs import faults_of, ignored_note, level
+from function.cli.worlds.manifests import collect_texts, texts
+from function.cli.worlds.world import ParseMemo, plan_all, world_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from function.cli.admission.finding import FieldPath
+    from function.cli.worlds.manifest import Manifest, Manifests
+    from function.cli.worlds.world import World
+    from function.deployment.forecast import Forecast
+
+
+# Collect everything that can be said about files without placing replicas, for `lint`.
+
+ERROR, WARNING = "error", "warning"
+UNREADABLE, MISSING_CLASS = "Unreadable", "UnknownClass"
+
+_LINE = re.compile(r"\bline (\d+)(?:, column (\d+))?")
+_STEP = re.compile(r'([^.\[\]]+)|\[(\d+)\]|\["([^"]*)"\]')
+TEMPLATE = "spec.template.spec."
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One thing that is wrong, and where it is written."""
+
+    file: str
+    line: int
+    """From 1; 0 where no line can be told."""
+    column: int
+    level: str
+    code: str
+    title: str
+    """`ModelDeployment ml/chat`; empty for what is wrong with a whole file."""
+    field: str
+    message: str
+    excerpt: str = ""
+
+    @property
+    def text(self) -> str:
+        """The message with the object and the field."""
+        return ": ".join(part for part in (self.title, self.field, self.message) if part)
+
+    @property
+    def as_data(self) -> dict[str, Any]:
+        """The problem as plain data."""
+        data = {"level": self.level, "code": self.code, "file": self.file}
+        place = {"line": self.line, "column": self.column} if self.line else {}
+        return {**data, **place, "object": self.title, "field": self.field, "message": self.message}
+
+
+@dataclass(frozen=True, slots=True)
+class Linted:
+    """What was looked at, and what was found."""
+
+    files: int
+    objects: int
+    problems: tuple[Problem, ...]
+    ignored: Mapping[str, int] = field(default_factory=dict)
+    """Objects that are not read, by kind."""
+
+    def count(self, wanted: str) -> int:
+        """How many problems have a level."""
+        return sum(problem.level == wanted for problem in self.problems)
+
+
+def lint(paths: Iterable[str]) -> Linted:
+    """Look at files. Raises BadInput where one is not there; one that cannot be parsed is a problem."""
+    problems, good, count = [], [], 0
+    for name, text in texts(paths):
+        count += 1
+        try:
+            collect_texts([(name, text)], checked=False)
+        except BadInput as error:
+            problems.append(_unreadable(name, error))
+        else:
+            good.append((name, text))
+    manifests = collect_texts(good)
+    problems += problems_of(manifests)
+    read = sum(map(len, manifests.by_kind.values())) + len(manifests.unread)
+    objects = read + len(manifests.contradictions)
+    return Linted(count, objects, tuple(sorted(dict.fromkeys(problems))), manifests.ignored)
+
+
+def _unreadable(name: str, error: BadInput) -> Problem:
+    text = str(error)
+    file, _, message = text.partition(": ") if not name else (name, "", text.removeprefix(f"{name}: "))
+    lines = _LINE.findall(message)
+    line, column = lines[-1] if lines else ("0", "0")
+    return Problem(file, int(line), int(column or 1), ERROR, UNREADABLE, "", "", message)
+
+
+def problems_of(manifests: Manifests) -> Iterator[Problem]:
+    """Every problem of objects that could be read as YAML."""
+    try:
+        world = world_of(manifests)
+    except BadInput as error:
+        world = None
+        yield _unreadable("", error)
+    faults = {**faults_of(manifests, world), **world.faults} if world else {}
+    better = {(problem.title, problem.field): problem for problem in _against_fleet(world)} if world else {}
+    for issue in manifests.issues:
+        finding = issue.finding
+        value, hint = (f", found {finding.value}" if finding.value else ""), finding.hint
+        message = f"{finding.message}{value}{f'; {hint}' if hint else ''}"
+        where = issue.manifest.short_title, finding.field
+        mended = better.pop(where, None) if finding.code == SELECTOR else None
+        yield _problem(
+            issue.manifest,
+            finding.path,
+            level=level(issue, faults),
+            code=finding.code,
+            message=mended.message if mended else message,
+            excerpt=finding.excerpt,
+        )
+    yield from better.values()
+    yield from _faults(manifests, faults)
+    for contradiction in manifests.contradictions:
+        yield _problem(
+            contradiction.manifest, (), level=ERROR, code=UNREADABLE, message=contradiction.message
+        )
+    for manifest, code, path, message in advisories(manifests):
+        yield _problem(manifest, path, level=WARNING, code=code, message=message)
+
+
+def _problem(
+    manifest: Manifest, path: FieldPath, *, level: str, code: str, message: str, excerpt: str = ""
+) -> Problem:
+    position = manifest.position.locate(path) if manifest.position else None
+    line, column = position or (0, 0)
+    title, field = manifest.short_title, path_of(path)
+    return Problem(manifest.file, line, column, level, code, title, field, message, excerpt)
+
+
+def _faults(manifests: Manifests, faults: dict[tuple[str, str], str]) -> Iterator[Problem]:
+    """What keeps objects from being read, but for what a schema has said."""
+    explained = {place for issue in manifests.issues for place in issue.places}
+    by_title = {manifest.short_title: manifest for those in manifests.by_kind.values() for manifest in those}
+    for (title, path), text in faults.items():
+        if (title, path) in explained:
+            continue
+        manifest = by_title[title]
+        message = text.removeprefix(f"{manifest.title}: ").removeprefix(f"{path}: ")
+        unknown = path.endswith("className")
+        yield _problem(
+            manifest,
+            steps(path),
+            level=WARNING if unknown and not manifests["InferenceClass"] else ERROR,
+            code=MISSING_CLASS if unknown else UNREADABLE,
+            message=message,
+        )
+
+
+def _against_fleet(world: World) -> Iterator[Problem]:
+    """What deployments ask and nobody in the files could ever give."""
+    if not world.clusters:
+        return
+    for planned in plan_all(world, reuse=ParseMemo()):
+        for finding in _findings(planned.forecast):
+            prefix = "spec." if finding.path.startswith("placement") else TEMPLATE
+            compiles = finding.code != "DoesNotCompile"
+            path = steps(f"{prefix}{finding.path}{'' if compiles else '.cel'}")
+            level_ = WARNING if compiles else ERROR
+            yield _problem(planned.manifest, path, level=level_, code=finding.code, message=finding.message)
+
+
+def _findings(forecast: Forecast) -> Iterable[Any]:
+    return forecast.findings if forecast.readable else ()
+
+
+def steps(path: str) -> FieldPath:
+    """Take a written path apart: `engines[0].labels["a.b"]`."""
+    position = (match.groups() for match in _STEP.finditer(path))
+    return tuple(int(index) if index else (name or key) for name, index, key in position)
+
+
+# Print what `lint` found: for people, for code scanning (SARIF), as GitHub's annotations.
+
+SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
+STYLES = {"error": "red", "warning": "yellow"}
+
+
+def show_text(linted: Linted) -> None:
+    """Print `file:line:column: level: message [code]`, which editors and terminals turn into links."""
+    out = console()
+    for problem in linted.problems:
+        line = f"{_place(problem)}: {problem.level}: {problem.text} [{problem.code}]"
+        out.print(escape(line), style=STYLES[problem.level], soft_wrap=True)
+        for excerpt in problem.excerpt.splitlines():
+            out.print(f"    {escape(excerpt)}", soft_wrap=True)
+    errors, warnings = linted.count("error"), linted.count("warning")
+    looked = f"{counted(linted.objects, 'object')} in {counted(linted.files, 'file')}"
+    click.echo(f"{looked}: {counted(errors, 'error')}, {counted(warnings, 'warning')}", err=True)
+
+
+def _place(problem: Problem) -> str:
+    return f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file
+
+
+def show_github(problems: Iterable[Problem]) -> None:
+    """Print workflow commands: an annotation at the line of the change."""
+    for problem in problems:
+        place = f",line={problem.line},col={problem.column}" if problem.line else ""
+        head = f"::{problem.level} file={_property(problem.file)}{place},title={_property(problem.code)}"
+        text = f"{problem.text}\n{problem.excerpt}" if problem.excerpt else problem.text
+        click.echo(f"{head}::{_data(text)}")
+
+
+def _data(text: str) -> str:
+    """Escape a message: a line end, or a percent sign that reads as one, would end the command."""
+    lines = "\n".join(map(printable, text.split("\n")))
+    return lines.replace("%", "%25").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def show_sarif(linted: Linted) -> None:
+    """Print a SARIF 2.1.0 log, as code scanning takes it."""
+    codes = sorted({problem.code for problem in linted.problems})
+    driver = {
+        "name": "fleet-scheduler",
+        "version": _version(),
+        "rules": [{"id": code, "shortDescription": {"text": code}} for code in codes],
+    }
+    results = [_result(problem, codes) for problem in linted.problems]
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    click.echo(as_json({"$schema": SARIF, "version": "2.1.0", "runs": [run]}))
+
+
+def _version() -> str:
+    try:
+        return version("function-fleet-scheduler")
+    except PackageNotFoundError:
+        return "0"
+
+
+def _result(problem: Problem, codes: list[str]) -> dict[str, Any]:
+    physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(problem.file)}}
+    if problem.line:
+        physical["region"] = {"startLine": problem.line, "startColumn": problem.column}
+    return {
+        "ruleId": problem.code,
+        "ruleIndex": codes.index(problem.code),
+        "level": problem.level,
+        "message": {"text": problem.text},
+        "locations": [{"physicalLocation": physical}],
+    }
+
+
+def _uri(file: str) -> str:
+    """A file as code scanning has it: relative to the repository, or a URI of its own."""
+    path = Path(file)
+    return path.as_uri() if path.is_absolute() else path.as_posix().replace("%", "%25").replace(" ", "%20")
+
 
 FORMS = "text for people; json for programs; sarif for code scanning; github for annotations of a workflow."
 

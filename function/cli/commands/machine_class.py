@@ -11,13 +11,12 @@ from function.api.names import API_VERSION
 from function.catalogue import UnknownMachineType, entry, machine_types
 from function.cli.admission.kinds import writable
 from function.cli.bad_input import BadInput, closest
-from function.cli.live.connection import ControlPlane
-from function.cli.live.devices import read_slices
+from function.cli.live.connection import ControlPlane, read_slices
 from function.cli.options import Command, end, lenient, output_option, reads_devices
 from function.cli.text import complain, emit
 from function.cli.worlds.inputs import read_manifests
 from function.cli.worlds.slices import slices_of
-from function.cluster.describe import NothingPublished, describe
+from function.cluster.verification import NothingPublished, describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -9,15 +9,13 @@ import click
 import yaml
 
 from function.cli.options import Command, output_option, reads_fleet
-from function.cli.progress import track
 from function.cli.render.routes import show_routes
 from function.cli.render.table import show
 from function.cli.render.workloads import show_workloads
-from function.cli.text import answered, emit
+from function.cli.text import answered, emit, track
 from function.cli.worlds.inputs import read
-from function.cli.worlds.memo import ParseMemo
-from function.cli.worlds.verdict import summary_of, worst_code
-from function.cli.worlds.world import Planned, plan_all
+from function.cli.worlds.settling import summary_of, worst_code
+from function.cli.worlds.world import ParseMemo, Planned, plan_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

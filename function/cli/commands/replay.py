@@ -10,10 +10,9 @@ import click
 from function import wire
 from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, end
-from function.cli.progress import track
-from function.cli.text import answered, console, emit, escape
+from function.cli.text import answered, console, emit, escape, track
 from function.dispatch import run
-from function.recording.file import NoRecording, Recording, loaded, readable
+from function.recording.request import NoRecording, Recording, loaded, readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

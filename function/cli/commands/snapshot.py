@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from function.api.lenient import mapping
+from function.api.model import mapping
 from function.api.text import counted
 from function.cli.live.resources import COMPOSITIONS, FLEET, joined
 from function.cli.options import Command, end, lenient, may_read_live

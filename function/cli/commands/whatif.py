@@ -11,17 +11,16 @@ import click
 from function.api.replica import DEPLOYMENT_LABEL
 from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, Names, end, reads_fleet
-from function.cli.render.script import show_commands
+from function.cli.render.table import show_commands
 from function.cli.text import answered, console, counted, emit, escape
-from function.cli.worlds.apply import Apply
+from function.cli.worlds.apply import Apply, Commands, Script
 from function.cli.worlds.changes import AddNodes, Change, Delete, Drain, Replicas, SetTaint
 from function.cli.worlds.compare import Difference, compare
 from function.cli.worlds.inputs import taken
-from function.cli.worlds.kubectl import Commands, Script
 from function.cli.worlds.manifests import load
-from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.simulate import Simulation, settle
 from function.cli.worlds.source import Origin, gather
+from function.cli.worlds.world import ParseMemo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

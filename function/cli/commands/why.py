@@ -3,26 +3,172 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.table import Table
+from rich.tree import Tree
 
 from function.cli.bad_input import BadInput, closest
 from function.cli.group import BAD_INPUT
 from function.cli.options import Command, Names, output_option, reads_fleet
-from function.cli.render.tree import View, show_why
+from function.cli.render.table import show_amiss, show_condition
 from function.cli.render.workloads import below, show_below
-from function.cli.text import answered, complain, emit
+from function.cli.text import answered, complain, console, emit, escape
 from function.cli.worlds.inputs import Inputs, read
-from function.cli.worlds.memo import ParseMemo
+from function.cli.worlds.settling import summary_of, worst_code
 from function.cli.worlds.source import add_workloads
-from function.cli.worlds.verdict import summary_of, worst_code
-from function.cli.worlds.world import plan_all
+from function.cli.worlds.world import ParseMemo, plan_all
+from function.deployment.forecast import ClusterVerdict
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from function.cli.worlds.source import Source
     from function.cli.worlds.world import Planned
-    from function.deployment.forecast import Forecast
+    from function.deployment.forecast import ClusterOutline, EngineOutline, Forecast, Hint
+
+
+# Print the tree of `why`: the summary, what would help, lint, replicas, clusters down to the selector.
+
+SHOWN = 20
+"""How many clusters are printed in full; the rest only in one line."""
+STYLES = {
+    ClusterVerdict.Chosen: "green",
+    ClusterVerdict.Eligible: "cyan",
+    ClusterVerdict.Full: "yellow",
+    ClusterVerdict.Rejected: "red",
+    ClusterVerdict.Unknown: "magenta",
+}
+ACTIONS = {"Placed": "green", "Replaced": "green", "Held": "yellow", "Retained": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What was asked to be shown: one cluster or pool, or (None) all of them."""
+
+    cluster: str | None = None
+    pool: str | None = None
+
+
+def show_why(planned: Planned, view: View) -> None:
+    """Print why a deployment, which must be readable, is placed as it is."""
+    out, forecast = console(), planned.forecast
+    hints = forecast.hints(view.cluster)
+    headline = _headline(forecast, hints) if view.cluster is None else forecast.outline.phrase(view.cluster)
+    out.print(f"[bold]{escape(planned.title)}[/bold]: {escape(headline)}", soft_wrap=True)
+    if view.cluster is None:
+        _amiss(out, forecast, headline)
+        show_amiss(out, planned)
+    _hints(out, hints)
+    _findings(out, forecast)
+    if view.cluster is None:
+        _replicas(out, forecast)
+    _clusters(out, forecast, view)
+
+
+def _headline(forecast: Forecast, hints: list[Hint]) -> str:
+    """The one line that matters: how many have a place, and the first thing that would help."""
+    message = forecast.scheduled.message if forecast.scheduled else ""
+    if forecast.complete:
+        return message
+    if hints and forecast.total >= forecast.wanted:
+        held = f"{forecast.held} of them held, as their replacements have no place"
+        return f"{forecast.summary}, {held}. Nearest way to one: {_promise(hints[0])}"
+    if hints:
+        return f"{forecast.summary}. Nearest way to more: {_promise(hints[0])}"
+    findings = forecast.findings
+    return f"{forecast.summary}. {_capitalised(findings[0].message)}" if findings else message
+
+
+def _amiss(out: Console, forecast: Forecast, headline: str) -> None:
+    """What else is wrong with replicas that exist: not Ready, cut off, not updated."""
+    if all(row.is_new for row in forecast.standing):
+        return
+    for condition in forecast.amiss:
+        if condition.message not in headline:
+            show_condition(out, condition)
+
+
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _promise(hint: Hint) -> str:
+    noun = "replica fits" if hint.unlocks == 1 else "replicas fit"
+    return f"{hint.change.message}, and {hint.unlocks} more {noun}"
+
+
+def _hints(out: Console, hints: list[Hint]) -> None:
+    if hints:
+        out.print("\n[bold]What would help[/bold] (each was tried out)")
+    for hint in hints:
+        out.print(f"  [green]•[/green] {escape(_promise(hint))}", soft_wrap=True)
+
+
+def _replicas(out: Console, forecast: Forecast) -> None:
+    if not (forecast.standing or forecast.leaving):
+        return
+    out.print("\n[bold]Replicas[/bold]")
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    for wraps in (False, False, False, False, True, True):  # On a narrow terminal names stay whole.
+        table.add_column(no_wrap=not wraps, overflow="fold")
+    for row in forecast.standing:
+        place = f"{row.cluster}/{'?' if row.index is None else row.index}"
+        cells = ("", row.name, place, row.action, row.pools_phrase, row.phrase)
+        table.add_row(*map(escape, cells), style=ACTIONS[row.action])
+    for row in sorted(forecast.leaving, key=lambda row: (row.cluster, row.name)):
+        cells = ("", row.name, row.cluster, row.action, "", row.phrase)
+        table.add_row(*map(escape, cells), style="red")
+    out.print(table)
+
+
+def _clusters(out: Console, forecast: Forecast, view: View) -> None:
+    outline = forecast.outline
+    names = outline.names(view.pool)
+    if view.cluster is not None:
+        names = [name for name in names if name == view.cluster]
+    if not names:
+        return
+    out.print("\n[bold]Clusters[/bold]")
+    pools = None if view.cluster is None else True
+    for name in names[:SHOWN]:
+        out.print(_cluster(outline.cluster(name, pool=view.pool, pools=pools)))
+    for name in names[SHOWN:]:
+        cluster = outline.cluster(name, pools=False)
+        out.print(f"{escape(name)}  {cluster.reason or cluster.verdict.name}", style="dim")
+
+
+def _cluster(cluster: ClusterOutline) -> Tree:
+    """One cluster: its verdict, and its pools where they matter."""
+    style = STYLES[cluster.verdict]
+    label = f"[bold]{escape(cluster.name)}[/bold]  [{style}]{cluster.verdict.name}[/{style}]"
+    if cluster.reason:
+        label += f"  {cluster.reason}"
+        label += f": {escape(cluster.phrase)}" if cluster.phrase else ""
+    tree = Tree(label, guide_style="dim")
+    for pool in cluster.pools:
+        branch = tree.add(escape(pool.phrase))
+        for engine in pool.engines:
+            _engine(branch, engine)
+    return tree
+
+
+def _engine(branch: Tree, engine: EngineOutline) -> None:
+    """One engine on one pool, with everything that keeps it off."""
+    mark = "[green]✓[/green]" if engine.fits else "[red]✗[/red]"
+    below = branch.add(f"{mark} {escape(engine.phrase)}")
+    for failure in engine.failures:
+        below.add(escape(failure))
+
+
+def _findings(out: Console, forecast: Forecast) -> None:
+    findings = forecast.findings
+    if findings:
+        out.print("\n[bold]Worth a look[/bold]")
+    for finding in findings:
+        out.print(f"  [yellow]![/yellow] {escape(finding.path)}: {escape(finding.message)}", soft_wrap=True)
 
 
 def _planned(inputs: Inputs, deployment: str) -> Planned:

@@ -2,16 +2,110 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
+from function.api.model import mapping
+from function.boundary import PlainDocument, Request
 from function.cli.text import as_yaml, complain, note, printable
-from function.cli.worlds.routes import routes_of
+from function.dispatch import run
+from function.routing.service import declared
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from function.boundary import JsonObject, Requirement, Response
     from function.cli.worlds.inputs import Inputs
     from function.cli.worlds.world import Planned
+
+
+# Compose services as the control plane would see them: one request for each ModelService.
+#
+# Its endpoints are those that the plan desires and those that the files hold. One without a Service gets a
+# placeholder for it, so that the route can be looked at before anything is installed.
+
+KIND = "ModelEndpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRoute:
+    """One service, and what the handler of services answers about it."""
+
+    service: JsonObject
+    response: Response
+    assumed: tuple[str, ...]
+    """Endpoints without a Service: each was given one of its own name."""
+
+    @property
+    def title(self) -> str:
+        """`namespace/name`."""
+        return "/".join(str(self.service["metadata"].get(key)) for key in ("namespace", "name"))
+
+    @property
+    def address(self) -> str:
+        """Where requests go; empty while nobody says it."""
+        return str(self.response.status.get("address", ""))
+
+    def manifests(self) -> Iterator[tuple[str, JsonObject]]:
+        """Yield key and manifest of everything that would be applied on the control plane."""
+        for key, desired in self.response.desired.items():
+            yield key, desired.resource
+
+
+def routes_of(inputs: Inputs, results: list[Planned]) -> list[ServiceRoute]:
+    """Ask the handler of services about each ModelService of the files."""
+    endpoints = {_name(endpoint): endpoint for endpoint in inputs.world.endpoints} | {
+        _name(desired.resource): desired.resource | _status(inputs, desired.resource)
+        for planned in results
+        for desired in planned.response.desired.values()
+        if desired.resource.get("kind") == KIND
+    }
+    return [
+        _composed(inputs, manifest.content, [endpoints[name] for name in sorted(endpoints)])
+        for manifest in inputs.manifests["ModelService"]
+    ]
+
+
+def _name(plain: JsonObject) -> tuple[str, str]:
+    metadata = plain["metadata"]
+    return str(metadata.get("namespace")), str(metadata.get("name"))
+
+
+def _status(inputs: Inputs, endpoint: JsonObject) -> JsonObject:
+    """Return the status of a desired endpoint, where the files hold it."""
+    held = (other for other in inputs.world.endpoints if _name(other) == _name(endpoint))
+    return {"status": mapping(next(held, {}).get("status"))}
+
+
+def _composed(inputs: Inputs, service: JsonObject, endpoints: list[JsonObject]) -> ServiceRoute:
+    configs = inputs.manifests["RoutingConfig"]
+    request = Request(PlainDocument(service), input=configs[0].content if configs else None)
+    required, assumed = {}, []
+    for requirement in declared(request):
+        selected = [endpoint for endpoint in endpoints if _selects(requirement, endpoint)]
+        required[requirement.name] = tuple(PlainDocument(_with_backend(endpoint)) for endpoint in selected)
+        assumed += [_name(endpoint)[1] for endpoint in selected if not _backend(endpoint)]
+    response = run(Request(request.composite, required=required, input=request.input))
+    return ServiceRoute(service, response, tuple(dict.fromkeys(assumed)))
+
+
+def _selects(requirement: Requirement, endpoint: JsonObject) -> bool:
+    labels = mapping(endpoint["metadata"].get("labels"))
+    matches = all(labels.get(key) == value for key, value in requirement.match_labels)
+    return requirement.kind == KIND and matches
+
+
+def _backend(endpoint: JsonObject) -> str:
+    return str(mapping(mapping(endpoint.get("status")).get("routing")).get("backendName") or "")
+
+
+def _with_backend(endpoint: JsonObject) -> JsonObject:
+    """Return an endpoint that has a Service, if only one of its own name."""
+    name = _backend(endpoint) or endpoint["metadata"]["name"]
+    status = {**mapping(endpoint.get("status")), "routing": {"backendName": name}}
+    return {**endpoint, "status": status}
 
 
 def show_routes(inputs: Inputs, results: list[Planned]) -> None:

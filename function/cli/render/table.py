@@ -8,16 +8,29 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from function.cli.text import console, escape, listed, short
-from function.cli.worlds.unready import unready_of
-from function.cli.worlds.verdict import stalled_of
+from function.cli.worlds.settling import stalled_of, unready_of
 from function.deployment.forecast import rejection_phrase
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from function.boundary import Condition
+    from function.cli.worlds.apply import Commands
     from function.cli.worlds.world import Planned
     from function.deployment.forecast import Forecast, ReplicaRow
+
+
+# Print commands to run as they are typed: whole lines, which a terminal wraps and a copy does not.
+
+
+def show_commands(out: Console, commands: Commands, apply: str, revert: str) -> None:
+    """Print commands and their reverse, each below its title."""
+    for title, lines in ((apply, commands.apply), (revert, commands.revert)):
+        if lines:
+            out.print(f"\n{title}:", style="bold")
+        for line in lines:
+            out.print(f"  {escape(line)}", style="dim" if line.startswith("#") else "", soft_wrap=True)
+
 
 SHOWN = 20
 """How many rejected clusters are listed before they are only counted."""

@@ -8,7 +8,7 @@ import click
 
 from function.cli.text import as_yaml, complain, console, escape, printable
 from function.cli.worlds.derive import folded
-from function.cli.worlds.verdict import plain_conditions
+from function.cli.worlds.settling import plain_conditions
 from function.cli.worlds.workloads import ReplicaWorkloads, replicas_of, workloads_of
 
 if TYPE_CHECKING:

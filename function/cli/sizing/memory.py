@@ -4,10 +4,279 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from function.cli.sizing.architecture import Architecture
+from function.cli.bad_input import BadInput
+
+# A transformer's shape, read from a Hugging Face `config.json`, and how many weights it has where.
+
+SUPPORTED_KINDS = frozenset(
+    {
+        "deepseek_v2",
+        "deepseek_v3",
+        "gemma",
+        "gemma2",
+        "gemma3_text",
+        "glm4_moe",
+        "gpt_oss",
+        "kimi_k2",
+        "llama",
+        "mistral",
+        "mixtral",
+        "olmo2",
+        "phi3",
+        "qwen2",
+        "qwen2_moe",
+        "qwen3",
+        "qwen3_moe",
+    }
+)
+"""Model types whose layers these formulas describe: gated MLP, grouped or latent attention."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latent:
+    """Multi-head latent attention: keys and values are kept compressed."""
+
+    query_rank: int
+    """0: queries are not compressed."""
+    rank: int
+    content: int
+    """Dimensions of a query or key head that carry no position."""
+    position: int
+    """Dimensions that carry the position; keys share them."""
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """A mixture of experts."""
+
+    routed: int
+    shared: int
+    width: int
+    """Inner width of one expert."""
+    shared_width: int
+    first: int
+    """So many layers at the start are dense."""
+    active: int
+    """Experts a token is sent to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """What decides the memory of a model."""
+
+    kind: str
+    """model_type."""
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head: int
+    """Dimensions of a head."""
+    width: int
+    """Inner width of the dense MLP."""
+    vocabulary: int
+    tied: bool
+    """Whether input and output embeddings are one matrix."""
+    context: int
+    """The longest context it was made for; 0 when not told."""
+    dtype: str
+    latent: Latent | None = None
+    experts: Experts | None = None
+    windows: tuple[int, ...] = ()
+    """Tokens that each layer looks back at, 0 for all of them; empty when every layer looks at all."""
+
+    @property
+    def is_supported(self) -> bool:
+        """Whether the formulas are known to describe this kind of model."""
+        return self.kind in SUPPORTED_KINDS
+
+    @property
+    def tensor_heads(self) -> int:
+        """Heads that tensor parallelism divides or copies: the key-value heads, if they are kept apart."""
+        return self.heads if self.latent else self.kv_heads
+
+    @property
+    def embedding(self) -> int:
+        """Weights of one embedding matrix."""
+        return self.vocabulary * self.hidden
+
+    @property
+    def attention(self) -> int:
+        """Weights of one layer's attention."""
+        if self.latent is None:
+            return self.hidden * self.head * (2 * self.heads + 2 * self.kv_heads)
+        latent, key = self.latent, self.latent.content + self.latent.position
+        direct = self.hidden * self.heads * key
+        compressed = self.hidden * latent.query_rank + latent.query_rank * self.heads * key
+        queries = compressed if latent.query_rank else direct
+        down = self.hidden * (latent.rank + latent.position)
+        up = latent.rank * self.heads * (latent.content + latent.value)
+        return queries + down + up + self.heads * latent.value * self.hidden
+
+    def mlp(self, layer: int) -> int:
+        """Weights of one layer's MLP, all experts counted."""
+        experts = self.experts
+        if experts is None or layer < experts.first:
+            return 3 * self.hidden * self.width
+        routed = experts.routed * (3 * self.hidden * experts.width + self.hidden)
+        return routed + experts.shared * 3 * self.hidden * experts.shared_width
+
+    def layer(self, number: int) -> int:
+        """Weights of one layer; two norms included."""
+        return self.attention + self.mlp(number) + 2 * self.hidden
+
+    @property
+    def parameters(self) -> int:
+        """Weights altogether."""
+        ends = self.embedding * (1 if self.tied else 2) + self.hidden
+        return sum(map(self.layer, range(self.layers))) + ends
+
+    def tokens(self, layer: int, context: int) -> int:
+        """Tokens that a layer keeps of a sequence: with a sliding window, no more than that."""
+        window = self.windows[layer] if self.windows else 0
+        return min(context, window) if window else context
+
+    @property
+    def cached(self) -> int:
+        """Values in the cache per token and layer, over all heads."""
+        if self.latent is not None:
+            return self.latent.rank + self.latent.position
+        return 2 * self.kv_heads * self.head
+
+
+LARGEST, MOST_LAYERS = 10**12, 10_000
+"""Numbers of a config, and its layers, which are gone through one by one, are no larger."""
+
+
+class _Reader:
+    """Reads numbers of a config and names the field that is wrong."""
+
+    def __init__(self, plain: dict[str, Any], file: str) -> None:
+        self._plain, self._file = plain, file
+
+    def number(self, *names: str, default: int | None = None, most: int = LARGEST) -> int:
+        """The first of several names that is there. Raises BadInput."""
+        for name in names:
+            value = self._plain.get(name)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise BadInput(f"{self._file}: {name}: expected a whole number, found {value!r}")
+            if value > most:
+                raise BadInput(f"{self._file}: {name}: expected at most {most}, found {value}")
+            return value
+        if default is None:
+            raise BadInput(f"{self._file}: {names[0]}: required, but missing")
+        return default
+
+    def text(self, name: str) -> str:
+        value = self._plain.get(name)
+        return value if isinstance(value, str) else ""
+
+    def texts(self, name: str) -> list[str]:
+        value = self._plain.get(name)
+        return [str(item) for item in value] if isinstance(value, list) else []
+
+    def map(self, name: str) -> dict[str, Any]:
+        value = self._plain.get(name)
+        return value if isinstance(value, dict) else {}
+
+    def flag(self, name: str) -> bool:
+        return self._plain.get(name) is True
+
+    def is_false(self, name: str) -> bool:
+        return self._plain.get(name) is False
+
+
+def _latent(read: _Reader) -> Latent | None:
+    rank = read.number("kv_lora_rank", default=0)
+    if not rank:
+        return None
+    return Latent(
+        read.number("q_lora_rank", default=0),
+        rank,
+        read.number("qk_nope_head_dim"),
+        read.number("qk_rope_head_dim"),
+        read.number("v_head_dim"),
+    )
+
+
+def _experts(read: _Reader, width: int) -> Experts | None:
+    routed = read.number("n_routed_experts", "num_local_experts", "num_experts", default=0)
+    if routed <= 1:
+        return None
+    inner = read.number("moe_intermediate_size", default=width)
+    shared = read.number("shared_expert_intermediate_size", default=0)
+    return Experts(
+        routed,
+        read.number("n_shared_experts", default=1 if shared else 0),
+        inner,
+        shared or inner,
+        read.number("first_k_dense_replace", default=0),
+        read.number("num_experts_per_tok", default=1),
+    )
+
+
+def _windows(read: _Reader, layers: int) -> tuple[int, ...]:
+    """What each layer looks back at: as `layer_types` lists it, else in the pattern of its model type."""
+    window = read.number("sliding_window", default=0)
+    if not window or read.is_false("use_sliding_window"):
+        return ()
+    kinds = read.texts("layer_types")
+    if len(kinds) == layers:
+        return tuple(window if kind == "sliding_attention" else 0 for kind in kinds)
+    # The last layer of each group looks at everything; Gemma 2 states no pattern, and has groups of two.
+    group = read.number("sliding_window_pattern", default=2 if read.text("model_type") == "gemma2" else 0)
+    if group:
+        return tuple(window if (layer + 1) % group else 0 for layer in range(layers))
+    first = read.number("max_window_layers", default=0)
+    return tuple(window if layer >= first else 0 for layer in range(layers))
+
+
+def _dtype(read: _Reader) -> str:
+    method = read.map("quantization_config").get("quant_method")
+    if isinstance(method, str):
+        bits = read.map("quantization_config").get("bits")
+        if method == "mxfp4":
+            return "mxfp4"
+        return "fp8" if method == "fp8" else "int8" if bits == 8 else "int4"  # noqa: PLR2004
+    name = read.text("torch_dtype") or read.text("dtype") or "bfloat16"
+    return {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}.get(name, "bf16")
+
+
+def read_config(plain: object, file: str) -> Architecture:
+    """Read a `config.json`. Raises BadInput with the field that is missing or wrong."""
+    if not isinstance(plain, dict):
+        raise BadInput(f"{file}: expected an object")
+    inner = plain.get("text_config")
+    if isinstance(inner, dict):  # A multimodal model: the language model decides.
+        plain = {**plain, **inner}
+    read = _Reader(plain, file)
+    hidden, heads = read.number("hidden_size", "n_embd"), read.number("num_attention_heads", "n_head")
+    if not heads:
+        raise BadInput(f"{file}: num_attention_heads: expected at least 1, found 0")
+    width = read.number("intermediate_size", "n_inner", default=4 * hidden)
+    layers = read.number("num_hidden_layers", "n_layer", most=MOST_LAYERS)
+    return Architecture(
+        kind=read.text("model_type"),
+        hidden=hidden,
+        layers=layers,
+        heads=heads,
+        kv_heads=read.number("num_key_value_heads", default=heads),
+        head=read.number("head_dim", default=hidden // heads),
+        width=width,
+        vocabulary=read.number("vocab_size"),
+        tied=read.flag("tie_word_embeddings"),
+        context=read.number("max_position_embeddings", default=0),
+        dtype=_dtype(read),
+        latent=_latent(read),
+        experts=_experts(read, width),
+        windows=_windows(read, layers),
+    )
+
 
 GIB = 2**30
 PLAIN = ("bf16", "fp16", "fp32")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from click.shell_completion import CompletionItem
 
 from function.cli.bad_input import BadInput, closest
-from function.cli.sizing.architecture import Architecture, read_config
+from function.cli.sizing.memory import Architecture, read_config
 
 if TYPE_CHECKING:
     import click

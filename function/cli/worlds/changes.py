@@ -7,16 +7,19 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Protocol
 
 from function.cli.bad_input import BadInput, closest
-from function.cli.worlds.edits import edited, existing, pools_of, spec_of
-from function.cli.worlds.kubectl import (
+from function.cli.worlds.apply import (
     Commands,
     add_item,
+    edited,
+    existing,
     patch_cluster,
+    pools_of,
     remove_item,
     replace_item,
     resource,
     scale,
     set_value,
+    spec_of,
 )
 
 if TYPE_CHECKING:

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from function.api import replica as replica_api
-from function.api.lenient import mapping
-from function.api.model import whole
+from function.api.model import mapping, whole
 from function.boundary import PlainDocument
 from function.cli.bad_input import BadInput, closest
 from function.cli.text import listed
-from function.cluster.charges import charge
-from function.cluster.classes import devices_of
+from function.cluster.names import devices_of
+from function.cluster.publish import charge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -2,24 +2,151 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from function.cli.bad_input import BadInput, closest
+from function.api import InferenceClass, InferenceCluster, Malformed, ModelCache, ModelDeployment
+from function.api.replica import parse as parse_replica
+from function.boundary import PlainDocument
+from function.cli.admission.finding import SELECTOR, UNKNOWN_FIELD, UNKNOWN_KIND
+from function.cli.bad_input import BadInput, closest, is_lenient
 from function.cli.live.connection import ControlPlane
-from function.cli.text import complain
+from function.cli.text import complain, listed
 from function.cli.worlds.derive import folded
-from function.cli.worlds.faults import faults_of
 from function.cli.worlds.manifests import load
-from function.cli.worlds.review import review
 from function.cli.worlds.source import Origin, Source, gather, read_fleet
 from function.cli.worlds.world import World, world_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from function.api.model import Model
     from function.cli.live.connection import Target
-    from function.cli.worlds.manifest import Manifests
+    from function.cli.worlds.manifest import Issue, Manifest, Manifests
+
+
+# Faults in the files: every object that the scheduler could not read, by file, object, field and value.
+
+Place = tuple[str, str]
+"""Which object, by its title, and which field of it."""
+
+_MODELS: dict[str, type[Model]] = {
+    "ModelDeployment": ModelDeployment,
+    "InferenceClass": InferenceClass,
+    "ModelCache": ModelCache,
+}
+
+
+def _parsed(manifest: Manifest, model: type[Model], content: object) -> Iterator[tuple[Place, str]]:
+    try:
+        model.parse(content)
+    except Malformed as error:
+        for fault in error.faults:
+            yield (manifest.short_title, fault.path), f"{manifest.title}: {fault}"
+
+
+def faults_of(manifests: Manifests, world: World) -> dict[Place, str]:
+    """Every fault, in the order of kinds and files. The plan goes on without what cannot be read."""
+    return dict(_faults(manifests, world))
+
+
+def _faults(manifests: Manifests, world: World) -> Iterator[tuple[Place, str]]:
+    for kind, model in _MODELS.items():
+        for manifest in manifests[kind]:
+            yield from _parsed(manifest, model, manifest.content)
+    completed = {str(cluster["metadata"]["name"]): cluster for cluster in world.clusters}
+    for manifest in manifests["InferenceCluster"]:
+        yield from _parsed(manifest, InferenceCluster, completed[manifest.name])
+        yield from _values(manifest, completed[manifest.name])
+    for manifest in manifests["ModelReplica"]:
+        fault = parse_replica(PlainDocument(manifest.content)).fault
+        if fault:
+            text = f"{manifest.title}: {fault}; it is charged for what can be read"
+            yield (manifest.short_title, fault.partition(":")[0]), text
+
+
+def _values(manifest: Manifest, content: object) -> Iterator[tuple[Place, str]]:
+    """Values that selectors cannot read, though the cluster can be: every selector errs on such a device."""
+    try:
+        pools = InferenceCluster.parse(content).pools
+    except Malformed:
+        return
+    for pool in pools:
+        for device in pool.devices or ():
+            if device.subject.problem:
+                where = f"pool {pool.name}, device {device.name}"
+                yield (manifest.short_title, where), f"{manifest.title}: {where}: {device.subject.problem}"
+
+
+# Review the files before anything is answered: errors, warnings and notes, equal ones folded.
+#
+# As for `kubectl apply`, a field that no schema declares is an error, since the API server would drop it.
+# An object with a uid is held by a control plane, which admitted it by a schema of its own: about that one,
+# all that its schema here does not know is a warning.
+
+SHOWN = 20
+"""How many different messages are shown."""
+
+DROPPED = frozenset({UNKNOWN_FIELD, UNKNOWN_KIND})
+"""Findings that --lenient makes warnings: what is written is left out, and the rest can be read."""
+
+
+def level(issue: Issue, unreadable: Collection[tuple[str, str]] = ()) -> str:
+    """How loud an issue is said: `error` or `warning`. A field that cannot be read is always an error."""
+    if issue.finding.code == SELECTOR or any(place in unreadable for place in issue.places):
+        return "error"
+    lenient = is_lenient() and issue.finding.code in DROPPED
+    return "warning" if issue.manifest.stored or lenient else "error"
+
+
+def review(manifests: Manifests, unreadable: Collection[tuple[str, str]] = ()) -> tuple[str, ...]:
+    """Say on standard error what the API server would. Returns the errors.
+
+    `unreadable` has the fields that the scheduler cannot read either.
+    """
+    by_level: dict[str, list[Issue]] = defaultdict(list)
+    for issue in manifests.issues:
+        by_level[level(issue, unreadable)].append(issue)
+    errors = tuple(folded_issues(by_level["error"]))
+    complain(capped(errors))
+    complain(capped(tuple(folded_issues(by_level["warning"]))), "warning")
+    if manifests.ignored:
+        complain([ignored_note(manifests.ignored)], "note")
+    return errors
+
+
+def folded_issues(issues: Iterable[Issue]) -> Iterable[str]:
+    """A line for each different message: the first object in full, the others named or counted."""
+    groups: dict[tuple[object, ...], list[Issue]] = defaultdict(list)
+    for issue in issues:
+        finding = issue.finding
+        path = tuple("[]" if isinstance(step, int) else step for step in finding.path)
+        key = issue.manifest.kind, path, finding.message, finding.hint
+        groups[key].append(issue)
+    for those in groups.values():
+        first = those[0]
+        titles = dict.fromkeys(issue.manifest.short_title for issue in those)
+        others = [title for title in titles if title != first.manifest.short_title]
+        also = f" (and {listed(others)})" if others else ""
+        excerpt = f"\n{first.finding.excerpt}" if first.finding.excerpt else ""
+        place = first.manifest.place(first.finding.path)
+        yield f"{place}: {first.manifest.short_title}: {first.finding}{also}{excerpt}"
+
+
+def capped(lines: tuple[str, ...]) -> Iterable[str]:
+    """The first lines, and how many there are besides."""
+    yield from lines[:SHOWN]
+    if len(lines) > SHOWN:
+        yield f"{len(lines) - SHOWN} more like these: fleet-scheduler lint FILE... lists all"
+
+
+def ignored_note(kinds: Mapping[str, int]) -> str:
+    """What to say about objects that are not read, by kind."""
+    total = sum(kinds.values())
+    parts = listed([f"{count} {kind}" for kind, count in sorted(kinds.items())])
+    noun = "object of a kind that is" if total == 1 else "objects of kinds that are"
+    return f"ignored {total} {noun} not read: {parts}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
-from function.cli.progress import track
+from function.cli.text import track
+from function.cli.worlds.apply import Commands, Script, move, reconcile_until
 from function.cli.worlds.compare import outcome
-from function.cli.worlds.kubectl import Commands, Script, move, reconcile_until
 from function.cli.worlds.simulate import after, one_round
 from function.cli.worlds.world import identity_of
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from function.api import ModelReplica
     from function.cli.worlds.manifest import Manifest
-    from function.cli.worlds.memo import ParseMemo
-    from function.cli.worlds.world import Planned, World
+    from function.cli.worlds.world import ParseMemo, Planned, World
 
 MAX_TRIES = 2_000
 """Sets of moves that are tried for one deployment."""

@@ -3,17 +3,61 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from function.api.lenient import mapping
+from function.api.model import conditions_of, mapping, string
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
-from function.cli.worlds.unready import obstacle
+from function.cli.group import BAD_INPUT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from function.boundary import JsonObject
+    from function.boundary import JsonObject, Response
+    from function.cli.worlds.world import Planned
+
+
+# What a replica that is not Ready says of itself: the one condition that tells why.
+
+CROSSPLANE = ("Synced", "Ready")
+"""Crossplane's own conditions, the one that names a cause first. Those of the replica's handler say more."""
+
+
+class Unready(NamedTuple):
+    """A replica that exists and is not Ready."""
+
+    name: str
+    cluster: str
+    why: str
+    """`ModelReady: Unschedulable: no node has 8 GPUs`; empty where nothing was said of it yet."""
+
+
+def unready_of(planned: Planned) -> list[Unready]:
+    """The replicas of a planned deployment that stay and are not Ready, by name."""
+    staying = {row.name for row in planned.forecast.standing if not row.is_new}
+    return sorted(unready for unready in _observed(planned) if unready.name in staying)
+
+
+def _observed(planned: Planned) -> Iterator[Unready]:
+    for document in planned.request.observed.values():
+        plain = document.plain()
+        if plain.get("kind") == "ModelReplica":
+            replica = parse_replica(PlainDocument(plain))
+            if replica.ready is not True:
+                yield Unready(replica.name, replica.cluster, obstacle(plain))
+
+
+def obstacle(plain: JsonObject) -> str:
+    """What keeps a replica from being Ready, by the first of its conditions that is False; "" by none."""
+    refused = {
+        string(entry.get("type")): ": ".join(
+            filter(None, (string(entry.get(key)) for key in ("type", "reason", "message")))
+        )
+        for entry in conditions_of(mapping(plain.get("status")))
+        if entry.get("status") == "False"
+    }
+    of_handler = [text for kind, text in refused.items() if kind not in CROSSPLANE]
+    return next(iter([*of_handler, *(refused[kind] for kind in CROSSPLANE if kind in refused)]), "")
 
 
 DECIDING = (
@@ -191,3 +235,52 @@ def changes(before: Standing, after: Standing) -> Iterator[StateChange]:
 def _phrase(condition: ConditionState) -> str:
     """`True: AllReplicasReady: 3 of 3 ready`."""
     return ": ".join(filter(None, (condition.status, condition.reason, condition.message)))
+
+
+# Say how a plan ended: the exit code of `plan` and `why`, and the first fields of their data.
+
+PLACED, SHORTFALL = 0, 2
+_WORST = (PLACED, SHORTFALL, BAD_INPUT)
+
+
+def worst_code(results: Iterable[Planned], faults: Collection[str]) -> int:
+    """The exit code of several plans from files with some faults: that of the worst."""
+    codes = [_code(planned) for planned in results]
+    return max([*codes, BAD_INPUT if faults else PLACED], key=_WORST.index)
+
+
+def _code(planned: Planned) -> int:
+    if not planned.forecast.valid:
+        return BAD_INPUT
+    return PLACED if planned.forecast.complete else SHORTFALL
+
+
+def summary_of(planned: Planned) -> dict[str, Any]:
+    """Name, status, conditions and unready replicas of a planned deployment as plain data."""
+    manifest = planned.manifest
+    return {
+        "namespace": manifest.namespace,
+        "name": manifest.name,
+        **planned.response.status,
+        "conditions": plain_conditions(planned.response),
+        "stalled": stalled_of(planned),
+        "unready": [unready._asdict() for unready in unready_of(planned)],
+    }
+
+
+def stalled_of(planned: Planned) -> list[str]:
+    """Why the control plane does not do, or did not do yet, what is planned here."""
+    return standing(planned.manifest.content, ()).stalled
+
+
+def plain_conditions(response: Response) -> list[dict[str, str]]:
+    """The conditions of an answer as plain data."""
+    return [
+        {
+            "type": condition.type,
+            "status": str(condition.status),
+            "reason": condition.reason,
+            "message": condition.message,
+        }
+        for condition in response.conditions
+    ]

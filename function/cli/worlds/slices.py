@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from function.boundary import JsonObject
-    from function.cli.admission.finding import Path
+    from function.cli.admission.finding import FieldPath
     from function.cli.worlds.manifest import Manifests
 
 BASIC = "basic"
@@ -26,7 +26,7 @@ def slices_of(manifests: Manifests) -> list[JsonObject]:
     return [manifest.content for manifest in manifests["ResourceSlice"]]
 
 
-def _faults(content: JsonObject) -> Iterator[tuple[Path, str]]:
+def _faults(content: JsonObject) -> Iterator[tuple[FieldPath, str]]:
     spec = content.get("spec")
     if not isinstance(spec, dict):
         yield ("spec",), _expected("a map", spec)
@@ -45,7 +45,7 @@ def _faults(content: JsonObject) -> Iterator[tuple[Path, str]]:
         yield from _of_device(device, ("spec", "devices", number))
 
 
-def _of_device(device: Any, path: Path) -> Iterator[tuple[Path, str]]:
+def _of_device(device: Any, path: FieldPath) -> Iterator[tuple[FieldPath, str]]:
     if not isinstance(device, dict):
         yield path, _expected("a map", device)
         return

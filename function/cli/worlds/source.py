@@ -7,15 +7,12 @@ from shlex import join
 from typing import TYPE_CHECKING
 
 from function.cli.bad_input import BadInput
-from function.cli.live.connection import ControlPlane, Target
-from function.cli.live.names import identities
+from function.cli.live.connection import ControlPlane, Target, identities
 from function.cli.live.resources import COMPOSITIONS, FLEET, WORKLOADS
-from function.cli.progress import track
-from function.cli.text import NAMED, note
+from function.cli.text import NAMED, note, track
 from function.cli.worlds.apply import Apply
 from function.cli.worlds.manifest import Manifest, Manifests
-from function.cli.worlds.manifests import CONFIGS, issues_of, load
-from function.cli.worlds.step_inputs import take
+from function.cli.worlds.manifests import CONFIGS, issues_of, load, take
 
 if TYPE_CHECKING:
     from collections.abc import Callable

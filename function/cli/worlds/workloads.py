@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from function.api.lenient import condition_of, mapping
+from function.api.model import condition_of, mapping
 from function.api.names import KEY_ANNOTATION
 from function.boundary import PlainDocument, Request
 from function.cli.worlds.derive import Assumption

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-from function.api.names import replica_key
-from function.api.replica import WAS_READY_ANNOTATION
-from function.boundary import Desired, Unreadable
-from function.deployment.compose.cache import EngineFrom, KeptFrom, PlacedFrom, composed_once
-from function.deployment.compose.objects import composed, labels
+from function.api.model import Reader
+from function.api.names import API_VERSION, bracketed, endpoint_key, read_key, replica_key
+from function.api.replica import (
+    ALTERNATIVE_LABEL,
+    CLUSTER_LABEL,
+    DEPLOYMENT_LABEL,
+    INDEX_LABEL,
+    WAS_READY_ANNOTATION,
+)
+from function.boundary import Desired, Extent, Unreadable
 from function.fail_static import as_observed
 from function.scheduler.outcomes import Update
 from function.scheduler.stamp import (
@@ -23,14 +30,279 @@ from function.scheduler.stamp import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from function.api import Engine, Member, ModelDeployment
-    from function.deployment.compose.cache import EmittedEngines, RankedClaims
-    from function.scheduler.candidate import Candidate
+    from function.api.engine import ReplicaShape
+    from function.api.names import Identity
+    from function.boundary import Document, JsonObject, Plain, Shape
+    from function.scheduler.decision import Decision
     from function.scheduler.matching.devices import Match
-    from function.scheduler.matching.engine_options import EngineOption
+    from function.scheduler.matching.engine_options import Candidate, EngineOption
     from function.scheduler.outcomes import Kept, Placed
+    from function.scheduler.scheduling_input import Fleet
+
+
+# Bound the new replicas of an answer: Crossplane receives at most 4 MiB.
+
+LIMIT = 3 * 1024 * 1024
+"""Bytes of desired replicas at which filling stops. Nothing kept is ever dropped for size."""
+OVERHEAD = 2_000
+"""Bytes of a replica and its endpoint besides the templates: names, labels, requests, status."""
+
+
+class _Largest:
+    """The size of a deployment's largest replica, computed once."""
+
+    size: int | None = None
+
+
+def largest(deployment: ModelDeployment) -> int:
+    """Bytes of the largest shape's replica, JSON standing in for the wire (which is never longer)."""
+    cache = deployment.cache_of(_Largest)
+    if cache.size is None:
+        cache.size = _largest(deployment)
+    return cache.size
+
+
+def _largest(deployment: ModelDeployment) -> int:
+    sizes: Counter[str] = Counter()
+    for member in deployment.members:
+        sizes[member.shape.name] += len(json.dumps(member.member.template).encode())
+    for request in deployment.requests:
+        sizes[request.of.shape.name] += sum(len(source.encode()) + 100 for source in request.sub.claimed_by)
+    return max(sizes.values()) + OVERHEAD
+
+
+def room_for(deployment: ModelDeployment, fleet: Fleet) -> int:
+    """How many replicas can be added before the answer grows past the limit."""
+    return max(0, LIMIT // largest(deployment) - len(fleet.own_replicas))
+
+
+# Memory beside composing: what this answer shares, and the replicas that earlier ones desired.
+#
+# Nothing here changes an answer; without it the same replica is composed, and written, again.
+
+T = TypeVar("T", bound="Desired | None")
+
+BOUND = 512 * 1024
+"""Bytes of composed replicas, about, that a deployment holds from answer to answer."""
+AS_OBSERVED, MAX_AS_OBSERVED = 7, 4 * 1024 * 1024
+"""Bytes that a replica which is desired as it is observed takes for each byte of its document, and the most
+that all those of a deployment may take. They share no template with it."""
+
+
+class PlacedFrom(NamedTuple):
+    """What a new replica is composed of, besides its deployment and its key."""
+
+    name: str
+    shape: ReplicaShape
+    options: tuple[EngineOption, ...]
+    pools: tuple[str, ...]
+
+
+class KeptFrom(NamedTuple):
+    """What a replica that stays is composed of, besides its deployment and its key."""
+
+    version: Hashable
+    """The identity of its document: equal ones mean equal content."""
+    shape: ReplicaShape | None
+    observed: bool
+    noted: bool
+    waits: bool
+
+
+ComposedFrom: TypeAlias = PlacedFrom | KeptFrom
+
+
+class ComposedReplicas:
+    """The desired replicas of earlier answers, by key, each with what it was composed of.
+
+    Law: a replica depends on its deployment, which owns this cache, and on its source, which is compared by
+    value. Buys: a settled deployment, which is what most calls are about, composes and writes nothing anew.
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self._by_key: dict[str, tuple[ComposedFrom, Desired]] = {}
+        self._as_observed: dict[str, int] = {}
+        """Bytes that those take which are desired as they are observed."""
+
+    @property
+    def extent(self) -> Extent:
+        """What it takes besides `BOUND`."""
+        return Extent(self, sum(self._as_observed.values()))
+
+    def get(self, key: str, source: ComposedFrom) -> Desired | None:
+        """Return what was desired under a key, if it was composed of the same."""
+        earlier, desired = self._by_key.get(key, (None, None))
+        return desired if earlier == source else None
+
+    def put(self, key: str, source: ComposedFrom, desired: Desired, *, most: int, observed: int = 0) -> None:
+        """Hold a composed replica in the place of the earlier one, or beside at `most` so many.
+
+        `observed`: the bytes of its document, where it is desired as that is observed.
+        """
+        self._as_observed.pop(key, None)
+        size = AS_OBSERVED * observed
+        if size and sum(self._as_observed.values()) + size > MAX_AS_OBSERVED:
+            self._by_key.pop(key, None)
+        elif key in self._by_key or len(self._by_key) < most:
+            self._by_key[key] = source, desired
+            if size:
+                self._as_observed[key] = size
+
+
+def composed_once(
+    deployment: ModelDeployment,
+    key: str,
+    source: ComposedFrom,
+    compose: Callable[[], T],
+    *,
+    observed: int = 0,
+) -> Desired | T:
+    """Return what was desired under a key for an earlier answer if its source is equal, or compose it.
+
+    `observed`: the bytes of the document that it is composed of as it stands, if it is.
+    """
+    cache = deployment.cache_of(ComposedReplicas)
+    earlier = cache.get(key, source)
+    if earlier is not None:
+        return earlier
+    desired = compose()
+    if desired is not None:
+        cache.put(key, source, desired, most=BOUND // largest(deployment), observed=observed)
+    return desired
+
+
+RankedClaims: TypeAlias = tuple[tuple[str, int, str], ...]
+"""Request, rank and device class of each claim of a member."""
+
+
+class EngineFrom(NamedTuple):
+    """What an engine of a new replica is composed of, besides its deployment."""
+
+    shape: str
+    engine: str
+    pools: tuple[str, ...]
+    """The pool of each member."""
+    claims: tuple[RankedClaims, ...]
+    """What each member claims there."""
+
+
+class EmittedEngines:
+    """The engines of the new replicas of one answer.
+
+    Law: an engine depends on its source, which is compared by value. Buys: most replicas of an answer share
+    their engines, and what is shared is composed and written once.
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self._by_source: dict[EngineFrom, JsonObject] = {}
+
+    def once(self, source: EngineFrom, emit: Callable[[], JsonObject]) -> JsonObject:
+        """Return the engine that was emitted from a source, or emit it."""
+        engine = self._by_source.get(source)
+        if engine is None:
+            engine = self._by_source[source] = emit()
+        return engine
+
+
+# Build desired objects: apiVersion, kind, name, namespace and labels, which all kinds share.
+
+
+def labels(deployment: ModelDeployment, identity: Identity, alternative: str = "") -> dict[str, str]:
+    """Labels of a replica and its endpoint: the template's, then (winning) ours."""
+    ours = {
+        DEPLOYMENT_LABEL: deployment.name,
+        CLUSTER_LABEL: identity.cluster,
+        INDEX_LABEL: str(identity.index),
+    }
+    if alternative:
+        ours[ALTERNATIVE_LABEL] = alternative
+    return {**deployment.spec.template.metadata.labels, **ours}
+
+
+def composed(
+    kind: str, name: str, namespace: str, labelled: Mapping[str, str], spec: Mapping[str, Plain]
+) -> dict[str, Any]:
+    """A composed object. Only fields that are set: what is emitted is owned."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": namespace, "labels": dict(labelled)},
+        "spec": dict(spec),
+    }
+
+
+# Desired ModelEndpoints: traffic goes to a Ready replica behind a known gateway, and to nothing else.
+#
+# Fail static: an endpoint is withdrawn only when its replica is observed not Ready, or leaves. While the
+# cluster is undelivered, unreadable or without a gateway, the observed endpoint is emitted unchanged.
+
+ENDPOINT_KIND = "ModelEndpoint"
+_CONDITIONS: Shape = {"status": {"conditions": {"type": None, "status": None}}}
+
+
+def _spec(address: str, namespace: str, name: str) -> dict[str, Any]:
+    return {
+        "url": f"http://{bracketed(address)}/{namespace}/{name}/v1",
+        "rewritePath": f"/{namespace}/{name}/",
+    }
+
+
+def _observed_ready(document: Document | None) -> bool:
+    """Whether an endpoint is observed Ready; not where it cannot be read."""
+    if document is None:
+        return False
+    try:
+        return Reader().ready(document.project(_CONDITIONS)) is True
+    except ValueError:
+        return False
+
+
+def _gateway(fleet: Fleet, cluster: str) -> str:
+    """The gateway's address of a cluster that can be read; empty for none."""
+    return fleet.clusters[cluster].gateway if cluster in fleet.clusters else ""
+
+
+def _endpoint(decision: Decision, kept: Kept) -> tuple[str, Desired] | None:
+    """The endpoint of one kept replica, if it has one."""
+    deployment, fleet = decision.inputs.deployment, decision.inputs.fleet
+    own_replica = kept.own_replica
+    if own_replica.identity is None or own_replica.replica.ready is False:
+        return None
+    key = endpoint_key(own_replica.identity)
+    observed = fleet.endpoints.get(key)
+    ready = _observed_ready(observed)
+    address = _gateway(fleet, own_replica.cluster)
+    if own_replica.replica.ready is True and address and own_replica.readable and own_replica.replica.name:
+        labelled = labels(deployment, own_replica.identity)
+        spec = _spec(address, deployment.namespace, own_replica.replica.name)
+        return key, Desired(
+            composed(ENDPOINT_KIND, own_replica.replica.name, deployment.namespace, labelled, spec), ready
+        )
+    if observed is None:
+        return None
+    return key, Desired(as_observed(observed, kind=ENDPOINT_KIND, namespace=deployment.namespace), ready)
+
+
+def endpoints(decision: Decision) -> Mapping[str, Desired]:
+    """The endpoints of all kept replicas.
+
+    Law 2: one whose key cannot be read is emitted as observed, and so is one of no replica of ours that is
+    known while the lists are undelivered.
+    """
+    desired = dict(filter(None, (_endpoint(decision, kept) for kept in decision.kept)))
+    fleet, namespace = decision.inputs.fleet, decision.inputs.deployment.namespace
+    ours = {endpoint_key(own_replica.identity) for own_replica in fleet.own_replicas if own_replica.identity}
+    for key, observed in fleet.endpoints.items():
+        if read_key(key) is None or not (key in ours or fleet.inputs_delivered):
+            resource = as_observed(observed, kind=ENDPOINT_KIND, namespace=namespace)
+            desired[key] = Desired(resource, _observed_ready(observed))
+    return {key: endpoint for key, endpoint in desired.items() if key not in fleet.theirs}
+
 
 KIND = "ModelReplica"
 AT_ONCE = (None, Update.Now)

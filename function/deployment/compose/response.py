@@ -2,28 +2,152 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from function.api.lenient import mapping
-from function.api.names import endpoint_key, replica_key
+from function.api.model import mapping
+from function.api.names import RECONCILE_ANNOTATION, endpoint_key, read_key, replica_key
 from function.api.replica import DEPLOYMENT_LABEL
-from function.boundary import Condition, Desired, Requirement, Resolution, Response
-from function.deployment.compose.cache import EmittedEngines
-from function.deployment.compose.conditions import SCHEDULED, conditions
-from function.deployment.compose.endpoints import endpoints
-from function.deployment.compose.handled import handled_request
-from function.deployment.compose.replicas import kept_replica, placed_replica
-from function.deployment.compose.results import results
+from function.api.text import counted, listed, one_line
+from function.boundary import Condition, Desired, Requirement, Resolution, Response, Result, text_at
+from function.deployment.compose import replicas
+from function.deployment.compose.conditions import (
+    CAPACITY,
+    READY,
+    SCHEDULED,
+    cache_resolved,
+    conditions,
+    optional,
+    unresolved_capacity,
+)
+from function.deployment.compose.replicas import EmittedEngines, endpoints, kept_replica, placed_replica
+from function.deployment.compose.updated import UPDATED, unresolved_rollout
 from function.deployment.explain.message import histogram
-from function.deployment.explain.report import report
-from function.deployment.explain.steady import steady
-from function.transitions import circuit_open
+from function.deployment.explain.report import report, steady
+from function.deployment.requirements import referenced_cache
+from function.deployment.snapshot.fleet import read_cache
+from function.fail_static import everything_observed
+from function.scheduler.outcomes import Cause, Update
+from function.transitions import circuit_open, conditions_before, transitions
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
-    from function.boundary import Plain
+    from function.boundary import Document, Plain, Request
     from function.scheduler.decision import Decision
+
+
+# Report which request to reconcile was handled: `status.lastHandledReconcileAt`.
+#
+# A new value of the annotation `crossplane.io/reconcile-requested-at` makes Crossplane reconcile a
+# composite now. Crossplane 2.3 notes the value in the status it holds before it calls the function, but
+# what the function desires then takes the place of that status, and no XRD declares the field by itself. So
+# it stays empty, and every later reconcile emits the event `ReconcileRequestHandled` again, unless the XRD
+# declares the field and the function returns it.
+
+
+def handled_request(composite: Mapping[str, Plain]) -> dict[str, Plain]:
+    """The status field with the value of the annotation; {} for a composite that has none."""
+    annotations = mapping(mapping(composite.get("metadata")).get("annotations"))
+    token = annotations.get(RECONCILE_ANNOTATION)
+    return {"lastHandledReconcileAt": token} if token and isinstance(token, str) else {}
+
+
+# Events: only on a transition, compared with the conditions the composite has now. Never on every call.
+
+SHOWN = 5
+"""How many replicas an event names."""
+
+_SEVERITY = {Cause.ScaledDown: "NORMAL", Cause.Replaced: "NORMAL"}
+
+
+def _dropped(decision: Decision) -> Iterator[Result]:
+    """One event per reason for which observed replicas leave now. They leave `observed` at once."""
+    causes: dict[Cause, list[str]] = defaultdict(list)
+    details: dict[Cause, str] = {}
+    for dropped in decision.dropped:
+        if dropped.own_replica.observed and dropped.cause is not Cause.Terminating:
+            causes[dropped.cause].append(f"{dropped.own_replica.cluster}/{dropped.own_replica.replica.name}")
+            details.setdefault(dropped.cause, dropped.detail)
+    for cause, names in causes.items():
+        detail = f" ({details[cause]})" if details[cause] else ""
+        replicas = counted(len(names), "replica")
+        text = f"Removing {replicas}, {cause.value}{detail}: {listed(names, SHOWN)}"
+        yield Result(_SEVERITY.get(cause, "WARNING"), f"Replica{cause.name}", one_line(text))
+
+
+def _placed(decision: Decision) -> Iterator[Result]:
+    names = [f"{placed.identity.cluster}/{placed.name}" for placed in decision.placed]
+    if names:
+        clusters = counted(len({placed.identity.cluster for placed in decision.placed}), "cluster")
+        text = f"Placed {counted(len(names), 'replica')} on {clusters}: {listed(names, SHOWN)}"
+        yield Result("NORMAL", "ReplicasPlaced", one_line(text))
+
+
+def _updated(decision: Decision) -> Iterator[Result]:
+    """One event for the replicas that a staged rollout updates now."""
+    names = [
+        f"{kept.own_replica.cluster}/{kept.own_replica.replica.name}"
+        for kept in decision.kept
+        if kept.update is Update.Now
+    ]
+    if names:
+        text = f"Updating {counted(len(names), 'replica')} to the current template: {listed(names, SHOWN)}"
+        yield Result("NORMAL", "ReplicasUpdating", one_line(text))
+
+
+def results(
+    decision: Decision, conditions: tuple[Condition, ...], composite: Mapping[str, Plain]
+) -> tuple[Result, ...]:
+    """The events of this call: what leaves, what is new, and a problem that was not there before."""
+    events = list(_dropped(decision))
+    scheduled = next(condition for condition in conditions if condition.type == SCHEDULED)
+    status = mapping(composite.get("status"))
+    before = conditions_before(status).get(SCHEDULED)
+    if events or before != (str(scheduled.status), scheduled.reason, scheduled.message):
+        events.extend(_placed(decision))
+    events.extend(_updated(decision))
+    events.extend(transitions("ModelDeployment", conditions, status))
+    return tuple(events)
+
+
+# Answer for a composite that cannot be read: nothing changes, and every condition says why.
+
+
+def unreadable(request: Request, requirements: tuple[Requirement, ...], fault: str) -> Response:
+    """Desire everything observed as it is.
+
+    Fatal once the fleet was delivered; before that a fatal result would stop Crossplane from fetching it.
+    """
+    fatal = all(requirement.delivered(request) for requirement in requirements)
+    cache, namespace = referenced_cache(request)
+    state, _, cache_fault = read_cache(request, cache, namespace)
+    text = one_line(f"The ModelDeployment cannot be read: {fault}")
+    reason = "InvalidInput" if fatal else "InputsUnresolved"
+    requested = optional(request)
+    conditions = (
+        cache_resolved(cache, state, cache_fault),
+        Condition(SCHEDULED, status=False, reason=reason, message=text),
+        Condition(READY, status=False, reason="ModelStarting", message=text),
+        unresolved_rollout("the ModelDeployment cannot be read") if UPDATED in requested else None,
+        unresolved_capacity("the ModelDeployment cannot be read") if CAPACITY in requested else None,
+    )
+    return Response(
+        requirements=requirements,
+        desired=everything_observed(request, _kind_of, namespace),
+        unready=True,
+        conditions=tuple(condition for condition in conditions if condition is not None),
+        results=(Result("FATAL", "UnreadableComposite", text),) if fatal else (),
+    )
+
+
+def _kind_of(key: str, document: Document) -> str | None:
+    """Return the kind under a key of ours; a replica or endpoint under an unreadable key is ours too."""
+    identity = read_key(key)
+    if identity is not None:
+        return replicas.KIND if identity[0] == "replica" else replicas.ENDPOINT_KIND
+    kind = text_at(document, "kind")
+    return kind if kind in (replicas.KIND, replicas.ENDPOINT_KIND) else None
 
 
 def desired(decision: Decision) -> dict[str, Desired]:

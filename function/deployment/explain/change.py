@@ -7,17 +7,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from function.api import InferenceCluster, ModelDeployment
 from function.api.model import Model
+from function.cel import CompileError, compile_device, published, suggest
+from function.deployment.explain.lint import respelt, with_unit
 from function.scheduler.scheduling_input import scheduling_input
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from function.boundary import JsonObject
+    from function.cel import Comparison, Selector, Subject
+    from function.deployment.explain.lint import Catalogue
     from function.scheduler.scheduling_input import SchedulingInput
+
 
 M = TypeVar("M", bound=Model)
 
@@ -95,3 +100,107 @@ def requests_in(plain: JsonObject) -> list[JsonObject]:
     selectors = [member.get("nodeSelector") or {} for member in members]
     requests = [request for selector in selectors for request in selector.get("devices", ())]
     return [subrequest for request in requests for subrequest in (request.get("firstAvailable") or [request])]
+
+
+# Rewrites: a selector that differs in one name, one unit or one literal, and matches a device that is
+# there.
+#
+# A slip is corrected before anything is given up: a misspelt name, a unit that Kubernetes does not know.
+# What asks for another thing, or for less of the same, says so.
+
+_SIZED = frozenset({"quantity", "semver", "int", "uint", "double"})
+
+
+class Rewrite(NamedTuple):
+    """A selector as it stands and as it would match, and what that means for who wrote it."""
+
+    cost: Effort
+    old: str
+    new: str
+    meaning: str
+
+
+def rewrite(selector: Selector, subject: Subject, catalogue: Catalogue) -> Rewrite | None:
+    """The cheapest rewrite of a selector that matches a device, or None.
+
+    A slip is corrected where any device that the request is about then matches; only what is given up
+    depends on the device that came closest.
+
+    Args:
+        selector: a device selector that does not match.
+        subject: the device that came closest.
+        catalogue: what the devices that the request is about publish.
+    """
+    for candidate in (*_respelt(selector, catalogue), *_with_units(selector)):
+        if candidate.new and any(
+            _matches(candidate.new, device.subject, selector.release) for device in catalogue.devices
+        ):
+            return candidate
+    for candidate in _relaxed(selector, subject):
+        if _matches(candidate.new, subject, selector.release):
+            return candidate
+    return None
+
+
+def _respelt(selector: Selector, catalogue: Catalogue) -> Iterator[Rewrite]:
+    """A name that nobody publishes, a driver that nobody has, a value that is nearly the published one."""
+    source, meaning = selector.source, "correct the spelling"
+    for read in sorted(selector.reads, key=str):
+        intended = None if catalogue.publishes(read) else catalogue.intended(read)
+        if intended is not None:
+            yield Rewrite(Effort.SPELLING, source, respelt(source, read, intended), meaning)
+    for compared in selector.comparisons():
+        if compared.reference.kind == "driver" and compared.literal not in catalogue.drivers:
+            value = catalogue.driver_like(compared.literal)
+        elif compared.kind == "string":
+            value = _intended_value(compared, catalogue)
+        else:
+            continue
+        yield Rewrite(Effort.SPELLING, source, compared.relaxed(value) if value else "", meaning)
+
+
+def _intended_value(compared: Comparison, catalogue: Catalogue) -> str:
+    """The published value that a text is nearly, or the only one that has it as a word; empty for none.
+
+    A text that some device publishes is no slip.
+    """
+    values = {_value(device.subject, compared) for device in catalogue.devices} - {""}
+    if compared.literal in values:
+        return ""
+    words = compared.literal.lower().split()
+    longer = [value for value in values if words and set(words) <= set(value.lower().split())]
+    return suggest(compared.literal, values) or (longer[0] if len(longer) == 1 else "")
+
+
+def _with_units(selector: Selector) -> Iterator[Rewrite]:
+    for compared in selector.comparisons():
+        mended = with_unit(compared.literal) if compared.kind == "quantity" else ""
+        new = compared.relaxed(mended) if mended else ""
+        yield Rewrite(Effort.UNIT, selector.source, new, f"correct the unit, {mended} for {compared.literal}")
+
+
+def _relaxed(selector: Selector, subject: Subject) -> Iterator[Rewrite]:
+    """The literal of one comparison replaced by the value the subject has: never another driver."""
+    for compared in selector.comparisons():
+        value = _value(subject, compared)
+        if not value or compared.reference.kind == "driver":
+            continue
+        name, unit = compared.reference.id, " per device" if compared.kind == "quantity" else ""
+        sized = compared.kind in _SIZED
+        verb = "make do with" if sized else "take"
+        meaning = f"{verb} {name} {value} instead of {compared.literal}{unit}"
+        cost = Effort.RELAX if sized else Effort.ANOTHER
+        yield Rewrite(cost, selector.source, compared.relaxed(value), meaning)
+
+
+def _value(subject: Subject, compared: Comparison) -> str:
+    """The value the subject has where a comparison reads; empty for none that a literal could be."""
+    value = published(subject, compared.reference) if compared.kind != "bool" else None
+    return "" if value is None or value.startswith("[") else value
+
+
+def _matches(source: str, subject: Subject, release: str) -> bool:
+    try:
+        return compile_device(source, release).evaluate(subject).matched
+    except CompileError:
+        return False

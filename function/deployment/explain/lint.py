@@ -5,23 +5,244 @@ It never changes a decision. Every finding holds for the fleet as it is publishe
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from function.cel.errors import EvaluationError
+from function.cel import CompileError, Reference, compile_cluster, compile_device, compile_node, suggest
+from function.cel.checker.references import distance
 from function.cel.library.charges import LIMIT
-from function.cel.library.quantity import quantity
-from function.deployment.explain.catalogue import Catalogue, nearest
-from function.deployment.explain.spelling import advice, with_unit
+from function.cel.library.quantity import is_quantity, quantity
+from function.cel.values import EvaluationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from function.api import Device, ModelDeployment
-    from function.api.requests import RequestReference
+    from function.api.engine import RequestReference
     from function.cel import Comparison, Selector
     from function.cel.library.quantity import Quantity
-    from function.scheduler.scheduling_input import SchedulingInput
+    from function.scheduler.scheduling_input import Fleet, SchedulingInput
+    from function.scheduler.selectors import InvalidSelector
+
+
+# The catalogue: every distinct device entry of the fleet and what it publishes under which name.
+
+KINDS = ("attribute", "capacity")
+_FIELDS = {"attributes": "attribute", "capacity": "capacity"}
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """The nearest of several names to one that is not among them; empty when none is near."""
+    return suggest(name, names) or ""
+
+
+def unqualified(name: str) -> str:
+    """The driver that a device plugin's resource name stands for: `nvidia.com/gpu` is `gpu.nvidia.com`."""
+    vendor, slash, kind = name.partition("/")
+    return f"{kind}.{vendor}" if slash and kind and "/" not in kind else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Devices of a fleet, each distinct entry once."""
+
+    devices: tuple[Device, ...]
+    drivers: frozenset[str]
+    names: frozenset[tuple[str, str, str]]
+    """(attribute or capacity, domain, name) of everything published."""
+
+    @classmethod
+    def of(cls, fleet: Fleet) -> Catalogue:
+        """Go through every published pool."""
+        pools = (pool for cluster in fleet.clusters.values() for pool in cluster.pools)
+        lists = {pool.device_key: pool.devices or () for pool in pools}
+        distinct: dict[object, Device] = {}
+        for device in chain.from_iterable(lists.values()):
+            distinct.setdefault((device.subject, device.count, device.claim), device)
+        return cls.listing(distinct.values())
+
+    @classmethod
+    def listing(cls, devices: Iterable[Device]) -> Catalogue:
+        """List devices."""
+        listed = tuple(devices)
+        names = (
+            (_FIELDS[path[0]], path[1], path[2])
+            for device in listed
+            for path in device.subject.content
+            if path[0] in _FIELDS
+        )
+        return cls(listed, frozenset(device.driver for device in listed), frozenset(names))
+
+    @property
+    def domains(self) -> frozenset[str]:
+        """Every domain that something is published in."""
+        return frozenset(domain for _, domain, _ in self.names)
+
+    def beside(self, selectors: Iterable[Selector]) -> Catalogue:
+        """The devices that a request is about: of the drivers, else in the domains, that its selectors name.
+
+        What is meant by a name that nobody publishes is looked for there, never at another vendor's. Where
+        the selectors name nothing that is published, all devices are.
+        """
+        listed = tuple(selectors)
+        drivers = {
+            compared.literal
+            for selector in listed
+            for compared in selector.comparisons()
+            if compared.reference.kind == "driver" and compared.operator == "=="
+        } & self.drivers
+        domains = {read.domain for selector in listed for read in selector.reads} & self.domains
+        about = [device for device in self.devices if device.driver in drivers]
+        about = about or [device for device in self.devices if not domains.isdisjoint(device.domains)]
+        return Catalogue.listing(about) if about else self
+
+    def publishes(self, read: Reference) -> bool:
+        """Whether some device publishes what a selector reads; a name that is not written out always is."""
+        if read.kind not in KINDS or read.domain is None:
+            return True
+        if read.id is None:
+            return any(kind == read.kind and domain == read.domain for kind, domain, _ in self.names)
+        return (read.kind, read.domain, read.id) in self.names
+
+    def driver_like(self, name: str) -> str:
+        """The driver that a name which no device has probably means; empty for none.
+
+        The first label says the kind of device: `nic.nvidia.com` is no slip of `gpu.nvidia.com`.
+        """
+        plugin, kind = unqualified(name), name.partition(".")[0]
+        if plugin in self.drivers:
+            return plugin
+        kinds = {driver: driver.partition(".")[0] for driver in self.drivers}
+        same = [driver for driver, other in kinds.items() if other == kind or nearest(kind, [other])]
+        return nearest(name, same)
+
+    def intended(self, read: Reference) -> Reference | None:
+        """What is meant by something that nobody publishes: the nearest that somebody does; None for none.
+
+        In this order: a name with its domain in one key, the same name in the nearest domain or of the other
+        kind, a like name in the same domain, a like domain.
+        """
+        domain, name = read.domain or "", read.id or ""
+        holder, slash, flat = domain.partition("/")
+        if slash and (read.kind, holder, flat) in self.names:
+            return Reference(read.kind, holder, flat)
+        same = [
+            (distance(domain, other[1]), other[0] != read.kind, other)
+            for other in self.names
+            if other[2] == name
+        ]
+        plugin = unqualified(domain)
+        for _, _, (kind, where, _) in sorted(same, key=lambda item: (item[2][1] != plugin, item)):
+            return Reference(kind, where, name)
+        here = {other for kind, where, other in self.names if (kind, where) == (read.kind, domain)}
+        like = nearest(name, here)
+        if like:
+            return Reference(read.kind, domain, like)
+        where = plugin if plugin in self.domains else nearest(domain, self.domains)
+        return Reference(read.kind, where) if where and where != domain else None
+
+    def instead_of(self, read: Reference) -> str:
+        """What is meant by something that nobody publishes, as it is written; empty for none."""
+        intended = self.intended(read)
+        if intended is None:
+            return ""
+        return written(intended) if intended.id else f'the domain "{intended.domain}"'
+
+
+def written(read: Reference) -> str:
+    """`device.attributes["gpu.nvidia.com"].architecture`."""
+    field = "attributes" if read.kind == "attribute" else "capacity"
+    return f'device.{field}["{read.domain}"].{read.id}'
+
+
+# Suggest the spelling of a selector that does not compile, or reads what nobody publishes.
+#
+# Nothing is proposed that was not compiled: advice that does not compile itself is worse than none.
+
+_FLAT = re.compile(r"""\bdevice\.(attributes|capacity)\[(["'])([^"'/\]]+)/([A-Za-z_]\w*)\2\]""")
+"""A name with its domain in one key: `device.attributes["gpu.nvidia.com/architecture"]`."""
+_BARE = re.compile(r"""\bdevice\.(attributes|capacity)(?:\[(["'])([A-Za-z_]\w*)\2\]|\.([A-Za-z_]\w*))""")
+"""A name without a domain: `device.attributes["architecture"]`, `device.attributes.architecture`."""
+
+_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgtpe])(i?)b?", re.IGNORECASE)
+_SELECTOR_KINDS: tuple[tuple[str, Callable[[str], Selector], str], ...] = (
+    ("node", compile_node, "it selects node pools: write it under nodeSelector.selectors"),
+    ("cluster", compile_cluster, "it selects clusters: write it under clusterSelector.cel"),
+    ("device", compile_device, "it selects devices: write it under the selectors of a device request"),
+)
+
+
+def advice(invalid: InvalidSelector, fleet: Fleet) -> str:
+    """What to write instead of a selector that does not compile; empty where nothing near compiles."""
+    source = invalid.error.source
+    for variable, compiled, text in _SELECTOR_KINDS:
+        if f"undeclared reference to '{variable}'" in invalid.error.message and _compiles(compiled, source):
+            return text
+    return f"did you mean {corrected}?" if (corrected := _unflattened(source, fleet)[1]) else ""
+
+
+def unflattened(source: str, fleet: Fleet) -> str:
+    """A device selector with every flat or bare key written as domain and name; empty if that is no help."""
+    return _unflattened(source, fleet)[0]
+
+
+def _unflattened(source: str, fleet: Fleet) -> tuple[str, str]:
+    """The corrected selector and the first name that was corrected, as it is to be written.
+
+    A name without a domain is corrected where exactly one domain publishes it.
+    """
+    names: list[str] = []
+
+    def flat(match: re.Match[str]) -> str:
+        names.append(f'device.{match[1]}["{match[3]}"].{match[4]}')
+        return names[-1]
+
+    def bare(match: re.Match[str]) -> str:
+        kind, name = ("attribute" if match[1] == "attributes" else "capacity"), match[3] or match[4]
+        published = Catalogue.of(fleet).names
+        domains = sorted(domain for other, domain, id_ in published if (other, id_) == (kind, name))
+        if len(domains) != 1:
+            return match[0]
+        names.append(f'device.{match[1]}["{domains[0]}"].{name}')
+        return names[-1]
+
+    for pattern, corrected in ((_FLAT, flat), (_BARE, bare)):
+        names.clear()
+        text = pattern.sub(corrected, source)
+        if names and _compiles(compile_device, text):
+            return text, names[0]
+    return "", ""
+
+
+def respelt(source: str, read: Reference, intended: Reference) -> str:
+    """A selector with a name that nobody publishes replaced by the one that is meant; empty if it cannot."""
+    if intended.id is None or intended.kind != read.kind:
+        return ""
+    domain, name = re.escape(read.domain or ""), re.escape(read.id or "")
+    key = rf"""\bdevice\.(?:attributes|capacity)\[(["']){domain}\1\]\s*(?:\.\s*{name}\b|\[(["']){name}\2\])"""
+    text = re.sub(key, lambda _: written(intended), source)
+    return text if text != source and _compiles(compile_device, text) else ""
+
+
+def with_unit(literal: str) -> str:
+    """A quantity with a unit of Kubernetes: `141G` for `141GB`, `80Gi` for `80gib`; empty for no slip."""
+    match = _QUANTITY.fullmatch(literal.strip())
+    if match is None or is_quantity(literal):
+        return ""
+    number, prefix, binary = match[1], match[2].upper(), match[3].lower()
+    unit = "k" if prefix == "K" and not binary else f"{prefix}{binary}"
+    return f"{number}{unit}"
+
+
+def _compiles(compiled: Callable[[str], Selector], source: str) -> bool:
+    try:
+        compiled(source)
+    except CompileError:
+        return False
+    return True
+
 
 SHOWN = 20
 """The most findings given."""

@@ -6,19 +6,324 @@ Sorted and bounded, without a clock: the same decision on the same input is the 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from function.deployment.explain.clusters import OTHERS, Survey, entries
-from function.deployment.explain.digest import decision_digest, input_digest
+from function.api.names import replica_key
+from function.api.reasons import Reason
+from function.deployment.explain.clusters import (
+    OTHERS,
+    ClusterVerdict,
+    Survey,
+    decision_digest,
+    entries,
+    held_by,
+    input_digest,
+)
 from function.deployment.explain.hints import hints
 from function.deployment.explain.lint import lint
-from function.deployment.explain.message import around, placed_of
-from function.deployment.explain.replicas import leaving, standing
+from function.deployment.explain.message import (
+    around,
+    because_phrase,
+    dropped_phrase,
+    kept_phrase,
+    numbers,
+    placed_of,
+    rejection_phrase,
+)
+from function.deployment.explain.remedies import source_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from function.api import InferenceCluster, Pool
+    from function.api.reasons import Rejection
     from function.boundary import JsonObject
-    from function.deployment.explain.replicas import ReplicaRow
     from function.scheduler.decision import Decision
+    from function.scheduler.diagnosis import OnPools
+    from function.scheduler.outcomes import Dropped, Kept, Placed
+
+
+# List every replica of a deployment as one row: for reports, tables and forecasts.
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaRow:
+    """One replica, where it is, what is done with it, and why."""
+
+    name: str
+    cluster: str
+    index: int | None
+    """None where its key cannot be read."""
+    action: str
+    """Placed, Replaced, Retained or Held; Dropped for one that leaves."""
+    phrase: str
+    """Why, in one line."""
+    pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The pools of each engine, in the order of its members, each once."""
+    nodes: Mapping[str, int] = field(default_factory=dict)
+    """Nodes a new replica takes, by pool."""
+    alternative: str = ""
+    """The alternative a new replica is placed as; empty for the primary engines."""
+    runner_up: str = ""
+    key: str = ""
+    """The key of a new replica among the desired resources."""
+    cause: str = ""
+    """The reason on record why a replica leaves."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it is placed by this decision."""
+        return self.action in ("Placed", "Replaced")
+
+    @property
+    def pools_phrase(self) -> str:
+        """`main: h100, draft: l4+l40`."""
+        return ", ".join(f"{engine}: {'+'.join(names)}" for engine, names in self.pools.items())
+
+    @property
+    def all_pools(self) -> tuple[str, ...]:
+        """The pools of all engines, each once."""
+        return _once(pool for pools in self.pools.values() for pool in pools)
+
+
+def standing(decision: Decision) -> list[ReplicaRow]:
+    """Every replica that has a place, by cluster and index."""
+    rows = [*map(_kept, decision.kept), *map(_placed, decision.placed)]
+    return sorted(rows, key=lambda row: (row.cluster, -1 if row.index is None else row.index, row.name))
+
+
+def leaving(decision: Decision) -> list[ReplicaRow]:
+    """Every replica that leaves, in the order in which that was decided."""
+    return [*map(_dropped, decision.dropped)]
+
+
+def _kept(kept: Kept) -> ReplicaRow:
+    own_replica = kept.own_replica
+    return ReplicaRow(
+        own_replica.replica.name,
+        own_replica.cluster,
+        own_replica.identity.index if own_replica.identity else None,
+        "Held" if kept.outgoing else "Retained",
+        kept_phrase(kept),
+        {
+            engine.name: _once(member.pool for member in engine.members)
+            for engine in own_replica.replica.engines
+        },
+    )
+
+
+def _placed(placed: Placed) -> ReplicaRow:
+    candidate = placed.candidate
+    return ReplicaRow(
+        placed.name,
+        placed.identity.cluster,
+        placed.identity.index,
+        "Replaced" if placed.replaces else "Placed",
+        because_phrase(placed),
+        {
+            engine.name: _once(candidate.pool(option, at) for at in range(len(engine.members)))
+            for engine, option in candidate.engines
+        },
+        candidate.nodes,
+        candidate.shape.name,
+        placed.runner_up,
+        replica_key(placed.identity),
+    )
+
+
+def _dropped(dropped: Dropped) -> ReplicaRow:
+    own_replica = dropped.own_replica
+    index = own_replica.identity.index if own_replica.identity else None
+    phrase, cause = dropped_phrase(dropped), dropped.cause.name
+    return ReplicaRow(own_replica.replica.name, own_replica.cluster, index, "Dropped", phrase, cause=cause)
+
+
+def _once(pools: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(pools))
+
+
+# Keep the observed report unless something changed that a person would notice.
+#
+# Every write of a composite's status is an event on it: it costs two tokens of the composite's circuit
+# breaker, and another reconcile. The report tells of the whole fleet, so it would change whenever any other
+# deployment moves, in the free nodes of clusters that this one has nothing to do with, and in its digests.
+# So the report that the composite has stays, word for word, as long as it says the same about this
+# deployment. It is read out of the request like everything else: the same request still gets the same
+# answer.
+
+DIGESTS = frozenset({"inputDigest", "decisionDigest"})
+"""They change with anything at all."""
+_FULL = frozenset({None, *(reason.name for reason in Reason if reason.capacity)})
+REPORT_PARTS = ("summary", "replicas", "dropped", "hints", "lint")
+"""What is said of the deployment itself. Where it lacks nothing, it is all that matters."""
+
+
+def steady(report: JsonObject, composite: Mapping[str, Any], *, at_rest: bool) -> JsonObject:
+    """Return the report that the composite has, if it tells the same; else the new one.
+
+    Of a deployment that is `at_rest` (nothing is missing, held or under way) the report tells the same while
+    its own part is equal, and what is said of the clusters it runs on. Of any other it does while nothing but
+    the digests differs: who waits for a node wants to know what is free now.
+    """
+    before = _observed(composite)
+    if before is None or before.keys() != report.keys():
+        return report
+    tells = _own_part if at_rest else _all_of_it
+    return before if tells(before) == tells(report) else report
+
+
+def _observed(composite: Mapping[str, Any]) -> JsonObject | None:
+    status = composite.get("status")
+    placement = status.get("placement") if isinstance(status, dict) else None
+    return placement if isinstance(placement, dict) else None
+
+
+def _all_of_it(report: JsonObject) -> object:
+    return {key: value for key, value in report.items() if key not in DIGESTS}
+
+
+def _own_part(report: JsonObject) -> object:
+    """What is said of the deployment, and what is wrong with the clusters of its replicas, fullness aside."""
+    hosts = {replica.get("cluster") for replica in _objects(report["replicas"])}
+    wrong = [
+        (cluster.get("name"), cluster.get("reason"))
+        for cluster in _objects(report["clusters"])
+        if cluster.get("name") in hosts and cluster.get("reason") not in _FULL
+    ]
+    return [report[key] for key in REPORT_PARTS], wrong
+
+
+def _objects(listed: object) -> list[JsonObject]:
+    return [item for item in (listed if isinstance(listed, list) else []) if isinstance(item, dict)]
+
+
+# The clusters of a decision in words, down to the selector that fails: what `why` prints as a tree.
+#
+# The report has the same facts as data, bounded for a status; this has lines, and the texts of selectors.
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOutline:
+    """One engine on one pool: whether it fits, and everything that keeps it off."""
+
+    phrase: str
+    fits: bool
+    failures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PoolOutline:
+    """One pool: what is free and who holds the rest, and every engine on it."""
+
+    phrase: str
+    engines: tuple[EngineOutline, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOutline:
+    """One cluster: what it is to the deployment, why, and its pools where they matter."""
+
+    name: str
+    verdict: ClusterVerdict
+    reason: str
+    """The code of what keeps another replica off; empty where none is kept off."""
+    phrase: str
+    """Its particulars."""
+    pools: tuple[PoolOutline, ...] = ()
+
+
+class Outline:
+    """A decision seen from its clusters, the nearest miss first."""
+
+    def __init__(self, decision: Decision, survey: Survey) -> None:
+        self._decision, self._survey = decision, survey
+
+    def names(self, pool: str | None = None) -> list[str]:
+        """Every cluster; with `pool`, those that have a pool of that name."""
+        names = self._survey.names()
+        return names if pool is None else [name for name in names if self._has_pool(name, pool)]
+
+    def _has_pool(self, name: str, pool: str) -> bool:
+        cluster = self._decision.inputs.fleet.clusters.get(name)
+        return cluster is not None and pool in cluster.by_name
+
+    def phrase(self, name: str) -> str:
+        """The verdict on a cluster in one line of its own."""
+        rejection, verdict = self._survey.rejections.get(name), self._survey.verdict(name)
+        if rejection is None:
+            return f"cluster {name}: {verdict.name}, {verdict.value}"
+        phrase = rejection_phrase(rejection)
+        why = f"{rejection.reason.value}, {phrase}" if phrase else rejection.reason.value
+        return f"cluster {name} takes no other replica: {why}"
+
+    def cluster(self, name: str, *, pool: str | None = None, pools: bool | None = None) -> ClusterOutline:
+        """One cluster, with its pools (those named `pool`): always, never, or (None) where they matter."""
+        rejection, verdict = self._survey.rejections.get(name), self._survey.verdict(name)
+        cluster = self._decision.inputs.fleet.clusters.get(name)
+        gated = rejection is not None and not rejection.parts
+        shown = not gated if pools is None else pools
+        return ClusterOutline(
+            name,
+            verdict,
+            rejection.reason.name if rejection else "",
+            rejection_phrase(rejection) if rejection else "",
+            tuple(self._pools(cluster, pool)) if cluster is not None and shown else (),
+        )
+
+    def _pools(self, cluster: InferenceCluster, wanted: str | None) -> Iterator[PoolOutline]:
+        placer = self._decision.placer
+        fitted = list(placer.on_pools(cluster)) if placer else []
+        for pool in cluster.pools:
+            if wanted in (None, pool.name):
+                engines = (
+                    self._engine(verdict, shape.name)
+                    for shape, verdict in fitted
+                    if verdict.pools == (pool.name,)
+                )
+                yield PoolOutline(self._pool_phrase(cluster, pool), tuple(engines))
+
+    def _pool_phrase(self, cluster: InferenceCluster, pool: Pool) -> str:
+        free = max(0, self._decision.ledger.free(cluster.name, pool.name))
+        holders = held_by(self._decision, cluster.name, pool)
+        held = ", ".join(f"{holder['deployment']} ({_amount(holder)})" for holder in holders)
+        return f"pool {pool.name}: {free} free of {pool.nodes} nodes" + (f", held by {held}" if held else "")
+
+    def _engine(self, verdict: OnPools, alternative: str) -> EngineOutline:
+        name = f"{verdict.engine} ({alternative})" if alternative else verdict.engine
+        rejection = verdict.rejection
+        if rejection is None:
+            return EngineOutline(f"engine {name}: needs {verdict.nodes}", fits=True)
+        phrase = f"engine {name}: {rejection.reason.value}"
+        if verdict.nodes is None:
+            failures = dict.fromkeys(self._failures(rejection.leaves))
+            return EngineOutline(phrase, fits=False, failures=tuple(failures))
+        shortage = numbers(rejection)
+        return EngineOutline(f"{phrase}, {shortage}" if shortage else phrase, fits=False)
+
+    def _failures(self, leaves: Iterable[Rejection]) -> Iterator[str]:
+        """What keeps members off, members with the same trouble together."""
+        roles: dict[str, list[str]] = {}
+        for leaf in leaves:
+            roles.setdefault(self._failure(leaf), []).append(leaf.member)
+        for phrase, members in roles.items():
+            named = [member for member in members if member not in ("", "Standalone")]
+            yield f"{', '.join(dict.fromkeys(named))}: {phrase}" if named else phrase
+
+    def _failure(self, leaf: Rejection) -> str:
+        """`request gpu: selector 1 fails on device gpu (architecture Ada Lovelace): device.attributes...`."""
+        request = f"request {leaf.request}: " if leaf.request else ""
+        failed = leaf.reason.value if leaf.selector is None else f"selector {leaf.selector} fails"
+        compared = f"has {leaf.has}" if leaf.has else ""  # What it wants is the selector that follows.
+        particular = (compared if leaf.wants else leaf.has) or numbers(leaf)
+        on = f" on device {leaf.device}" if leaf.device and leaf.selector is not None else ""
+        source = source_of(self._decision.inputs, leaf)
+        detail = f" ({particular})" if particular else ""
+        return f"{request}{failed}{on}{detail}{f': {source}' if source else ''}"
+
+
+def _amount(holder: dict[str, Any]) -> str:
+    return f"{holder['pods']} pods" if "pods" in holder else str(holder["nodes"])
 
 
 LIMIT = 64 * 1024

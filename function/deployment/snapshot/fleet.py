@@ -15,20 +15,26 @@ from function.api.names import Identity, read_key
 from function.api.ownership import OwnReplica
 from function.boundary import Cost, Resolution, text_at
 from function.deployment.requirements import CACHE, CACHES, CLUSTERS, OWN_REPLICAS, REPLICAS
-from function.deployment.snapshot.charges import ChargedCluster, leaving_of, others_of, read_charged
-from function.deployment.snapshot.clusters import by_name, read_cluster
+from function.deployment.snapshot.charges import (
+    ChargedCluster,
+    by_name,
+    leaving_of,
+    others_of,
+    read_charged,
+    read_cluster,
+)
 from function.deployment.snapshot.ownership import Sorting
-from function.scheduler.fleet import Fleet
 from function.scheduler.other_replicas import OthersListed, Unshared
+from function.scheduler.scheduling_input import Fleet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from function.boundary import Costs, Document, Part, Request, Reuse
-    from function.deployment.snapshot.clusters import Clusters
-    from function.scheduler.fleet import UnreadableCluster
+    from function.deployment.snapshot.charges import Clusters
+    from function.scheduler.headroom import Shared
     from function.scheduler.other_replicas import Listing, OtherReplicas
-    from function.scheduler.sharing import Shared
+    from function.scheduler.scheduling_input import UnreadableCluster
 
 
 def _name_of(document: Document) -> str:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeVar
 
-from function.api.names import Identity, replica_key
-from function.api.ownership import Owner, OwnReplica, order
+from function.api import ModelCache, ModelDeployment
+from function.api import replica as replica_api
+from function.api.model import condition_of, mapping
+from function.api.names import NOT_COMPOSED, PAUSED_ANNOTATION, Identity, replica_key
+from function.api.ownership import Owner, OwnReplica, order, turn
+from function.boundary import Cost, Resolution
+from function.deployment.requirements import CACHES, DEPLOYMENTS, REPLICAS
+from function.scheduler.matching.cache import parts_of
+from function.scheduler.other_replicas import Unshared
+from function.scheduler.scheduling_input import Peer, Peers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from function.api import ModelDeployment, ModelReplica
-    from function.boundary import Document
+    from function.api import ModelReplica
+    from function.api.names import NamespacedName
+    from function.boundary import Costs, Document, Part, Request, Reuse
+    from function.scheduler.scheduling_input import Fleet
 
 
 def _same(observed: ModelReplica, listed: ModelReplica) -> bool:
@@ -120,3 +131,145 @@ def listed_own(
         if sorting.concerns(replica):
             sorting.add(replica, document)
     return sorting.finish()
+
+
+# Read the other deployments of the fleet, for placing in one common order (`coordination: GlobalOrder`).
+#
+# Of another deployment only what is in the required lists is known: its object, its cache, and those of its
+# replicas that are listed. One that cannot be read, is being deleted, or that Crossplane composes nothing
+# for, places nothing.
+
+Parsed = TypeVar("Parsed")
+NOBODY = Unshared()
+
+
+def _deployment(document: Document) -> ModelDeployment | None:
+    """Read a deployment that may place something.
+
+    One that is paused, or whose Composition Crossplane does not find, holds no node back from the others: no
+    function is run for it, and that may last for ever.
+    """
+    try:
+        plain = document.plain()
+        deployment = ModelDeployment.parse(plain)
+    except ValueError:
+        return None
+    annotations = plain["metadata"].get("annotations")
+    paused = isinstance(annotations, dict) and annotations.get(PAUSED_ANNOTATION) == "true"
+    synced, message = condition_of(mapping(plain.get("status")), "Synced")
+    return None if paused or (synced is False and message.startswith(NOT_COMPOSED)) else deployment
+
+
+def _held(deployment: ModelDeployment | None) -> Iterable[Part]:
+    return parts_of(deployment) if deployment is not None else ()
+
+
+COSTS: Costs = {_deployment: Cost(factor=10, parts=_held, grows=True)}
+"""What it takes to remember what is read of other deployments."""
+
+
+def _cache(document: Document) -> ModelCache | None:
+    try:
+        return ModelCache.parse(document.plain())
+    except ValueError:
+        return None
+
+
+def _read(
+    request: Request, name: str, reuse: Reuse, read: Callable[[Document], Parsed | None]
+) -> Iterator[Parsed]:
+    """Read what was delivered for a requirement, but for what cannot be read."""
+    for document in request.required.get(name, ()):
+        parsed = reuse.parsed(document, read)
+        if parsed is not None:
+            yield parsed
+
+
+def _replica(document: Document, reuse: Reuse) -> ModelReplica | None:
+    try:
+        return reuse.parsed(document, replica_api.parse)
+    except ValueError:
+        return None
+
+
+def _listed(request: Request, reuse: Reuse) -> dict[NamespacedName, list[tuple[ModelReplica, Document]]]:
+    """The listed replicas by the deployment they name."""
+    by_deployment: dict[NamespacedName, list[tuple[ModelReplica, Document]]] = defaultdict(list)
+    for document in request.required.get(REPLICAS, ()):
+        replica = _replica(document, reuse)
+        if replica is not None:
+            by_deployment[replica.namespace, replica.deployment].append((replica, document))
+    return by_deployment
+
+
+def _seen_by(
+    deployment: ModelDeployment,
+    fleet: Fleet,
+    listed: Mapping[NamespacedName, Sequence[tuple[ModelReplica, Document]]],
+    caches: Mapping[NamespacedName, ModelCache],
+) -> Fleet:
+    """The fleet as another deployment sees it: its own replicas, its cache."""
+    own_replicas = listed_own(deployment, listed.get((deployment.namespace, deployment.name), ()))
+    cache = caches.get((deployment.namespace, deployment.cache)) if deployment.cache else None
+    resolution = None if not deployment.cache else Resolution.DELIVERED if cache else Resolution.ABSENT
+    taken = frozenset(own_replica.identity for own_replica in own_replicas if own_replica.identity)
+    return replace(
+        fleet,
+        own_replicas=own_replicas,
+        other_replicas=NOBODY,
+        endpoints={},
+        taken=taken,
+        cache=cache,
+        cache_resolution=resolution,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPeers:
+    """What is listed of the deployments that come before ours, in their order."""
+
+    resolutions: Mapping[str, Resolution] = field(default_factory=dict)
+    earlier: tuple[ModelDeployment, ...] = ()
+    replicas: Mapping[NamespacedName, Sequence[tuple[ModelReplica, Document]]] = field(default_factory=dict)
+    """All listed replicas by the deployment they name."""
+    caches: Mapping[NamespacedName, ModelCache] = field(default_factory=dict)
+
+    def on(self, fleet: Fleet) -> Peers:
+        """Return the deployments, each with the fleet as it sees it."""
+        return Peers(
+            self.resolutions,
+            tuple(
+                Peer(deployment, _seen_by(deployment, fleet, self.replicas, self.caches))
+                for deployment in self.earlier
+            ),
+        )
+
+
+def read_peers(request: Request, ours: ModelDeployment, reuse: Reuse) -> ListedPeers:
+    """Read the deployments that come before ours in the canonical order."""
+    requirements = {name: request.resolution(name) for name in (DEPLOYMENTS, CACHES)}
+    if Resolution.UNRESOLVED in requirements.values():
+        return ListedPeers(requirements)
+    earlier = sorted(
+        (
+            deployment
+            for deployment in _read(request, DEPLOYMENTS, reuse, _deployment)
+            if _before(deployment, ours)
+        ),
+        key=_turn,
+    )
+    caches = {
+        (cache.metadata.namespace, cache.metadata.name): cache
+        for cache in _read(request, CACHES, reuse, _cache)
+    }
+    return ListedPeers(requirements, tuple(earlier), _listed(request, reuse) if earlier else {}, caches)
+
+
+def _turn(deployment: ModelDeployment) -> tuple[str, str, str]:
+    return turn(deployment.metadata.creation_timestamp or "", deployment.namespace, deployment.name)
+
+
+def _before(deployment: ModelDeployment, ours: ModelDeployment) -> bool:
+    """Whether another deployment places before ours. One that is being deleted places nothing."""
+    same = (deployment.namespace, deployment.name) == (ours.namespace, ours.name)
+    return not same and not deployment.metadata.deletion_timestamp and _turn(deployment) < _turn(ours)

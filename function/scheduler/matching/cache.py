@@ -10,23 +10,17 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from function.boundary import Extent
-from function.scheduler.selectors.compiled import HeldPrograms
+from function.scheduler.selectors import HeldPrograms
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
     from function.api import ModelDeployment, Pool, StampedRequest
+    from function.api.cluster import DeviceKey
     from function.api.engine import NodeSelector
-    from function.api.pool import DeviceKey
     from function.boundary import Part
     from function.cel import Subject
-    from function.scheduler.matching.engine_options import (
-        ClusterFit,
-        EngineOption,
-        Row,
-        Unfit,
-        Verdict,
-    )
+    from function.scheduler.matching.engine_options import ClusterFit, EngineOption, Row, Unfit, Verdict
 
 ENTRY_SIZE, OPTION_SIZE = 800, 1_400
 """Bytes that one entry of a fit cache takes, and one option that no two fits share, about."""

@@ -15,15 +15,57 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from function.api.reasons import Reason, Rejection, combined
-from function.scheduler.capacity.device_accounting import Copies, Demand, Pods, gang
-from function.scheduler.matching.devices import Match
-from function.scheduler.matching.refusal import Refusal
+from function.scheduler.device_accounting import Copies, Demand, Pods, gang, total
+from function.scheduler.matching.devices import Match, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
-    from function.api import Engine, Member, Pool
-    from function.scheduler.selectors.evaluations import Evaluations
+    from function.api import Engine, InferenceCluster, Member, Pool
+    from function.api.engine import ReplicaShape
+    from function.scheduler.selectors import Evaluations
+
+
+# A candidate: one cluster with a complete choice of pools for one new replica.
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Where a new replica could go."""
+
+    cluster: InferenceCluster
+    shape: ReplicaShape
+    options: tuple[EngineOption, ...]
+    """One per engine, in the order of the shape's engines."""
+    free_left: int
+    """Free nodes left in the pools it would use."""
+
+    @property
+    def demands(self) -> dict[str, Demand]:
+        """What it takes, by pool name."""
+        parts: dict[str, list[Demand]] = defaultdict(list)
+        for option in self.options:
+            for at, demand in option.demands:
+                parts[self.cluster.pools[at].name].append(demand)
+        return {
+            pool: Demand(sum(part.nodes for part in taken), total(part.gangs for part in taken))
+            for pool, taken in parts.items()
+        }
+
+    @property
+    def nodes(self) -> dict[str, int]:
+        """Nodes it takes, by pool name."""
+        return {pool: demand.nodes for pool, demand in self.demands.items()}
+
+    @property
+    def engines(self) -> tuple[tuple[Engine, EngineOption], ...]:
+        """Each engine with its option."""
+        return tuple(zip(self.shape.engines, self.options, strict=True))
+
+    def pool(self, option: EngineOption, member: int) -> str:
+        """Name of the pool of one member."""
+        return self.cluster.pools[option.pools[member]].name
+
 
 Verdict: TypeAlias = "Match | Refusal"
 Verdicts: TypeAlias = "Sequence[Sequence[Verdict]]"

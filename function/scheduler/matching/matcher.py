@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from function.api.reasons import DeferredGap, Reason, Rejection
 from function.scheduler.budget import ALLOWANCE, CallBudget, OutOfSteps
 from function.scheduler.matching.cache import MatchCache, fit_cache
-from function.scheduler.matching.devices import Match, resolve, resolve_every
+from function.scheduler.matching.devices import Match, Refusal, resolve, resolve_every, values_of
 from function.scheduler.matching.engine_options import (
     ClusterFit,
     EngineFit,
@@ -26,9 +26,7 @@ from function.scheduler.matching.engine_options import (
     stranding,
     variants,
 )
-from function.scheduler.matching.equivalence import DeviceEquivalence
-from function.scheduler.matching.refusal import Refusal
-from function.scheduler.selectors.published_value import gap
+from function.scheduler.selectors import gap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -38,6 +36,60 @@ if TYPE_CHECKING:
     from function.scheduler.budget import Budget
     from function.scheduler.matching.engine_options import Barred, Unfit, Verdict, Verdicts
     from function.scheduler.scheduling_input import SchedulingInput
+
+
+# Device equivalence classes: device lists that one deployment cannot tell apart.
+#
+# A match depends on what the deployment's selectors and constraints read of a device, and on what every
+# claim takes (its name, driver, class, count). Nodes that differ in a driver version nobody asks for match
+# alike.
+
+MAX_COMPARED = 32
+"""Devices x selectors up to which a list is looked at: a node has a few entries, a member a few selectors."""
+
+
+class DeviceEquivalence:
+    """Tells device lists apart as far as a deployment can. Matches on lists of one class are equal.
+
+    They may hold the devices of the other list, which differ in what the deployment does not read.
+    """
+
+    def __init__(self, inputs: SchedulingInput) -> None:
+        """Note what the deployment reads of a device."""
+        self._selectors = inputs.selectors.devices
+        named = {
+            constraint.match_attribute
+            for reference in inputs.deployment.members
+            if reference.member.node_selector
+            for constraint in reference.member.node_selector.constraints
+        }
+        self._attributes = tuple(sorted(named))
+
+    def of(self, pool: Pool) -> Hashable:
+        """Return what decides every match on a pool's devices; None where it publishes no list of them.
+
+        A long list, or many selectors, would take longer than is saved: then nothing but the list itself is
+        like it.
+        """
+        if pool.devices is None:
+            return None
+        if len(pool.devices) * len(self._selectors) > MAX_COMPARED:
+            return pool.device_key
+        return tuple([self._device(device) for device in pool.devices])
+
+    def _device(self, device: Device) -> Hashable:
+        subject = device.subject
+        return (
+            device.name,
+            device.driver,
+            device.claim,
+            device.device_class_name,
+            device.count,
+            device.domains,
+            *(selector.projection(subject) for selector in self._selectors),
+            *(values_of(device, name) for name in self._attributes),
+        )
+
 
 T = TypeVar("T")
 

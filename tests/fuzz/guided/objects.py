@@ -15,8 +15,8 @@ from function.api import InferenceClass, ModelCache, ModelDeployment, SchedulerC
 from function.api import cluster as cluster_api
 from function.api import replica as replica_api
 from function.boundary import PACKED, Unreadable
-from function.deployment.snapshot.clusters import read_cluster
-from function.scheduler.fleet import UnreadableCluster
+from function.deployment.snapshot.charges import read_cluster
+from function.scheduler.scheduling_input import UnreadableCluster
 from function.wire import WireDocument
 from function.wire.fast import Unusual, read
 from function.wire.fast.slices import sliced

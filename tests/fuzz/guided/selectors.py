@@ -9,7 +9,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from function.cel import CompileError, Outcome, Selector, bind_cluster, bind_device, bind_node
-from function.cel.checker import environment
+from function.cel.checker import state
 from function.cel.library.charges import LIMIT
 from function.cel.selector import compiled
 from tests.cel import devices
@@ -42,7 +42,7 @@ SEEDS = tuple(bytes(5) + b"\x02" + text.encode() for text in TEXTS)
 """Texts as they stand, about two known devices."""
 OUTCOMES = ("match", "nomatch", "error", "cost")
 DEVICES = (devices.MIXED, devices.H200, devices.NETWORK, devices.TPU, devices.MIG)
-LEVELS = {"device": environment.DEVICE, "cluster": environment.CLUSTER, "node": environment.NODE}
+LEVELS = {"device": state.DEVICE, "cluster": state.CLUSTER, "node": state.NODE}
 
 
 def one(content: bytes) -> None:

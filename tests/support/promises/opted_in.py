@@ -16,7 +16,7 @@ from function.api import InferenceCluster, ModelCache, ModelDeployment, Schedule
 from function.api.replica import parse
 from function.boundary import PlainDocument
 from function.cli.commands.verify import settings_of, with_defaults
-from function.scheduler.causes import Cause
+from function.scheduler.outcomes import Cause
 from function.verify import Decided, State, check
 from tests.oracle import facts as read_facts
 from tests.support import build, generate, law

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from function.api import InferenceCluster, Malformed
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
-from function.cli.progress import track
+from function.cli.text import track
 from function.cli.worlds.world import identity_of
 from function.deployment.forecast import rejection_phrase
 

@@ -1,0 +1,262 @@
+"""What the inputs of the function's steps have in common: version, strictness, how long an answer holds."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from function.api.deployment import PlacementPolicy
+from function.api.fault import shown
+from function.api.model import CelVersion, Flag, Model, Name, Whole
+from function.api.names import CLUSTER_GATEWAY, DEFAULT_PORTS, SYSTEM_NAMESPACE
+from function.boundary import text_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from function.api.fault import Malformed
+    from function.boundary import Request
+
+
+API_VERSION: Literal["fleet-scheduler.fn.modelplane.ai/v1alpha1"] = (
+    "fleet-scheduler.fn.modelplane.ai/v1alpha1"
+)
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def invalid_input(request: Request, error: Malformed) -> str:
+    """Say that the function's input cannot be read: which object, of which Composition, and its faults.
+
+    A request does not name the step. The Composition is the one that Crossplane has chosen for the composite.
+    """
+    composition = text_at(request.composite, "spec", "crossplane", "compositionRef", "name")
+    kind = (request.input or {}).get("kind")
+    where = f" of Composition {shown(composition)}" if composition else ""
+    return f"The function's input is invalid: {kind if isinstance(kind, str) else 'input'}{where}: {error}"
+
+
+def _seconds(value: object) -> object:
+    """Read a duration: a number of seconds or a text such as 15s, 1m."""
+    if isinstance(value, str):
+        for unit in sorted(UNITS, key=len, reverse=True):
+            number = value.removesuffix(unit)
+            if number != value and number.replace(".", "", 1).isdigit():
+                return float(number) * UNITS[unit]
+        raise ValueError("expected a duration such as 15s or 1m")
+    return value
+
+
+Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=86_400, allow_inf_nan=False)]
+
+
+class StepInput(Model):
+    """An input, or a part of one: it belongs to this build, so an unknown field is an error."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class TtlConfig(StepInput):
+    """How long Crossplane may use an answer, while something is pending and once settled.
+
+    `waiting` is for what only a change of the fleet ends; where it is not set, that is pending too.
+    """
+
+    waiting: Seconds | None = None
+    pending: Seconds | None = None
+    settled: Seconds | None = None
+
+
+# SchedulerConfig: the input of the step that places a ModelDeployment.
+
+KIND: Literal["SchedulerConfig"] = "SchedulerConfig"
+
+
+def _no_unknown(model: type[BaseModel], plain: object, path: str) -> None:
+    """Refuse fields that a model does not have, at any depth. Raises ValueError naming the first."""
+    if isinstance(plain, list):
+        for number, entry in enumerate(plain):
+            _no_unknown(model, entry, f"{path.removesuffix('.')}[{number}].")
+    if not isinstance(plain, dict):
+        return
+    fields = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+    for key in sorted(plain):
+        if key not in fields:
+            raise ValueError(f"{path}{key}: no such field")
+        for inner in _models_in(fields[key]):
+            _no_unknown(inner, plain[key], f"{path}{key}.")
+
+
+def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
+    """The models an annotation speaks of: of an optional field, of a list."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for arg in get_args(annotation):
+        yield from _models_in(arg)
+
+
+def _without_unknown_fields(plain: object) -> object:
+    """A deployment may come from a newer API; the input belongs to this build, and a typo is an error."""
+    _no_unknown(PlacementPolicy, plain, "")
+    return plain
+
+
+class Defaults(StepInput):
+    """What applies where a deployment sets nothing."""
+
+    placement: Annotated[PlacementPolicy, BeforeValidator(_without_unknown_fields)] = PlacementPolicy()
+
+
+class SchedulerConfig(StepInput):
+    """The function's input; every field is optional."""
+
+    api_version: Literal["fleet-scheduler.fn.modelplane.ai/v1alpha1"] = API_VERSION
+    kind: Literal["SchedulerConfig"] = KIND
+    metadata: dict[str, Any] = {}
+    explain: Literal["Conditions", "Status"] = "Conditions"
+    defaults: Defaults = Defaults()
+    overcommit: Literal["Report", "Yield"] = "Report"
+    coordination: Literal["None", "GlobalOrder"] = "None"
+    capacity: Literal["Replicas", "Published"] = "Replicas"
+    """Where the capacity that is taken is read: from every replica, or from what the clusters publish."""
+    search_budget: Annotated[Whole, Field(ge=1, le=100_000_000)] = 100_000
+    ttl: TtlConfig = TtlConfig()
+    cel_version: CelVersion = "1.36"
+    """The Kubernetes release whose reading of selectors applies where a cluster does not say its own."""
+    scale_selector: Literal["None", "Status"] = "None"
+    """Whether `status.replicas.selector` is written: the label selector that the scale subresource serves."""
+
+    @model_validator(mode="after")
+    def _order_needs_replicas(self) -> SchedulerConfig:
+        if self.capacity == "Published" and self.coordination == "GlobalOrder":
+            raise ValueError(
+                "capacity: Published cannot be combined with coordination: GlobalOrder, which places the"
+                " deployments of the fleet from all its replicas"
+            )
+        return self
+
+    @property
+    def coordinates(self) -> bool:
+        """Whether deployments are asked to respect what the others of the fleet hold or will hold."""
+        return self.overcommit == "Yield" or self.coordination == "GlobalOrder"
+
+
+# WorkloadConfig: the input of the step that turns a ModelReplica into pods. Every field is optional.
+
+WholeSeconds = Annotated[Whole, Field(ge=1, le=604_800)]
+DEADLINE_SECONDS = 7200
+"""Loading weights takes longer than the ten minutes of Kubernetes."""
+
+
+class WorkloadConfig(StepInput):
+    """What a platform engineer chooses for all workloads of a Composition.
+
+    Left out, everything is as Modelplane v0.3 makes it, but for the rows of docs/compatibility.md.
+    """
+
+    api_version: Literal["fleet-scheduler.fn.modelplane.ai/v1alpha1"] = API_VERSION
+    kind: Literal["WorkloadConfig"] = "WorkloadConfig"
+    metadata: dict[str, Any] = {}
+    remote_namespace: Literal["Default", "Same"] = "Default"
+    """Where workloads go on their cluster: the namespace `default`, or the one of the replica."""
+    namesakes: Literal["Ignore", "Refuse"] = "Ignore"
+    """Whether replicas are composed whose objects a namesake in another namespace would share."""
+    rollout: Literal["NoSurge", "Surge"] = "NoSurge"
+    """Whether an update of claiming pods may take devices beyond those that the scheduler charged."""
+    progress_deadline_seconds: WholeSeconds = DEADLINE_SECONDS
+    readiness: Literal["Available", "AvailableCopies"] = "Available"
+    """What makes a Deployment ready: its condition Available, or that and at least one available copy."""
+    pods_across_nodes: Literal["Required", "Preferred"] | None = None
+    """Whether pods of an engine, or of one group of a gang, are kept on different nodes."""
+    replicas_across_nodes: Literal["Required", "Preferred"] | None = None
+    """Whether copies of an engine are: of a gang, pods of different groups."""
+    drain_seconds: Annotated[Whole, Field(ge=1, le=86_400)] | None = None
+    budget: Flag = False
+    """Whether engines of several copies get a PodDisruptionBudget."""
+    watch: Flag = False
+    """Whether the provider watches workloads instead of polling them."""
+    secrets: Literal["Mirror"] | None = None
+    diagnose: Literal["Pods"] | None = None
+    status: Literal["Engines"] | None = None
+    ttl: TtlConfig = TtlConfig()
+
+
+# ClusterConfig: the input of the step that publishes an InferenceCluster. Every field is optional.
+
+
+class RemoteName(StepInput):
+    """An object on the cluster."""
+
+    namespace: Name
+    name: Name
+
+
+class ClusterConfig(StepInput):
+    """What a platform engineer chooses for all clusters of a Composition."""
+
+    api_version: Literal["fleet-scheduler.fn.modelplane.ai/v1alpha1"] = API_VERSION
+    kind: Literal["ClusterConfig"] = "ClusterConfig"
+    metadata: dict[str, Any] = {}
+    stack: Literal["Modelplane", "None"] | None = None
+    """The ServingStack of Modelplane: composed, withdrawn, or (not set) kept where one is observed."""
+    publish: Literal["Pools", "Attributes"] = "Pools"
+    """Whether `status` gets what only our XRD declares: attributes of pools, charges, capabilities."""
+    gateway: RemoteName = RemoteName(namespace=SYSTEM_NAMESPACE, name=CLUSTER_GATEWAY)
+    leader_worker_set: RemoteName = RemoteName(namespace="lws-system", name="lws-controller-manager")
+    heartbeat: RemoteName | None = None
+    """The Lease whose `renewTime` is published as `status.heartbeat`; none where it is not set."""
+    ttl: TtlConfig = TtlConfig()
+
+
+# RoutingConfig: the input of the steps that route requests to endpoints. Every field is optional.
+
+ANY_NAMESPACE = "*"
+_DURATION = re.compile(r"([0-9]{1,5}(h|m|s|ms)){1,4}", re.ASCII)
+
+
+class GatewayName(StepInput):
+    """The Gateway of the control plane that serves the routes."""
+
+    namespace: Name = SYSTEM_NAMESPACE
+    name: Name = "modelplane"
+
+
+def _address(value: str) -> str:
+    scheme, separator, _ = value.partition("://")
+    if (separator and scheme not in DEFAULT_PORTS) or value != value.strip() or value.endswith("/"):
+        raise ValueError("expected a host, or a URL with http:// or https:// and without a / at its end")
+    return value
+
+
+def _duration(value: str) -> str:
+    if not _DURATION.fullmatch(value):
+        raise ValueError("expected a duration of Gateway API such as 30s or 1h30m, 0s for none")
+    return value
+
+
+class RoutingConfig(StepInput):
+    """What a platform engineer chooses for all services of a Composition.
+
+    Left out, everything is as Modelplane v0.3 makes it, but for the rows of docs/compatibility.md.
+    """
+
+    api_version: Literal["fleet-scheduler.fn.modelplane.ai/v1alpha1"] = API_VERSION
+    kind: Literal["RoutingConfig"] = "RoutingConfig"
+    metadata: dict[str, Any] = {}
+    gateway: GatewayName = GatewayName()
+    gateway_address: Annotated[str, Field(max_length=253), AfterValidator(_address)] = ""
+    """Where services are reached, said by hand: a host, or a URL. Then nobody else is asked."""
+    address_from: Literal["InferenceGateway", "Gateway"] = "InferenceGateway"
+    """Which object says where services are reached: the InferenceGateway `default`, or the Gateway."""
+    allow_namespaces: tuple[Name, ...] = ()
+    """Namespaces whose endpoints services of other namespaces may use; `*` for every one."""
+    request_timeout: Annotated[str, AfterValidator(_duration)] = ""
+    """The timeout of a request, as Gateway API has it; `0s` for none. Empty leaves it to the gateway."""
+    rewrite_host: Flag = False
+    """Whether requests to an endpoint that is a DNS name carry that name instead of the gateway's."""
+    ttl: TtlConfig = TtlConfig()
+
+    def allows(self, namespace: str, other: str) -> bool:
+        """Whether a service of one namespace may use endpoints of another."""
+        return namespace == other or other in self.allow_namespaces or ANY_NAMESPACE in self.allow_namespaces

@@ -1,0 +1,113 @@
+"""ModelEndpoint: the way to one replica, or to a model that runs elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import AfterValidator, Field
+
+from function.api.model import Model, Name, Named, Whole
+
+if TYPE_CHECKING:
+    from function.boundary import Document, Shape
+
+
+class EndpointSpec(Model):
+    """Where it leads."""
+
+    url: Name
+    rewrite_path: str = ""
+    """What a service's prefix is rewritten to; empty: nothing is."""
+
+
+class Routing(Model):
+    """What was made of it."""
+
+    backend_name: str = ""
+    """The Service that routes refer to, in the endpoint's namespace; empty while there is none."""
+
+
+class _Status(Model):
+    routing: Routing = Routing()
+
+
+class ModelEndpoint(Named):
+    """One endpoint."""
+
+    spec: EndpointSpec
+    status: _Status = _Status()
+
+    @property
+    def backend(self) -> str:
+        """The Service that leads to it; empty while there is none, and for an endpoint that is deleted."""
+        return "" if self.metadata.deletion_timestamp else self.status.routing.backend_name
+
+
+ENDPOINT_SHAPE: Shape = {
+    "metadata": {"name": None, "namespace": None, "deletionTimestamp": None},
+    "spec": {"url": None, "rewritePath": None},
+    "status": {"routing": {"backendName": None}},
+}
+
+
+def read_endpoint(document: Document) -> ModelEndpoint:
+    """Read one ModelEndpoint. Raises Malformed, and Unreadable for what cannot be decoded."""
+    return ModelEndpoint.parse(document.project(ENDPOINT_SHAPE))
+
+
+# ModelService: one address for a model, in front of the endpoints that its selectors match.
+
+MAX_WEIGHT = 1_000_000
+"""The largest weight that a route takes."""
+MAX_PRIORITY = 1_000
+DEFAULT_WEIGHT = 1
+
+Labels = Annotated[dict[str, str], Field(min_length=1)]
+
+
+class EndpointSelector(Model):
+    """Labels that an endpoint must all have."""
+
+    match_labels: Labels
+
+
+class EndpointGroup(Model):
+    """Endpoints that share a weight."""
+
+    selector: EndpointSelector
+    weight: Annotated[Whole, Field(ge=0, le=MAX_WEIGHT)] = DEFAULT_WEIGHT
+    """What all of them get together, in proportion to the other groups."""
+    priority: Annotated[Whole, Field(ge=0, le=MAX_PRIORITY)] = 0
+    """The lowest number with a ready endpoint takes all requests."""
+
+
+def _weighed(groups: tuple[EndpointGroup, ...]) -> tuple[EndpointGroup, ...]:
+    if not any(group.weight for group in groups):
+        raise ValueError("at least one group of endpoints needs a weight above 0")
+    return groups
+
+
+class _Spec(Model):
+    endpoints: Annotated[tuple[EndpointGroup, ...], Field(min_length=1), AfterValidator(_weighed)]
+
+
+class ModelService(Named):
+    """One service."""
+
+    spec: _Spec
+
+    @property
+    def groups(self) -> tuple[EndpointGroup, ...]:
+        """Its groups of endpoints, as written."""
+        return self.spec.endpoints
+
+
+SERVICE_SHAPE: Shape = {
+    "metadata": {"name": None, "namespace": None},
+    "spec": {"endpoints": None},
+}
+
+
+def read_service(document: Document) -> ModelService:
+    """Read one ModelService. Raises Malformed, and Unreadable for what cannot be decoded."""
+    return ModelService.parse(document.project(SERVICE_SHAPE))

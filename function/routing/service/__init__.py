@@ -1,1 +1,0 @@
-"""The ModelService handler: from selected endpoints to one route. Begin with `handler.py`."""

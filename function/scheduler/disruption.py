@@ -1,0 +1,425 @@
+"""placement.disruption: how many of the wanted replicas may be missing or not Ready at a time.
+
+A draining or mismatched replica is given up only if, afterwards, wanted minus (kept and in service) is at
+most maxUnavailable. It does not hold back the loss of a cluster that is gone, nor scale down. With `maxSurge`
+its replacement is placed beside it first: see `scheduler.replace`.
+
+Replacing a mismatched replica is paced by `placement.rollout` where disruption says nothing: an edit of the
+engines' shape is an edit of the template.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from function.api.taints import untolerated
+from function.boundary import Unreadable
+from function.scheduler.device_accounting import Demand
+from function.scheduler.ledger import ReplicaCounts
+from function.scheduler.outcomes import OUTDATED, Cause, Dropped, Kept, Placed, Update
+from function.scheduler.stamp import RUNNING, same_template, updated_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from function.api.ownership import OwnReplica
+    from function.scheduler.ledger import Ledger
+    from function.scheduler.placer import Placer
+    from function.scheduler.scheduling_input import SchedulingInput
+
+
+def drain_budget(inputs: SchedulingInput) -> int | None:
+    """How many may be out of service because of drains; None for no limit."""
+    stated = inputs.policy.disruption
+    return stated.allowed if stated else None
+
+
+def surge(inputs: SchedulingInput) -> int:
+    """How many replicas more than wanted there may be while some are replaced."""
+    return inputs.policy.disruption.max_surge if inputs.policy.disruption else 0
+
+
+def rollout_budget(inputs: SchedulingInput) -> int | None:
+    """How many may be out of service because of an edit of the template; None where that is not staged.
+
+    Zero means by surge. Where the function's defaults say so for a deployment whose own disruption has no
+    surge, it is 1: else nothing could be updated.
+    """
+    rollout = inputs.policy.rollout
+    return max(rollout.max_unavailable, 0 if surge(inputs) else 1) if rollout else None
+
+
+def replacement_budget(inputs: SchedulingInput) -> int | None:
+    """How many may be out of service because of replacements; None for no limit."""
+    stated = drain_budget(inputs)
+    return rollout_budget(inputs) if stated is None else stated
+
+
+def may_leave(
+    inputs: SchedulingInput, staying: Iterable[OwnReplica], leaving: OwnReplica, budget: int | None
+) -> bool:
+    """Whether a replica may be given up now, seen who stays besides it."""
+    if budget is None:
+        return True
+    serving = sum(1 for own_replica in staying if own_replica is not leaving and inputs.serving(own_replica))
+    return inputs.deployment.wanted - serving <= budget
+
+
+def serving_replacement(
+    inputs: SchedulingInput, staying: Iterable[OwnReplica], outgoing: Iterable[OwnReplica]
+) -> bool:
+    """Whether more of those that last are in service than there would be without replacements.
+
+    With surge one that is outgoing and not in service leaves then. Else several of them would hold the surge
+    for ever: none is enough for the budget when all others are out of service too.
+    """
+    keys = {own_replica.key for own_replica in outgoing}
+    lasting = sum(inputs.serving(own_replica) for own_replica in staying if own_replica.key not in keys)
+    return surge(inputs) > 0 and lasting > inputs.deployment.wanted - len(keys)
+
+
+def leaving_now(
+    inputs: SchedulingInput, staying: Iterable[OwnReplica], draining: Iterable[OwnReplica]
+) -> set[str]:
+    """The keys of those draining replicas that may be given up in this pass.
+
+    As in scale down, one that is not Ready goes first, then one on the cluster with most of the deployment's
+    replicas (recomputed for each), then the highest index, then the later cluster.
+    """
+    left, waiting, gone = list(staying), list(draining), set()
+    outgoing = list(waiting)
+    while waiting:
+        counts = Counter(own_replica.cluster for own_replica in left)
+        first = max(waiting, key=partial(_order, inputs, counts=counts))
+        waiting.remove(first)
+        idle = not inputs.serving(first) and serving_replacement(inputs, left, outgoing)
+        if idle or may_leave(inputs, left, first, drain_budget(inputs)):
+            left.remove(first)
+            outgoing.remove(first)
+            gone.add(first.key)
+    return gone
+
+
+def _order(inputs: SchedulingInput, own_replica: OwnReplica, counts: Counter[str]) -> tuple[object, ...]:
+    index = own_replica.identity.index if own_replica.identity else -1
+    return (not inputs.serving(own_replica), counts[own_replica.cluster], index, own_replica.cluster)
+
+
+# Scale down: who leaves when more are kept than wanted. Survivors are never moved.
+#
+# Mismatched first; then unhealthy (on a cluster under an untolerated taint or known not to be Ready, then a
+# replica not Ready; what a cluster does not say makes nothing unhealthy); then the cluster with most of
+# this deployment's replicas, recomputed for each victim; then the highest index; then the later cluster
+# name. A replica whose key cannot be read is never a victim. With surge, what is not in service goes before
+# all others, the mismatched that serve until they are replaced included.
+#
+# Load comes before the index: where fresh identities left gaps in the indices, the highest index first
+# would empty one cluster and leave the others full.
+
+
+def _sick(inputs: SchedulingInput, cluster: str) -> bool:
+    """Whether a cluster is under an untolerated taint or says that it is not Ready. Its silence is doubt."""
+    inference_cluster = inputs.fleet.clusters.get(cluster)
+    return inference_cluster is not None and (
+        inference_cluster.ready is False
+        or bool(untolerated(inference_cluster.spec.taints, inputs.deployment.template.tolerations))
+    )
+
+
+def next_victim(inputs: SchedulingInput, kept: Iterable[Kept], among: Iterable[Kept]) -> Kept | None:
+    """The replica that leaves first of those that can, among some of all that are kept."""
+    counts = ReplicaCounts(stays.own_replica.cluster for stays in kept)
+
+    def order(replica: Kept) -> tuple[object, ...]:
+        own_replica = replica.own_replica
+        index = own_replica.identity.index if own_replica.identity else -1
+        unready = not inputs.serving(own_replica)
+        sick = _sick(inputs, own_replica.cluster)
+        idle = unready and surge(inputs) > 0
+        return (
+            idle,
+            replica.mismatch is not None,
+            sick,
+            unready,
+            counts[own_replica.cluster],
+            index,
+            own_replica.cluster,
+        )
+
+    return max((candidate for candidate in among if candidate.own_replica.identity), key=order, default=None)
+
+
+def _excess(inputs: SchedulingInput, staying: list[Kept]) -> list[Kept]:
+    """The replicas of which one is too many; none where there are no more than wanted.
+
+    Surge: outgoing ones stay for their replacements, as far as surge allows, and then any may be too many.
+    Where none is wanted nothing is replaced, so none stays for a replacement.
+    """
+    wanted = inputs.deployment.wanted
+    allowed = surge(inputs) if wanted else 0
+    lasting = [replica for replica in staying if not (allowed and replica.outgoing)]
+    if len(lasting) > wanted:
+        return lasting
+    return staying if len(staying) > wanted + min(allowed, len(staying) - len(lasting)) else []
+
+
+def scale_down(
+    inputs: SchedulingInput, ledger: Ledger, kept: tuple[Kept, ...]
+) -> tuple[tuple[Kept, ...], list[Dropped]]:
+    """Drop the excess over what is wanted. What a victim would have grown by is given back."""
+    staying, dropped = list(kept), []
+    while inputs.fleet.inputs_delivered and (among := _excess(inputs, staying)):
+        victim = next_victim(inputs, staying, among=among)
+        if victim is None:
+            break
+        staying.remove(victim)
+        ledger.release(victim.own_replica.cluster, victim.growth)
+        dropped.append(Dropped(victim.own_replica, Cause.ScaledDown))  # Law 2, reason 4.
+    return tuple(staying), dropped
+
+
+# Replace: a mismatched replica leaves only when a place for its replacement was found in the same pass.
+#
+# One at a time, in the order of scale down: its nodes are freed in the ledger, a place is looked for as
+# fill does (neither it nor terminating replicas count for spreading), and it is given up if there is one;
+# else it is charged again and held. With a disruption budget, one that may not leave now waits, and is not
+# tried.
+#
+# With surge (`placement.disruption.maxSurge`) a replacement is placed beside what it replaces first. That
+# goes for every *outgoing* replica: mismatched, drained, or superseded by a rollout.
+#
+# 1. While kept and placed together are less than wanted plus maxSurge, another is placed for it. It is
+#    charged
+#    in full: what it replaces stands on its nodes, and serves.
+# 2. One that needs replacement leaves when it has one and the replicas in service without it are at least
+#    wanted minus maxUnavailable. (Drained ones leave in `retain`, when that holds.)
+# 3. Where that holds before it has one, because maxUnavailable is more than 0, it is replaced as without
+#    surge.
+#
+# There is no memory: as many as exist beyond those wanted are the replacements of the first that are
+# outgoing.
+
+
+@dataclass(slots=True)
+class Replaced:
+    """What came of replacing."""
+
+    staying: list[Kept]
+    dropped: list[Dropped] = field(default_factory=list)
+    placed: list[Placed] = field(default_factory=list)
+    covered: int = 0
+    """Outgoing replicas that stay although their replacement stands."""
+    waits: set[str] = field(default_factory=set)
+    """The keys of those that may not leave now."""
+    blocked: str | None = None
+    """The key of the first for which there is surge, and no place."""
+    crowded: set[str] = field(default_factory=set)
+    """Clusters without a place beside a replica of theirs: none is sought until one is placed or leaves."""
+
+    @property
+    def kept(self) -> tuple[Kept, ...]:
+        """Those that stay, marked with what they wait for."""
+        return tuple(self._marked(kept) for kept in self.staying)
+
+    def _marked(self, kept: Kept) -> Kept:
+        key = kept.own_replica.key
+        if key in self.waits or key == self.blocked:
+            waits = kept.waits or ("replacement" if key in self.waits else "")
+            return dataclasses.replace(kept, waits=waits, blocked=key == self.blocked)
+        return kept
+
+
+def replace(
+    inputs: SchedulingInput, placer: Placer, kept: tuple[Kept, ...], new: int = 0, room: int | None = None
+) -> Replaced:
+    """Try to replace every replica that needs it. `new` are placed in this pass already.
+
+    `room` caps how many more the answer can carry beside those that are replaced.
+    """
+    done, extra = Replaced(list(kept)), surge(inputs)
+    waiting = [replica for replica in kept if replica.needs_replacement or (extra and replica.outgoing)]
+    while waiting and (victim := next_victim(inputs, done.staying, among=waiting)) is not None:
+        waiting.remove(victim)
+        standing = len(done.staying) + len(done.placed) + new
+        covered = bool(extra) and standing - inputs.deployment.wanted > done.covered
+        if covered:
+            placer.ledger.count(victim.own_replica.cluster, -1)
+        elif 0 <= standing - inputs.deployment.wanted < extra and len(done.placed) != room:
+            covered = _place_beside(placer, done, victim)
+        if _may_leave(inputs, done, victim) and (covered or _place_instead(placer, done, victim)):
+            _give_up(placer, done, victim)
+        else:
+            done.covered += covered
+    return done
+
+
+def _may_leave(inputs: SchedulingInput, done: Replaced, victim: Kept) -> bool:
+    """Whether a replica may leave for a replacement; one that may not yet waits. Drained ones left before."""
+    if not victim.needs_replacement:
+        return False
+    if not inputs.serving(victim.own_replica) and _may_leave_idle(inputs, done, victim):
+        return True  # It takes nothing with it. Else who fails with more than the budget has stays for ever.
+    budget = replacement_budget(inputs) if victim.mismatch else rollout_budget(inputs)
+    leaves = may_leave(inputs, (stays.own_replica for stays in done.staying), victim.own_replica, budget)
+    if not leaves and victim.mismatch:  # What is superseded waits for its turn in the rollout.
+        done.waits.add(victim.own_replica.key)
+    return leaves
+
+
+def _may_leave_idle(inputs: SchedulingInput, done: Replaced, victim: Kept) -> bool:
+    """Whether one that is not in service may leave whatever the budget says.
+
+    As an outdated one is updated at once in a staged rollout, a mismatched one is replaced at once.
+    """
+    if victim.mismatch and (victim.mismatch.evacuates or inputs.policy.rollout is not None):
+        return True
+    outgoing = [stays.own_replica for stays in done.staying if stays.outgoing]
+    return serving_replacement(inputs, [stays.own_replica for stays in done.staying], outgoing)
+
+
+def _place_beside(placer: Placer, done: Replaced, victim: Kept) -> bool:
+    """Place another while a replica stands. It counts for spreading no longer, once there is one.
+
+    Where it counts is all that two replicas differ in here, so while nothing changes a cluster is tried once.
+    """
+    cluster = victim.own_replica.cluster
+    if cluster in done.crowded:
+        return False
+    placer.ledger.count(cluster, -1)
+    placed = placer.place()
+    if placed is not None:
+        done.placed.append(placed)
+        done.crowded.clear()
+        return True
+    placer.ledger.count(cluster)
+    done.crowded.add(cluster)
+    done.blocked = done.blocked or victim.own_replica.key
+    return False
+
+
+def _place_instead(placer: Placer, done: Replaced, victim: Kept) -> bool:
+    """Place another on what a mismatched replica leaves free; without a place nothing is changed."""
+    own_replica, ledger = victim.own_replica, placer.ledger
+    if victim.mismatch is None:
+        return False
+    ledger.release(own_replica.cluster, victim.growth)
+    ledger.vacate(own_replica.replica, own_replica.holds)
+    ledger.count(own_replica.cluster, -1)
+    placed = placer.place(replaces=own_replica)
+    ledger.charge(own_replica.cluster, victim.growth)
+    if placed is not None:
+        _linger(ledger, own_replica, placed)
+        done.placed.append(placed)
+        return True
+    ledger.occupy(own_replica.replica, own_replica.holds)
+    ledger.count(own_replica.cluster)
+    return False
+
+
+def _give_up(placer: Placer, done: Replaced, victim: Kept) -> None:
+    """Let a replica go, with the reason on record. It is charged until it is gone."""
+    why = victim.mismatch.value if victim.mismatch else OUTDATED
+    placer.ledger.release(victim.own_replica.cluster, victim.growth)
+    done.staying.remove(victim)
+    done.crowded.clear()
+    detail = f"{why}: {victim.detail}" if victim.detail else why
+    evacuated = victim.mismatch is not None and victim.mismatch.evacuates  # Law 2, reason 7; else 3.
+    done.dropped.append(Dropped(victim.own_replica, Cause.Evacuated if evacuated else Cause.Replaced, detail))
+
+
+def _linger(ledger: Ledger, own_replica: OwnReplica, placed: Placed) -> None:
+    """Charge what is given up until it is gone: its nodes are free for its own replacement only."""
+    standing = placed.candidate.nodes if placed.identity.cluster == own_replica.holds else {}
+    held = ledger.demands(own_replica.replica)
+    left = {
+        pool: Demand(max(0, demand.nodes - standing.get(pool, 0)), demand.gangs)
+        for pool, demand in held.items()
+    }
+    ledger.charge(own_replica.holds, left)
+
+
+# placement.rollout: an edit of the template goes replica by replica.
+#
+# A kept replica is *outdated* if what it would be updated to has another template than it is observed with.
+#
+# 1. Outdated replicas that are not in service are updated at once: there is nothing to lose.
+# 2. Of the others one is updated, in the order of scale down, as long as afterwards wanted minus those in
+#    service is at most maxUnavailable. The order is that in which they would be scaled down were there no
+#    others, so it is the same in whichever pass their turn comes. Those that are about to leave come last.
+# 3. All others keep the template they are observed with.
+#
+# With maxUnavailable 0 no replica in service is updated in place: it is *superseded*. Another is placed
+# beside it (`scheduler.replace`), with the current template, and it leaves when that one is in service.
+#
+# So a template that does not start stops at the first replica, and taking the edit back makes that one
+# outdated and the others up to date. The state of a rollout is what is observed; indices decide the order,
+# not time.
+
+
+def supersede(inputs: SchedulingInput, kept: tuple[Kept, ...]) -> tuple[Kept, ...]:
+    """Mark the outdated replicas in service that are replaced, where the rollout goes by surge."""
+    if rollout_budget(inputs) != 0:
+        return kept
+    return tuple(
+        dataclasses.replace(replica, update=Update.Superseded)
+        if inputs.serving(replica.own_replica) and is_outdated(inputs, replica)
+        else replica
+        for replica in kept
+    )
+
+
+def roll(inputs: SchedulingInput, kept: tuple[Kept, ...]) -> tuple[Kept, ...]:
+    """Say of every outdated replica whether it is updated in this pass. Without a rollout all of them are."""
+    budget = rollout_budget(inputs)
+    if budget is None:
+        return kept
+    outdated = {
+        replica.own_replica.key for replica in kept if replica.update is None and is_outdated(inputs, replica)
+    }
+    now = {
+        replica.own_replica.key
+        for replica in kept
+        if replica.own_replica.key in outdated and not inputs.serving(replica.own_replica)
+    }
+    now |= _next(
+        inputs, kept, budget, [replica for replica in kept if replica.own_replica.key in outdated - now]
+    )
+    return tuple(
+        dataclasses.replace(replica, update=Update.Now if replica.own_replica.key in now else Update.Waits)
+        if replica.own_replica.key in outdated
+        else replica
+        for replica in kept
+    )
+
+
+def is_outdated(inputs: SchedulingInput, kept: Kept) -> bool:
+    """Whether an update would change the template of a replica. One that is not updated is not outdated."""
+    own_replica = kept.own_replica
+    if kept.shape is None:
+        return False
+    try:
+        observed = own_replica.document.project(RUNNING)["spec"]
+    except Unreadable:
+        return False
+    return not same_template(
+        updated_spec(inputs.deployment, own_replica.cluster, kept.shape, observed), observed
+    )
+
+
+def _next(inputs: SchedulingInput, kept: tuple[Kept, ...], budget: int, waiting: list[Kept]) -> set[str]:
+    """The keys of those outdated replicas in service that the budget lets be updated now."""
+    serving = sum(inputs.serving(replica.own_replica) for replica in kept)
+    now: set[str] = set()
+    while waiting and inputs.deployment.wanted - (serving - 1) <= budget:
+        lasting = [replica for replica in waiting if not replica.waits]
+        following = next_victim(inputs, waiting, among=lasting or waiting)
+        if following is None:
+            break
+        waiting.remove(following)
+        now.add(following.own_replica.key)
+        serving -= 1
+    return now

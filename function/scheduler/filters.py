@@ -1,0 +1,500 @@
+"""Filters: the gates that keep a new replica off a cluster, in their order.
+
+One idea per file; what a cluster's own state decides is a table (`cluster_state`).
+
+A filter is built once per pass by its `of` (None where it does not apply) and asked about one cluster at a
+time. The order of the lists is the order of evaluation; the first rejection is the cluster's headline.
+Adding a filter is adding a file and a line in one of the lists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
+from typing import TYPE_CHECKING, Protocol
+
+from function.api.cache import READY
+from function.api.expressible import ReplicaPods, StackEngine, obstacle
+from function.api.fault import Fault, Malformed
+from function.api.reasons import DeferredGap, Reason, Rejection
+from function.api.taints import Toleration, untolerated
+from function.api.workload import STANDARD, PodTemplate, ServingSpec
+from function.cel import bind_cluster
+from function.scheduler.outcomes import evacuation
+from function.scheduler.pass_values import LatestValue
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Callable, Mapping
+
+    from function.api import InferenceCluster, ModelCache, ModelDeployment
+    from function.api.deployment import TopologySpread
+    from function.api.engine import ClusterSelector, Engine, LabelRequirement, ReplicaShape
+    from function.scheduler.ledger import ReplicaCounts
+    from function.scheduler.outcomes import Evacuation
+    from function.scheduler.scheduling_input import SchedulingInput
+    from function.scheduler.selectors import Evaluations
+
+
+# The gates that a cluster's own state opens or closes, whatever is asked of it: one row each.
+
+
+def _nothing(_cluster: InferenceCluster) -> str:
+    return ""
+
+
+def _readiness(cluster: InferenceCluster) -> str:
+    """What is said of a cluster that is not Ready, besides that."""
+    if cluster.status is None:
+        return "no status"
+    return "" if cluster.ready is False else "Ready is unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class StateGate:
+    """One condition that a cluster must meet to take new replicas."""
+
+    reason: Reason
+    """Why a cluster is rejected that does not meet it."""
+    meets: Callable[[InferenceCluster], object]
+    detail: Callable[[InferenceCluster], str] = _nothing
+
+    def of(self, _inputs: SchedulingInput) -> StateGate:
+        """Build it, always."""
+        return self
+
+    def reject(self, cluster: InferenceCluster) -> Rejection | None:
+        """Reject a cluster that does not meet it."""
+        return None if self.meets(cluster) else Rejection(self.reason, detail=self.detail(cluster))
+
+
+NOT_DELETING = StateGate(Reason.ClusterDeleting, lambda cluster: not cluster.deleting)
+IS_READY = StateGate(Reason.ClusterNotReady, lambda cluster: cluster.ready, _readiness)
+HAS_GATEWAY = StateGate(Reason.NoGatewayAddress, lambda cluster: cluster.gateway)
+PUBLISHES_POOLS = StateGate(Reason.NoPoolsPublished, lambda cluster: cluster.pools)
+
+
+# clusterSelector: labels by equality and expression, and CEL over the cluster. All of it must match.
+
+
+class ClusterSelectorFilter:
+    """Rejects clusters that the deployment's clusterSelector does not match."""
+
+    def __init__(self, selector: ClusterSelector, evaluations: Evaluations) -> None:
+        """Take the selector, and what evaluates its CEL."""
+        self._selector, self._evaluations = selector, evaluations
+
+    @classmethod
+    def of(cls, inputs: SchedulingInput) -> ClusterSelectorFilter | None:
+        """Build it where something is selected; unset matches every cluster."""
+        selector = inputs.deployment.template.cluster_selector
+        if not (selector.match_labels or selector.match_expressions or selector.cel):
+            return None
+        return cls(selector, inputs.evaluations)
+
+    def reject(self, cluster: InferenceCluster) -> Rejection | None:
+        """Reject a cluster whose labels or attributes do not match."""
+        labels = cluster.labels
+        for key, value in sorted(self._selector.match_labels.items()):
+            if labels.get(key) != value:
+                return _mismatch(f"{key}={value}", labels, key)
+        for expression in self._selector.match_expressions:
+            if not expression.matches(labels):
+                return _mismatch(_written(expression), labels, expression.key)
+        return self._reject_by_cel(cluster)
+
+    def _reject_by_cel(self, cluster: InferenceCluster) -> Rejection | None:
+        if not self._selector.cel:
+            return None
+        subject = bind_cluster(name=cluster.name, labels=cluster.labels, attributes=cluster.attributes)
+        for index, expression in enumerate(self._selector.expressions):
+            program = self._evaluations.program(expression)
+            outcome = self._evaluations.outcome(program, subject)
+            if outcome.kind == "nomatch":
+                gap = DeferredGap(partial(self._evaluations.gap, program, subject))
+                return Rejection(Reason.ClusterSelectorMismatch, gap=gap, selector=index)
+            if outcome.kind != "match":
+                return Rejection(Reason.ClusterSelectorError, detail=outcome.message, selector=index)
+        return None
+
+
+def _mismatch(wanted: str, labels: dict[str, str], key: str) -> Rejection:
+    has = f"has {key}={labels[key]}" if key in labels else f"has no {key}"
+    return Rejection(Reason.ClusterSelectorMismatch, detail=f"wants {wanted}, {has}")
+
+
+def _written(requirement: LabelRequirement) -> str:
+    if requirement.operator == "Exists":
+        return requirement.key
+    if requirement.operator == "DoesNotExist":
+        return f"!{requirement.key}"
+    word = "in" if requirement.operator == "In" else "notin"
+    return f"{requirement.key} {word} ({', '.join(requirement.values)})"
+
+
+# The referenced ModelCache must be staged on the cluster: its labels narrow new placements.
+
+
+class CacheFootprint:
+    """Rejects clusters outside the footprint of the referenced cache."""
+
+    def __init__(self, cache: ModelCache) -> None:
+        """Take the cache."""
+        self._name, self._labels = cache.metadata.name, sorted(cache.footprint.items())
+
+    @classmethod
+    def of(cls, inputs: SchedulingInput) -> CacheFootprint | None:
+        """Build it where a cache is referenced and found."""
+        cache = inputs.fleet.cache
+        return cls(cache) if cache and cache.footprint else None
+
+    def reject(self, cluster: InferenceCluster) -> Rejection | None:
+        """Reject a cluster that lacks one of the cache's labels."""
+        for key, value in self._labels:
+            if cluster.labels.get(key) != value:
+                return Rejection(
+                    Reason.OutsideCacheFootprint, detail=f"cache {self._name} wants {key}={value}"
+                )
+        return None
+
+
+# placement.cache Require: the referenced ModelCache must have its weights on the cluster already.
+
+
+class CacheReady:
+    """Rejects clusters where the referenced cache is not Ready. A phase that is not known is not Ready."""
+
+    def __init__(self, cache: ModelCache) -> None:
+        """Take the cache."""
+        self._cache = cache
+
+    @classmethod
+    def of(cls, inputs: SchedulingInput) -> CacheReady | None:
+        """Build it where it is required, and a cache is referenced and found."""
+        cache = inputs.fleet.cache
+        return cls(cache) if cache and inputs.policy.cache == "Require" else None
+
+    def reject(self, cluster: InferenceCluster) -> Rejection | None:
+        """Reject a cluster whose phase is another one."""
+        phase = self._cache.phases.get(cluster.name, "")
+        if phase == READY:
+            return None
+        detail = f"cache {self._cache.metadata.name} is {phase}" if phase else self._unknown()
+        return Rejection(Reason.CacheNotReady, detail=detail)
+
+    def _unknown(self) -> str:
+        return f"cache {self._cache.metadata.name} has no phase there"
+
+
+# An untolerated taint keeps new replicas away, whatever its effect.
+
+
+class Taints:
+    """Rejects clusters with a taint the deployment does not tolerate."""
+
+    def __init__(self, tolerations: tuple[Toleration, ...]) -> None:
+        """Take the deployment's tolerations."""
+        self._tolerations = tolerations
+
+    @classmethod
+    def of(cls, inputs: SchedulingInput) -> Taints:
+        """Build it, always."""
+        return cls(inputs.deployment.template.tolerations)
+
+    def reject(self, cluster: InferenceCluster) -> Rejection | None:
+        """Reject a cluster by its first untolerated taint."""
+        left = untolerated(cluster.spec.taints, self._tolerations) if cluster.spec.taints else ()
+        return (
+            Rejection(Reason.UntoleratedTaint, detail=f"{{{left[0].key}: {left[0].effect}}}")
+            if left
+            else None
+        )
+
+
+# The stack of a cluster must be able to express a replica: KServe says less than pods do.
+#
+# A shape that it cannot express is not tried there (`placer`); a cluster that can express none of the
+# shapes takes no new replica. Replicas that run there are not looked at: they stay.
+
+
+class StackExpresses:
+    """Rejects clusters whose stack cannot express any shape of the deployment."""
+
+    def __init__(self, deployment: ModelDeployment, stacks: frozenset[str]) -> None:
+        """Say once for every shape and stack of the fleet what is in the way."""
+        self._obstacles = {
+            (shape.name, stack): _obstacle(deployment, shape, stack)
+            for shape in deployment.shapes
+            for stack in stacks
+        }
+        self._first = deployment.shapes[0].name
+        self._closed = {
+            stack
+            for stack in stacks
+            if all(self._obstacles[shape.name, stack] for shape in deployment.shapes)
+        }
+
+    @classmethod
+    def of(cls, inputs: SchedulingInput) -> StackExpresses | None:
+        """Build it where some cluster has another stack, or the deployment brings a model."""
+        stacks = frozenset(map(attrgetter("spec.stack"), inputs.fleet.clusters.values()))
+        brings_model = "model" in (inputs.deployment.template.serving or {})
+        return cls(inputs.deployment, stacks) if brings_model or stacks - {STANDARD} else None
+
+    @property
+    def obstacles(self) -> dict[tuple[str, str], str]:
+        """What is in the way of each shape (by name) on each stack; empty texts where nothing is."""
+        return self._obstacles
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """What is in the way on which stack, for the digest of the input; nothing where nothing is."""
+        obstacles = sorted(self._obstacles.items())
+        return tuple(f"{shape} {text}" for (shape, _), text in obstacles if text)
+
+    def reject(self, cluster: InferenceCluster) -> Rejection | None:
+        """Reject a cluster that can express no shape, with what is in the way of the first."""
+        if cluster.spec.stack not in self._closed:
+            return None
+        detail = self._obstacles[self._first, cluster.spec.stack]
+        return Rejection(Reason.StackCannotExpress, detail=detail)
+
+    def reject_shape(self, shape: ReplicaShape, cluster: InferenceCluster) -> Rejection | None:
+        """Reject one shape on a cluster that may express others."""
+        detail = self._obstacles.get((shape.name, cluster.spec.stack))
+        return Rejection(Reason.StackCannotExpress, detail=detail) if detail else None
+
+
+def _obstacle(deployment: ModelDeployment, shape: ReplicaShape, stack: str) -> str:
+    """Return what is in the way of a shape. Pods that cannot be read are the handler of replicas' to name."""
+    try:
+        serving = ServingSpec.parse(deployment.template.serving or {})
+        engines = tuple(map(_pods, shape.engines))
+    except Malformed:
+        return ""
+    return obstacle(stack, ReplicaPods(serving, deployment.cache, engines))
+
+
+def _pods(engine: Engine) -> StackEngine:
+    """Read the pods of an engine. Raises Malformed."""
+    templates = {member.role: PodTemplate.parse(member.template or {}) for member in engine.members}
+    follower = templates.pop("Worker", None)
+    if len(templates) != 1:
+        raise Malformed([Fault("members", "expected one Standalone, or a Leader and a Worker")])
+    [serving] = templates.values()
+    followers = sum(member.pods for member in engine.members if member.role == "Worker")
+    return StackEngine(engine.name, engine.phase, 1 + followers, serving, follower)
+
+
+# placement.evacuate: what is given up as lost takes no new replica, or it would be given up again.
+
+
+class ClusterLost:
+    """Rejects clusters that were not heard of for longer than asked."""
+
+    def __init__(self, evacuating: Evacuation) -> None:
+        """Take what is too long."""
+        self._evacuating = evacuating
+
+    @classmethod
+    def of(cls, inputs: SchedulingInput) -> ClusterLost | None:
+        """Build it where evacuation is asked for and there is a clock."""
+        evacuating = evacuation(inputs)
+        return cls(evacuating) if evacuating.before is not None else None
+
+    def reject(self, cluster: InferenceCluster) -> Rejection | None:
+        """Reject a cluster whose heartbeat is too old."""
+        if not self._evacuating.lost(cluster):
+            return None
+        return Rejection(Reason.ClusterLost, detail=f"no heartbeat for over {self._evacuating.after} s")
+
+
+# Where charges are read from the clusters, one that does not say them takes nothing new: that is doubt.
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedCharge:
+    """Rejects clusters whose charges are not known."""
+
+    uncharged: Mapping[str, str]
+
+    @classmethod
+    def of(cls, inputs: SchedulingInput) -> PublishedCharge | None:
+        """Build it where some cluster's are not."""
+        uncharged = inputs.fleet.uncharged
+        return cls(uncharged) if uncharged else None
+
+    def reject(self, cluster: InferenceCluster) -> Rejection | None:
+        """Reject a cluster whose charges are not known, and say why they are not."""
+        if cluster.name not in self.uncharged:
+            return None
+        return Rejection(Reason.ChargeNotPublished, detail=self.uncharged[cluster.name])
+
+
+# placement.maxReplicasPerCluster: so many of this deployment on one cluster and no more.
+
+
+class MaxReplicasPerCluster:
+    """Rejects clusters that have as many replicas of the deployment as allowed."""
+
+    elsewhere = False
+
+    def __init__(self, limit: int) -> None:
+        """Take the limit."""
+        self._limit = limit
+
+    @classmethod
+    def of(cls, inputs: SchedulingInput) -> MaxReplicasPerCluster | None:
+        """Build it where a limit is set."""
+        limit = inputs.policy.max_replicas_per_cluster
+        return cls(limit) if limit is not None else None
+
+    def reject(self, cluster: InferenceCluster, counts: ReplicaCounts) -> Rejection | None:
+        """Reject a cluster at the limit."""
+        if counts[cluster.name] < self._limit:
+            return None
+        return Rejection(Reason.MaxReplicasPerCluster, needs=counts[cluster.name] + 1, total=self._limit)
+
+
+# placement.topologySpread: the PodTopologySpread rule over clusters.
+#
+# Domains are the values of a label over the clusters that pass selectors and taints; the skew of a
+# placement is the domain's count + 1 - the least count of any domain, where the least counts as 0 while
+# there are fewer domains than minDomains. Clusters that lack the label of any binding constraint are
+# excluded, from the counts of all of them too: no replica can go there. It binds new placements only.
+
+
+class Domains:
+    """The domains of one topology key and the clusters in each."""
+
+    def __init__(self, inputs: SchedulingInput, constraint: TopologySpread) -> None:
+        """Gather the clusters that pass selectors and taints, with their value of the key."""
+        self.constraint = constraint
+        self._domain_of: dict[str, str] = {}
+        gates = [filter_class.of(inputs) for filter_class in (ClusterSelectorFilter, CacheFootprint, Taints)]
+        keys = {constraint.topology_key, *_binding_keys(inputs)}
+        for cluster in inputs.fleet.clusters.values():
+            open_to = keys <= cluster.labels.keys()
+            if open_to and not any(gate and gate.reject(cluster) for gate in gates):
+                self._domain_of[cluster.name] = cluster.labels[constraint.topology_key]
+        self._domains = frozenset(self._domain_of.values())
+        self._loads = LatestValue(self._load)
+
+    @property
+    def _enough(self) -> bool:
+        """Whether there are as many domains as minDomains asks for."""
+        return len(self._domains) >= (self.constraint.min_domains or 1)
+
+    def skew(self, cluster: InferenceCluster, counts: ReplicaCounts) -> int | None:
+        """The skew after one more replica on the cluster; None when it is in no domain."""
+        value = cluster.labels.get(self.constraint.topology_key)
+        if value is None:
+            return None
+        replicas, least = self._loads.of(counts.version, counts)
+        return replicas[value] + 1 - least
+
+    def phrase(self, cluster: InferenceCluster, counts: ReplicaCounts, skew: int) -> str:
+        """Say what one more replica is too far ahead of: the domain that has the fewest, by its name."""
+        replicas, least = self._loads.of(counts.version, counts)
+        key, there = self.constraint.topology_key, cluster.labels[self.constraint.topology_key]
+        if self._enough:
+            behind = min(domain for domain in self._domains if replicas[domain] == least)
+            text = f"{there} would be {skew} ahead of {behind} ({least})"
+        else:
+            wanted = f"{len(self._domains)} of minDomains {self.constraint.min_domains} are there"
+            text = f"{there} would have {skew}, and {wanted}, so the least counts as 0"
+        return f"{key}: {text}; maxSkew {self.constraint.max_skew}"
+
+    def _load(self, counts: ReplicaCounts) -> tuple[Counter[str], int]:
+        """Count the replicas of each domain, and the least of them."""
+        replicas = counts.by(self._domain_of)
+        least = min((replicas[domain] for domain in self._domains), default=0) if self._enough else 0
+        return replicas, least
+
+
+def _binding_keys(inputs: SchedulingInput) -> set[str]:
+    stated = inputs.policy.topology_spread or ()
+    return {
+        constraint.topology_key for constraint in stated if constraint.when_unsatisfiable == "DoNotSchedule"
+    }
+
+
+def domains(inputs: SchedulingInput, mode: str) -> tuple[Domains, ...]:
+    """The domains of every constraint of a mode: DoNotSchedule or ScheduleAnyway."""
+    stated = inputs.policy.topology_spread or ()
+    return tuple(
+        Domains(inputs, constraint) for constraint in stated if constraint.when_unsatisfiable == mode
+    )
+
+
+class TopologySpreadFilter:
+    """Rejects clusters where one more replica would exceed maxSkew."""
+
+    elsewhere = True
+
+    def __init__(self, constraints: tuple[Domains, ...]) -> None:
+        """Take the binding constraints."""
+        self._constraints = constraints
+
+    @classmethod
+    def of(cls, inputs: SchedulingInput) -> TopologySpreadFilter | None:
+        """Build it where a constraint says DoNotSchedule."""
+        spread_domains = domains(inputs, "DoNotSchedule")
+        return cls(spread_domains) if spread_domains else None
+
+    def reject(self, cluster: InferenceCluster, counts: ReplicaCounts) -> Rejection | None:
+        """Reject a cluster in no domain, or in one that would be too far ahead."""
+        for constraint in self._constraints:
+            skew, stated = constraint.skew(cluster, counts), constraint.constraint
+            if skew is None:
+                return Rejection(Reason.TopologySpread, detail=f"has no label {stated.topology_key}")
+            if skew > stated.max_skew:
+                detail = constraint.phrase(cluster, counts, skew)
+                return Rejection(Reason.TopologySpread, detail=detail, needs=skew, total=stated.max_skew)
+        return None
+
+
+class StandingFilter(Protocol):
+    """Says the same about a cluster for the whole pass."""
+
+    def reject(self, cluster: InferenceCluster) -> Rejection | None:
+        """Say why the cluster takes no new replica, or None."""
+
+
+class CountingFilter(Protocol):
+    """Depends on where the replicas are, so it is asked again for every placement."""
+
+    elsewhere: bool
+    """Whether a placement on another cluster can change what it says."""
+
+    def reject(self, cluster: InferenceCluster, counts: ReplicaCounts) -> Rejection | None:
+        """Say why the cluster takes no other replica now, or None."""
+
+
+STANDING = (
+    NOT_DELETING,
+    ClusterSelectorFilter,
+    CacheFootprint,
+    CacheReady,
+    Taints,
+    StackExpresses,
+    IS_READY,
+    ClusterLost,
+    HAS_GATEWAY,
+    PUBLISHES_POOLS,
+    PublishedCharge,
+)
+COUNTING = (MaxReplicasPerCluster, TopologySpreadFilter)
+
+
+def standing(inputs: SchedulingInput) -> tuple[StandingFilter, ...]:
+    """Build the standing filters that apply."""
+    built = (filter_class.of(inputs) for filter_class in STANDING)
+    return tuple(gate for gate in built if gate is not None)
+
+
+def counting(inputs: SchedulingInput) -> tuple[CountingFilter, ...]:
+    """Build the counting filters that apply."""
+    built = (filter_class.of(inputs) for filter_class in COUNTING)
+    return tuple(gate for gate in built if gate is not None)

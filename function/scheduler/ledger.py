@@ -1,0 +1,438 @@
+"""The capacity that a pool has left: nodes, or (with Device accounting) the devices its pods leave free.
+
+Both kinds have the same methods, so a caller need not know which one it has. They are values: taking returns
+another one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from function.api.text import counted
+from function.scheduler.device_accounting import Demand, DeviceCapacity, Shortage, kinds_of, stamped_gangs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from function.api import InferenceCluster, ModelReplica
+    from function.api.ownership import OwnReplica
+    from function.scheduler.device_accounting import Gangs
+
+
+class NodeCapacity(NamedTuple):
+    """The free nodes of a pool that charges whole nodes; negative when it is overcommitted."""
+
+    free_nodes: int
+
+    def charged(self, demand: Demand) -> NodeCapacity:
+        """Return the pool with a demand charged to it, admitted or not."""
+        return NodeCapacity(self.free_nodes - demand.nodes)
+
+    def take(self, demand: Demand) -> NodeCapacity | None:
+        """Return what is left after a demand, or None when there is not enough."""
+        return NodeCapacity(self.free_nodes - demand.nodes) if demand.nodes <= self.free_nodes else None
+
+    def shortage(self, demand: Demand) -> Shortage | None:
+        """Say what stands against a demand; None when there is room."""
+        return Shortage(demand.nodes, self.free_nodes) if demand.nodes > self.free_nodes else None
+
+    def touched_by(self, demand: Demand) -> bool:
+        """Whether a demand takes anything of it."""
+        return bool(demand.nodes)
+
+
+PoolCapacity: TypeAlias = NodeCapacity | DeviceCapacity
+Capacities: TypeAlias = tuple[PoolCapacity, ...]
+"""What each pool of a cluster has left, in the order of its pools."""
+
+
+# Overcommitted pools: two deployments picked one node, and more is held than the pool has.
+#
+# Composites reconcile at the same time from cached reads, so it can happen. It is inferred from what is
+# observed, terminating replicas aside, never from what this pass decides, so every instance sees the same.
+# Nothing new is charged there (the ledger is below zero). With `overcommit: Yield`, every replica beyond
+# capacity that never was Ready gives way in one pass, the last by creation, namespace and name first, and
+# is placed anew; every instance computes the same ones, and a replica that ever was Ready never yields.
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Overcommitted:
+    """A pool of this deployment's replicas that holds more than it has."""
+
+    cluster: str
+    pool: str
+    nodes: int
+    """Nodes that living replicas hold; pods, where devices are charged."""
+    total: int
+    """Nodes the pool has."""
+    by_devices: bool = False
+    """Whether the pool charges devices: then some packing of the pods would strand one."""
+
+    def __str__(self) -> str:
+        """`use1/frontier holds 3 of 2 nodes`."""
+        name, nodes = f"{self.cluster}/{self.pool}", counted(self.total, "node")
+        if self.by_devices:
+            return f"{name} holds {self.nodes} pods, and some packing on its {nodes} strands one"
+        return f"{name} holds {self.nodes} of {nodes}"
+
+
+def all_overcommitted(ledger: Ledger) -> tuple[Overcommitted, ...]:
+    """The overcommitted pools of the whole fleet, whoever holds them."""
+    return tuple(_entry(ledger, cluster, pool) for cluster, pool in ledger.overcommitted_pools())
+
+
+def overcommitted_pools(own_replicas: Iterable[OwnReplica], ledger: Ledger) -> tuple[Overcommitted, ...]:
+    """The overcommitted pools that replicas of this deployment hold something of."""
+    held = sorted(
+        {
+            (own_replica.holds, pool)
+            for own_replica in own_replicas
+            if not own_replica.terminating
+            for pool in own_replica.replica.nodes
+        }
+    )
+    return tuple(
+        _entry(ledger, cluster, pool) for cluster, pool in held if ledger.overcommitted(cluster, pool)
+    )
+
+
+def _entry(ledger: Ledger, cluster: str, pool: str) -> Overcommitted:
+    nodes, size = ledger.living_nodes(cluster, pool), ledger.size(cluster, pool)
+    return Overcommitted(cluster, pool, nodes, size, by_devices=ledger.by_devices(cluster, pool))
+
+
+def seniority(replica: ModelReplica) -> tuple[str, str, str]:
+    """The order in which replicas have a right to their nodes: creation, namespace, name."""
+    return (replica.created, replica.namespace, replica.name)
+
+
+def may_yield(replica: ModelReplica) -> bool:
+    """Whether a replica can be asked to give way: it can be read, and never was Ready."""
+    return replica.whole and not (replica.ready is True or replica.was_ready)
+
+
+@dataclass(frozen=True, slots=True)
+class Yielding:
+    """A replica that gives way, and the pool in which it does."""
+
+    replica: ModelReplica
+    pool: str
+
+
+def yielding(ledger: Ledger) -> tuple[Yielding, ...]:
+    """Every replica that gives way anywhere in the fleet, by seniority.
+
+    Those that cannot give way keep what they hold. Of the others each keeps its own, the most senior first,
+    if its pools still have it then; who is left over gives way. All of them are found at once: one in each
+    pass would take as many passes as there are replicas too many. A replica that stands on two pools is
+    judged once, and one that still fits after a larger one had to go stays.
+    """
+    rooms = {key: ledger.initial(*key) for key in ledger.overcommitted_pools()}
+    charges: list[tuple[str, ModelReplica]] = []
+    for cluster in sorted({cluster for cluster, _ in rooms}):
+        for replica in ledger.living(cluster):
+            if may_yield(replica):
+                charges.append((cluster, replica))
+            else:
+                _occupy(rooms, ledger, cluster, replica)
+    gives_way = []
+    for cluster, replica in sorted(charges, key=lambda charge: seniority(charge[1])):
+        pool = _lacking(rooms, ledger, cluster, replica)
+        if pool is None:
+            _occupy(rooms, ledger, cluster, replica)
+        else:
+            gives_way.append(Yielding(replica, pool))
+    return tuple(gives_way)
+
+
+Rooms: TypeAlias = "dict[tuple[str, str], PoolCapacity]"
+"""What is left of the overcommitted pools, by cluster and pool."""
+
+
+def _occupy(rooms: Rooms, ledger: Ledger, cluster: str, replica: ModelReplica) -> None:
+    """Charge a replica to the pools that are watched, whether or not they have the room."""
+    for pool, demand in ledger.demands(replica).items():
+        if (cluster, pool) in rooms:
+            rooms[cluster, pool] = rooms[cluster, pool].charged(demand)
+
+
+def _lacking(rooms: Rooms, ledger: Ledger, cluster: str, replica: ModelReplica) -> str | None:
+    """The first watched pool that has no room for a replica; None when all have."""
+    for pool, demand in ledger.demands(replica).items():
+        room = rooms.get((cluster, pool))
+        if room is not None and pool in replica.nodes and room.shortage(demand):
+            return pool
+    return None
+
+
+# The ledger: how much of each pool is taken and by whom, and how many replicas each cluster counts for.
+#
+# Rules. Everything that affects free capacity and counts must live here.
+# 1. A pool starts at what it publishes. One that is not published has nothing, and charging it changes
+#    nothing.
+# 2. Every replica that exists is charged, everybody's, as stamped on it, until it is really gone.
+# 3. A pool charges nodes, or with Device accounting the pods themselves (`device_accounting`).
+# 4. Replicas count for spreading while they are kept or placed, not while they are leaving.
+#
+# Whatever was found out about a cluster holds until its entry in the journal: a cache reads on from where
+# it stopped (`changed_since`) and forgets the clusters it finds there. Nobody has to remember to tell it.
+
+PoolKey = tuple[str, str]
+"""A pool of the fleet: the names of its cluster and of itself."""
+NO_GANGS: Mapping[str, Gangs] = {}
+_VERSIONS = itertools.count()
+"""Versions of counts, of which none is given twice in a process."""
+
+
+class ReplicaCounts:
+    """How many replicas of one deployment each cluster has, as far as spreading counts them."""
+
+    def __init__(self, clusters: Iterable[str] = ()) -> None:
+        """Count the clusters of the replicas that stay."""
+        self._counts = Counter(clusters)
+        self.version = next(_VERSIONS)
+        """Counts of one version are equal."""
+
+    def __getitem__(self, cluster: str) -> int:
+        return self._counts[cluster]
+
+    def add(self, cluster: str, number: int = 1) -> None:
+        """Count some replicas more, or less."""
+        self._counts[cluster] += number
+        self.version = next(_VERSIONS)
+
+    @property
+    def key(self) -> frozenset[tuple[str, int]]:
+        """The counts as a value: equal keys are equal counts."""
+        return frozenset(entry for entry in self._counts.items() if entry[1])
+
+    def clusters(self) -> frozenset[str]:
+        """The clusters that have replicas."""
+        return frozenset(cluster for cluster, count in self._counts.items() if count)
+
+    def copy(self) -> ReplicaCounts:
+        """Return counts that are the same and go their own way from now on."""
+        other = ReplicaCounts()
+        other._counts.update(self._counts)
+        other.version = self.version
+        return other
+
+    def by(self, group_of: Mapping[str, str]) -> Counter[str]:
+        """Count the replicas on the clusters of each group, by the clusters' groups."""
+        groups: Counter[str] = Counter()
+        for cluster, number in self._counts.items():
+            if cluster in group_of:
+                groups[group_of[cluster]] += number
+        return groups
+
+
+class Ledger:
+    """What is left of each pool, who holds it, and the replicas that count."""
+
+    def __init__(self, clusters: Iterable[InferenceCluster]) -> None:
+        """Open with what every cluster publishes."""
+        self._sizes: dict[PoolKey, int] = {}
+        self._empty: dict[PoolKey, DeviceCapacity] = {}
+        for cluster in clusters:
+            self._sizes.update(cluster.node_counts)
+            for pool in cluster.pools if cluster.counts_devices else ():
+                if pool.accounting == "Device":
+                    self._empty[cluster.name, pool.name] = DeviceCapacity(pool.nodes, kinds_of(pool))
+        self._free = dict(self._sizes)
+        self._devices = dict(self._empty)
+        self._held: dict[str, list[ModelReplica]] = defaultdict(list)
+        self._journal: list[str] = []
+        self._settled: Iterable[PoolKey] = ()
+        self._touched: frozenset[str] | None = None
+        self.counts = ReplicaCounts()
+
+    def copy(self) -> Ledger:
+        """Return a ledger that says the same and goes its own way from now on."""
+        other = Ledger(())
+        other._sizes, other._empty = self._sizes, self._empty  # Neither changes after the opening.
+        other._free, other._devices = dict(self._free), dict(self._devices)
+        other._held.update((cluster, list(replicas)) for cluster, replicas in self._held.items())
+        other._journal = list(self._journal)
+        other._settled, other._touched = self._settled, self._touched
+        other.counts = self.counts.copy()
+        return other
+
+    def fork(self, touched: Iterable[str]) -> Ledger:
+        """Return a ledger that says the same, on which more may be opened or closed on the touched clusters.
+
+        The lists of the others are shared, and which of their pools are overcommitted is settled, so nothing
+        may be opened on the ledger that was forked any more.
+        """
+        self._settled, self._touched = self.overcommitted_pools(), frozenset()
+        other = Ledger(())
+        other._settled, other._touched = self._settled, frozenset(touched)
+        other._sizes, other._empty = self._sizes, self._empty
+        other._free, other._devices = dict(self._free), dict(self._devices)
+        other._held.update(self._held)
+        for cluster in other._touched:
+            other._held[cluster] = list(self._held.get(cluster, ()))
+        return other
+
+    # What is left
+
+    def capacity(self, cluster: str, pool: str) -> PoolCapacity:
+        """What a pool has left."""
+        key = (cluster, pool)
+        return self._devices[key] if key in self._devices else NodeCapacity(self._free.get(key, 0))
+
+    def capacities(self, cluster: InferenceCluster) -> Capacities:
+        """What the pools of a cluster have left, in their order."""
+        return tuple([self.capacity(cluster.name, pool.name) for pool in cluster.pools])
+
+    def free(self, cluster: str, pool: str) -> int:
+        """Free nodes; negative when the pool is overcommitted."""
+        return self.capacity(cluster, pool).free_nodes
+
+    def size(self, cluster: str, pool: str) -> int:
+        """Nodes a pool has."""
+        return self._sizes.get((cluster, pool), 0)
+
+    def by_devices(self, cluster: str, pool: str) -> bool:
+        """Whether a pool charges devices, not whole nodes."""
+        return (cluster, pool) in self._empty
+
+    def initial(self, cluster: str, pool: str) -> PoolCapacity:
+        """What a pool has before anybody holds anything of it."""
+        key = (cluster, pool)
+        return self._empty[key] if key in self._empty else NodeCapacity(self._sizes.get(key, 0))
+
+    @property
+    def levels(self) -> tuple[object, ...]:
+        """What is left of every pool and which are overcommitted, as a value: rejections rest on no more."""
+        return dict(self._free), dict(self._devices), self.overcommitted_pools()
+
+    # Charging
+
+    def charge(self, cluster: str, demands: Mapping[str, Demand]) -> None:
+        """Take of a cluster's pools, admitted or not."""
+        for pool, demand in demands.items():
+            key = (cluster, pool)
+            if key in self._free:
+                self._free[key] -= demand.nodes
+            if key in self._devices:
+                self._devices[key] = self._devices[key].charged(demand)
+        self._journal.append(cluster)
+
+    def release(self, cluster: str, demands: Mapping[str, Demand]) -> None:
+        """Give back what was taken."""
+        self.charge(cluster, {pool: demand.released for pool, demand in demands.items()})
+
+    def demands(self, replica: ModelReplica) -> dict[str, Demand]:
+        """What a replica that exists holds, as stamped on it, by pool."""
+        gangs = stamped_gangs(replica.engines) if self._empty else NO_GANGS
+        pools = {**replica.nodes, **gangs}
+        return {pool: Demand(replica.nodes.get(pool, 0), gangs.get(pool, ())) for pool in pools}
+
+    def occupy(self, replica: ModelReplica, cluster: str) -> None:
+        """Charge a replica that exists, for what is stamped on it."""
+        self.charge(cluster, self.demands(replica))
+
+    def vacate(self, replica: ModelReplica, cluster: str) -> None:
+        """Give back what a replica that exists holds."""
+        self.release(cluster, self.demands(replica))
+
+    def open(self, replica: ModelReplica, cluster: str) -> None:
+        """Charge a replica that exists and remember that it holds its place."""
+        nodes = replica.nodes
+        if not nodes:
+            return
+        self._held[cluster].append(replica)
+        if self._empty:
+            self.occupy(replica, cluster)
+            return
+        free = self._free
+        for pool, count in nodes.items():
+            key = (cluster, pool)
+            if key in free:
+                free[key] -= count
+
+    def close(self, replicas: Iterable[ModelReplica]) -> None:
+        """Forget replicas that were opened on their clusters, and give back what they hold."""
+        for replica in replicas:
+            if replica.nodes:
+                self._held[replica.cluster].remove(replica)
+                self.vacate(replica, replica.cluster)
+
+    # Counting
+
+    def count(self, cluster: str, number: int = 1) -> None:
+        """Count some replicas of the deployment more, or less, on a cluster."""
+        self.counts.add(cluster, number)
+        self._journal.append(cluster)
+
+    def count_for(self, counts: ReplicaCounts) -> ReplicaCounts:
+        """Count replicas of another deployment from now on; returns the counts before."""
+        before, self.counts = self.counts, counts
+        self._journal.extend(before.clusters() | counts.clusters())
+        return before
+
+    # The journal
+
+    @property
+    def revision(self) -> int:
+        """How many changes there were."""
+        return len(self._journal)
+
+    def changed_since(self, revision: int) -> Iterable[str]:
+        """The clusters that changed since a revision."""
+        return self._journal[revision:]
+
+    # Who holds what
+
+    def holding(self, cluster: str, pool: str) -> list[ModelReplica]:
+        """Existing replicas that hold something of a pool."""
+        return [replica for replica in self._held.get(cluster, ()) if pool in replica.nodes]
+
+    def holders(self, cluster: str, pool: str) -> dict[str, int]:
+        """Nodes of a pool held by existing replicas, by `namespace/deployment`, most first."""
+        held: dict[str, int] = defaultdict(int)
+        for replica in self.holding(cluster, pool):
+            held[replica.holder] += replica.nodes[pool]
+        return dict(sorted(held.items(), key=lambda item: (-item[1], item[0])))
+
+    def living(self, cluster: str) -> list[ModelReplica]:
+        """Existing replicas that hold something of a cluster, those that are being deleted aside."""
+        return [replica for replica in self._held.get(cluster, ()) if not replica.deleting]
+
+    def living_nodes(self, cluster: str, pool: str) -> int:
+        """Nodes of a pool that existing replicas hold, those that are being deleted aside."""
+        return sum(replica.nodes[pool] for replica in self.holding(cluster, pool) if not replica.deleting)
+
+    def overcommitted_pools(self) -> list[PoolKey]:
+        """Every overcommitted pool of the fleet, in order."""
+        nodes: dict[PoolKey, int] = defaultdict(int)
+        touched = self._held if self._touched is None else self._touched
+        for cluster in touched:
+            for replica in self._held.get(cluster, ()):
+                if not replica.deleting:
+                    for pool, count in replica.nodes.items():
+                        nodes[cluster, pool] += count
+        sizes, devices = self._sizes, self._empty
+        overcommitted = (
+            key
+            for key, count in nodes.items()
+            if key in sizes and (self.overcommitted(*key) if key in devices else count > sizes[key])
+        )
+        return sorted((*(key for key in self._settled if key[0] not in touched), *overcommitted))
+
+    def overcommitted(self, cluster: str, pool: str) -> bool:
+        """Whether the living replicas that exist hold more than the pool has, whatever is decided now."""
+        key = (cluster, pool)
+        if key not in self._sizes:
+            return False
+        if key not in self._empty:
+            return self.living_nodes(cluster, pool) > self._sizes[key]
+        held = self._empty[key]
+        for replica in self.holding(cluster, pool):
+            if not replica.deleting:
+                gangs = stamped_gangs(replica.engines).get(pool, ())
+                held = held.charged(Demand(replica.nodes[pool], gangs))
+        return held.stranded is not None

@@ -1,1 +1,0 @@
-"""Selectors: the CEL of a deployment, compiled once, and what it says of clusters, pools and devices."""
