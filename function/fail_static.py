@@ -17,7 +17,8 @@ about whatever the other handlers compose, and is cited by these numbers:
 1. An object leaves the desired state only where the spec was read and no longer has what the object belongs
    to, or where its successor is observed in use.
 2. While a requirement is undelivered, absent or unreadable, everything observed stays exactly as it is,
-   nothing is composed anew, and a condition says what is waited for.
+   nothing is composed anew, and a condition says what is waited for. A guard against deletion is the
+   exception: it changes nothing that runs, and doubt is what it protects from.
 3. A field of the status that others rely on keeps its last value until another is observed.
 4. The remote object behind a key never becomes another: another identity is another key.
 5. Nor does the ProviderConfig of a key: a cluster that suddenly names another one is doubt.

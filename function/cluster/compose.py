@@ -1,7 +1,8 @@
 """Desired resources of a cluster: how it is reached, a guard against deletion, what is looked at.
 
 Law C: while a class, the cluster or the input is in doubt, everything observed is desired as observed and
-nothing new is composed, but for the guard. A serving stack that is observed is kept as observed unless the
+nothing new is composed, but for the guard: it changes nothing that runs and keeps what holds replicas from
+being deleted, which is what doubt asks for. A serving stack that is observed is kept as observed unless the
 input withdraws it: a swap of the function must not uninstall a cluster.
 """
 
@@ -35,12 +36,11 @@ def compose(request: Request, snapshot: ClusterSnapshot) -> dict[str, Desired]:
     ours = [key for key in sorted(request.observed) if kind_of(key) and key not in request.desired]
     stays = [key for key in ours if not (key == STACK and snapshot.config.stack == "None")]
     cluster = snapshot.cluster
-    if not isinstance(cluster, DeclaredCluster):
-        made: dict[str, Desired] = {}
-    elif snapshot.missing:
-        made = {} if GUARD in stays else _guarded(snapshot, cluster.name)
+    guard = _guarded(snapshot, text_at(request.composite, "metadata", "name"))
+    if not isinstance(cluster, DeclaredCluster) or snapshot.missing:
+        made = {} if GUARD in stays else guard
     else:
-        made = _guarded(snapshot, cluster.name) | _reached(request, snapshot, cluster)
+        made = guard | _reached(request, snapshot, cluster)
         stays = [key for key in stays if _stays(key, cluster, snapshot, made)]
     made = {key: made[key] for key in made if key not in request.desired}
     looked_at = {key: snapshot.observed[key] for key in snapshot.observed if key.startswith(OBSERVATIONS)}
@@ -74,9 +74,10 @@ def _again(request: Request, snapshot: ClusterSnapshot, key: str) -> Desired:
 def _guarded(snapshot: ClusterSnapshot, name: str) -> dict[str, Desired]:
     """Return the guard that keeps a cluster with replicas from being deleted.
 
-    It is composed in doubt about a class too: replicas come to the pools that stay published.
+    Law C 2: it is composed in every doubt, about a class, the cluster or the input. Replicas come to the pools
+    that stay published, and stay on a cluster that can be read no more.
     """
-    return {GUARD: Desired(_guard(name), ready=True)} if snapshot.replicas else {}
+    return {GUARD: Desired(_guard(name), ready=True)} if name and snapshot.replicas else {}
 
 
 def _reached(request: Request, snapshot: ClusterSnapshot, cluster: DeclaredCluster) -> dict[str, Desired]:

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 #   Of an engine that is gone it leaves with the workload; on KServe, where one service has all pods, it stays
 #   until every engine runs what is wanted now.
 # - Routing that was superseded stays until the new one is on the cluster and its picker works.
-# - A mirrored Secret stays until no pod can refer to it. Budgets, collections of pods and what the workloads
+# - A mirrored Secret stays until no pod can refer to it: until every engine has one workload, and every copy
 #   of
+#   that runs what is wanted now. Budgets, collections of pods and what the workloads of
 #   KServe are seen through leave at once: they hold nothing that runs.
 # - A service of KServe that was superseded stays until its successor takes requests.
 # - Whatever has a successor under another key stays until that one is on the cluster.
@@ -57,13 +58,10 @@ def _stays(
         return True  # Law C: what cannot be read is doubt, doubt keeps.
     if read.what in (names.WORKLOAD, names.SERVICE):
         return any(not state.in_use for name, state in states.items() if read in _runs_in(name))
-    if read.what == names.CLAIM:
-        return not all(
-            state.rolled_out and _is_alone(state.name, snapshot)
-            for state in _claimants(read.of, snapshot, states)
-        )
-    if read.what == names.SECRET:
-        return not all(state.rolled_out for state in states.values())
+    if read.what in (names.CLAIM, names.SECRET):
+        # Any engine may refer to a Secret, a claim is that of one.
+        users = states.values() if read.what == names.SECRET else _claimants(read.of, snapshot, states)
+        return not all(state.rolled_out and _is_alone(state.name, snapshot) for state in users)
     if read.what in names.ROUTING:
         return not _routes(snapshot, wanted)
     return False

@@ -123,6 +123,29 @@ def test_a_cluster_gets_its_guard_while_a_class_is_missing(undelivered: tuple[st
     assert names.GUARD in before.answer().desired
 
 
+UNREADABLE: list[tuple[str, dict[str, Any]]] = [
+    ("a pool without a name", {"nodePools": [{"className": "h200"}]}),
+    ("no Secret with a kubeconfig", {"cluster": {"source": "Existing"}}),
+    ("no object", {"nodePools": "x"}),
+]
+
+
+@pytest.mark.parametrize("spec", [spec for _, spec in UNREADABLE], ids=[reason for reason, _ in UNREADABLE])
+def test_a_cluster_that_cannot_be_read_gets_its_guard_and_nothing_else(spec: dict[str, Any]) -> None:
+    """Law C 2: a guard deletes nothing, and a cluster in doubt that holds replicas must not be deleted."""
+    case = Case(replicas=[replica()])
+    case.cluster["spec"] |= spec
+    answer = case.answer()
+    assert reason(answer, "ClusterReady") in ("InvalidNodePool", "SecretInvalid", "Malformed")
+    assert answer.desired.keys() == {names.GUARD}
+    assert answer.desired[names.GUARD].resource["spec"]["of"]["resourceRef"]["name"] == "east"
+    for nobody in ([], None):
+        case.replicas = nobody
+        assert not case.answer().desired
+    broken_input = Case(replicas=[replica()], input={"stack": "x"})
+    assert broken_input.answer().desired.keys() == {names.GUARD}
+
+
 FOREIGN = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "b"}}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from function import dispatch, wire
 from function.fail_static import internal_error
-from tests.replica.build import Scene, config, engine, member, replica, run, run_bytes
+from tests.replica.build import Scene, config, engine, gang, member, replica, run, run_bytes
 from tests.replica.provider import applied
 
 CANARY = "canary-5b1f0c"
@@ -38,6 +38,26 @@ DOUBTS: list[dict[str, Any]] = [
     {"input": None},
     {"replica": {"apiVersion": "modelplane.ai/v1alpha1", "kind": "ModelReplica", "metadata": {"name": "x"}}},
 ]
+
+
+@pytest.mark.parametrize("switch", ["the namespace", "the kind of the workload"])
+def test_a_mirrored_secret_stays_while_the_workload_that_refers_to_it_serves(switch: str) -> None:
+    """Its pods start again when a node fails, and without their Secret they would not."""
+    engines = [gang("main", env=ENV)]
+    scene = Scene(replica(*engines), input=config(secrets="Mirror"))
+    scene = scene.but(observed=applied(run(scene)))
+    if switch == "the namespace":
+        switched = scene.but(input=config(secrets="Mirror", remoteNamespace="Same"))
+    else:
+        switched = scene.edited(engines=[engine("main", member(claims=[]))])
+    for stage in ("nothing", "created", "started"):
+        switched = switched.but(observed={**applied(run(switched), stage), **scene.observed})
+        assert "secret-hf" in run(switched).desired, "the workload of before serves, and refers to it"
+    for _ in range(3):
+        answer = run(switched)
+        assert "secret-hf" in answer.desired or "model-serving-main" not in switched.observed
+        switched = switched.but(observed=applied(answer))
+    assert ("secret-hf" in switched.observed) == ("model-serving-main" in switched.observed)
 
 
 @pytest.mark.parametrize("change", DOUBTS)
