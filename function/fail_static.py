@@ -38,7 +38,7 @@ from function.api.names import API_VERSION
 from function.api.reasons import INTERNAL_ERROR
 from function.boundary import Condition, Desired, text_at
 from function.objects import KIND as OBJECT_KIND
-from function.objects import identity_of
+from function.objects import NOTE, identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -141,7 +141,7 @@ def as_observed(
 
 
 def _again(metadata: dict[str, Any], namespace: str) -> dict[str, Any]:
-    """The metadata of an observed object as we applied it: name, namespace and our labels."""
+    """The metadata of an observed object as we applied it: name, namespace, our labels and our note."""
     stated = metadata.get("namespace") or namespace
     again: dict[str, Any] = {"namespace": stated} if stated else {}
     if isinstance(metadata.get("name"), str):
@@ -150,6 +150,9 @@ def _again(metadata: dict[str, Any], namespace: str) -> dict[str, Any]:
     kept = {key: value for key, value in labelled if not key.startswith(_MANAGED_PREFIX)}
     if kept:
         again["labels"] = kept
+    note = mapping(metadata.get("annotations")).get(NOTE)
+    if note:
+        again["annotations"] = {NOTE: note}
     return again
 
 

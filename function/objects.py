@@ -47,6 +47,8 @@ GONE = "external resource does not exist"
 """What Synced says of what is only looked at and is not there. What was seen before stays in the status."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """The annotation with the manifest that was applied last, on objects that are not applied server-side."""
+NOTE = "modelplane.ai/evidence"
+"""The annotation of an Object with what was known of its pods when it was edited last."""
 KEEP_REMOTE = ("Observe", "Create", "Update", "LateInitialize")
 """Management policies without Delete: the remote object outlives its Object."""
 
@@ -145,6 +147,8 @@ class ObservedObject:
     """Whether the provider says that it has not acted on the latest manifest yet."""
     leaving: bool = False
     """Whether it, or its remote object, is being deleted."""
+    note: str = ""
+    """What was known of its pods when it was edited last, see `replica.evidence`."""
 
     @property
     def is_created(self) -> bool:
@@ -156,17 +160,19 @@ class ObservedObject:
         """The status of the remote object, empty while there is none."""
         return mapping((self.remote or {}).get("status"))
 
-    @property
-    def is_applied(self) -> bool:
+    def is_applied(self, *, was_applied: bool) -> bool:
         """Whether the remote object is what the manifest says, and stays.
 
         One that has everything may still have what the manifest left out since: hence `pending`. Where the
-        provider failed, what it applied last decides, if it noted that on the remote object.
+        provider failed, what it applied last decides, if it noted that on the remote object. Else the failure
+        establishes nothing: what `was_applied` before still is.
         """
         if self.remote is None or self.pending or self.leaving:
             return False
-        if self.synced is False and _last_applied(self.remote) not in (None, self.manifest):
-            return False
+        if self.synced is False:
+            last = _last_applied(self.remote)
+            if last != self.manifest and not (was_applied and last is None):
+                return False
         return covers(self.remote.get("spec"), self.manifest.get("spec"))
 
 
@@ -177,9 +183,11 @@ _METADATA: Mapping[str, Shape | None] = {
     "deletionTimestamp": None,
 }
 _HEAD: Shape = {"apiVersion": None, "kind": None, "metadata": _METADATA}
+_WRITES: Shape = {"subresource": None, "time": None, "fieldsV1": {"f:spec": {"f:leaderWorkerTemplate": {}}}}
+"""When the parts of a remote object were written, as far as that is evidence."""
 _REMOTE: Shape = {
     **_HEAD,
-    "metadata": {**_METADATA, "annotations": {LAST_APPLIED: None}},
+    "metadata": {**_METADATA, "annotations": {LAST_APPLIED: None}, "managedFields": _WRITES},
     "spec": None,
     "status": None,
 }
@@ -189,7 +197,12 @@ def _shape(manifest: Shape | None, remote: Shape) -> Shape:
     return {
         "apiVersion": None,
         "kind": None,
-        "metadata": {"name": None, "generation": None, "deletionTimestamp": None},
+        "metadata": {
+            "name": None,
+            "generation": None,
+            "deletionTimestamp": None,
+            "annotations": {NOTE: None},
+        },
         "spec": {"forProvider": {"manifest": manifest}, "providerConfigRef": None},
         "status": {"conditions": None, "atProvider": {"manifest": remote}},
     }
@@ -238,6 +251,7 @@ def _read(document: Document, shape: Shape) -> ObservedObject:
         synced=synced,
         synced_message=synced_message,
         pending=_is_pending(metadata, status),
+        note=string(mapping(metadata.get("annotations")).get(NOTE)),
         leaving=any(_is_deleted(held) for held in (metadata, mapping((remote or {}).get("metadata")))),
     )
 
@@ -252,13 +266,13 @@ def _remote(status: Mapping[str, Plain], identity: ObjectIdentity) -> Mapping[st
 
 
 def _is_pending(metadata: Mapping[str, Plain], status: Mapping[str, Plain]) -> bool:
-    """Whether Synced is about an earlier generation than the Object has; not where neither is said."""
+    """Whether Synced is not about the generation that the Object has, or does not say what it is about."""
     generations = [
         number(condition.get("observedGeneration"), 0)
         for condition in conditions_of(status)
         if condition.get("type") == "Synced"
     ]
-    return 0 < min(generations, default=0) < number(metadata.get("generation"), 0)
+    return min(generations, default=0) < number(metadata.get("generation"), 0)
 
 
 def _last_applied(remote: Mapping[str, Plain]) -> Mapping[str, Plain] | None:

@@ -302,6 +302,7 @@ SERVING: Shape = {
     "metadata": {"generation": None},
     "spec": None,
     "status": {
+        "engines": {},
         "servingDigest": None,
         "conditions": {"type": None, "status": None, "observedGeneration": None},
     },

@@ -74,8 +74,8 @@ def _again(request: Request, snapshot: ClusterSnapshot, key: str) -> Desired:
 def _guarded(snapshot: ClusterSnapshot, name: str) -> dict[str, Desired]:
     """Return the guard that keeps a cluster with replicas from being deleted.
 
-    Law C 2: it is composed in every doubt, about a class, the cluster or the input. Replicas come to the pools
-    that stay published, and stay on a cluster that can be read no more.
+    Law C 2: it is composed in every doubt, about a class, the cluster or the input. Replicas come to the
+    pools that stay published, and stay on a cluster that can be read no more.
     """
     return {GUARD: Desired(_guard(name), ready=True)} if name and snapshot.replicas else {}
 

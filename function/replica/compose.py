@@ -16,6 +16,7 @@ from function.replica import names
 from function.replica import workloads as extras
 from function.replica.kserve import observed_states_on_kserve, on_kserve, states_on_kserve
 from function.replica.picker import CONFIG_FILE, inference_pool, is_disaggregated, model_route, picker
+from function.replica.snapshot import was_updated
 from function.replica.state import EngineState, engine_state, observed_states, remaining
 from function.replica.workloads import claim_templates, engine_workloads
 
@@ -140,7 +141,7 @@ def compose(request: Request, snapshot: ReplicaSnapshot) -> Composition:
     things for an earlier answer is that answer, and its resources are not written again either.
     """
     values = (snapshot.cluster, *snapshot.observed.values())
-    facts = (tuple(snapshot.observed), request.input, request.desired)
+    facts = (tuple(snapshot.observed), request.input, request.desired, snapshot.was_updated)
     return snapshot.replica.cache_of(CompositionCache).composed(
         values, facts, partial(_composed, request, snapshot)
     )
@@ -153,7 +154,12 @@ def _composed(request: Request, snapshot: ReplicaSnapshot) -> Composition:
     workloads = engine_workloads(snapshot, claims)
     states = {
         workload.engine.name: engine_state(
-            workload.engine.name, workload.engine.copies, workload.key, workload.manifest, snapshot.observed
+            workload.engine.name,
+            workload.engine.copies,
+            workload.key,
+            workload.manifest,
+            snapshot.observed,
+            was_updated=snapshot.was_updated,
         )
         for workload in workloads
     }
@@ -173,7 +179,7 @@ def _composed_on_kserve(
 ) -> Composition:
     """One service stands for workloads and routing; all else is as it is on our own stack."""
     replica = on_kserve(snapshot, claims)
-    states = states_on_kserve(replica, snapshot.observed)
+    states = states_on_kserve(replica, snapshot.observed, was_updated=snapshot.was_updated)
     wanted = replica.resources | _beside(snapshot, claims, replica.engines, states)
     kept = remaining(snapshot, wanted, states)
     return _desired(request, snapshot.observed, tuple(states.values()), wanted, kept)
@@ -194,7 +200,11 @@ def _beside(
 
 def keep_everything(request: Request, observed: Mapping[str, ObservedObject]) -> Composition:
     """Law C 2: in doubt everything stays as it is, and nothing is added."""
-    states = (*observed_states(observed), *observed_states_on_kserve(observed))
+    updated = was_updated(request)
+    states = (
+        *observed_states(observed, was_updated=updated),
+        *observed_states_on_kserve(observed, was_updated=updated),
+    )
     return _desired(request, observed, states, {}, observed)
 
 

@@ -14,6 +14,7 @@ from function.replica import names
 from function.replica.compose import CompositionCache, picker_works
 from function.replica.kserve import services, waits_for
 from function.replica.requirements import diagnoses_pods
+from function.replica.snapshot import UPDATED
 from function.replica.state import all_of
 from function.transitions import MISSING, conditions_before, transitions
 
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
 #
 # Crossplane applies the status with one owner, so a field that is left out is removed: in doubt it is
 # written again as it was (Law C 3).
+#
+# `servingDigest` is the digest of the latest spec that all pods were known to run. That of this spec is
+# written with evidence, and withdrawn when the evidence turns: engines without a digest say that it is not
+# known what the pods run. While an edit is on its way the digest of before stays, which is that of another
+# spec.
 
 _FIELDS = ("engines", "servingDigest")
 
@@ -51,9 +57,12 @@ def status(
         {"name": state.name, "copies": state.copies, "available": state.available, "updated": state.updated}
         for state in states
     ]
-    if all_of(state.rolled_out for state in states):
-        return {"engines": engines, "servingDigest": _digest(request, snapshot)}
-    return {**{key: before[key] for key in before if key == "servingDigest"}, "engines": engines}
+    digest, published = _digest(request, snapshot), before.get("servingDigest")
+    if all_of(state.up_to_date for state in states):
+        return {"engines": engines, "servingDigest": digest}
+    if published in (None, digest):
+        return {"engines": engines}
+    return {"engines": engines, "servingDigest": published}
 
 
 def _digest(request: Request, snapshot: ReplicaSnapshot) -> str:
@@ -64,7 +73,7 @@ def _digest(request: Request, snapshot: ReplicaSnapshot) -> str:
     return cache.digest
 
 
-ACCEPTED, READY, UPDATED, SCHEDULED = "ModelAccepted", "ModelReady", "ModelUpdated", "PodsScheduled"
+ACCEPTED, READY, SCHEDULED = "ModelAccepted", "ModelReady", "PodsScheduled"
 
 _APPLIED = {names.CLAIM, names.SECRET, names.NAMESPACE, *names.ROUTING}
 """What workloads need besides themselves."""

@@ -25,6 +25,7 @@ from function.fail_static import base_of, key_of
 from function.gateway_api import prefix_match, url_rewrite
 from function.objects import OBSERVE, ObservedObject, composed_object, condition_query, covers
 from function.replica import names
+from function.replica.evidence import digest_of, is_about_spec, template_of
 from function.replica.picker import GATEWAY
 from function.replica.pods import (
     CLAIM,
@@ -44,7 +45,7 @@ from function.replica.state import (
     EngineState,
     copies_available,
     count,
-    is_seen_by_controller,
+    fault_of,
     is_updating,
     replicas_of,
     stalled,
@@ -292,20 +293,25 @@ _STATED = ("image", "command", "args", "resources", "startupProbe", "readinessPr
 
 
 def states_on_kserve(
-    replica: KServeReplica, observed: Mapping[str, ObservedObject]
+    replica: KServeReplica, observed: Mapping[str, ObservedObject], *, was_updated: bool
 ) -> dict[str, EngineState]:
     """Return the state of every engine by name."""
     service = observed.get(replica.key)
     ready = any(one.ready is True for one in services(observed))
     if service is None:
         return {
-            name: EngineState(name, copies, *(False, ready, False), 0, 0, 0, rolled_out=False)
+            name: EngineState(name, copies, *(False, ready, False), 0, 0, 0)
             for name, copies in ((engine.engine.name, engine.engine.copies) for engine in replica.engines)
         }
-    applied = service.manifest == replica.manifest and service.is_applied and is_seen_by_controller(service)
+    applied = service.manifest == replica.manifest and _is_acted_on(service, was_updated=was_updated)
     return {
         engine.engine.name: _state(
-            engine, service, observed.get(engine.key, ObservedObject()), ready=ready, applied=applied
+            engine,
+            service,
+            observed.get(engine.key, ObservedObject()),
+            ready=ready,
+            applied=applied,
+            was_updated=was_updated,
         )
         for engine in replica.engines
     }
@@ -318,11 +324,12 @@ def _state(
     *,
     ready: bool,
     applied: bool,
+    was_updated: bool,
 ) -> EngineState:
     copies = engine.engine.copies
-    runs = applied and is_seen_by_controller(workload) and _runs(workload, engine)
-    updated = min(count(workload, "updatedReplicas"), copies) if runs else 0
-    total = count(workload, "replicas")
+    shown = applied and _runs(workload, engine)
+    runs = shown and is_known_remotely(workload, was_updated=was_updated)
+    updated, total = count(workload, "updatedReplicas") if runs else 0, count(workload, "replicas")
     refused = service.synced_message if service.synced is False else ""
     return EngineState(
         name=engine.engine.name,
@@ -331,15 +338,28 @@ def _state(
         ready=ready,
         in_use=applied and service.ready is True,
         available=copies_available(workload, copies),
-        updated=updated,
+        updated=min(updated, copies),
         total=total,
-        rolled_out=runs and updated == copies == total and not is_updating(workload),
-        stalled=refused or stalled(workload),
-        fault=refused,
+        up_to_date=0 < updated == total and not is_updating(workload),
+        stalled=refused or (stalled(workload) if runs else ""),
+        fault=refused or fault_of(workload, is_unknown=shown and not runs),
     )
 
 
-def observed_states_on_kserve(observed: Mapping[str, ObservedObject]) -> tuple[EngineState, ...]:
+def is_known_remotely(workload: ObservedObject, *, was_updated: bool) -> bool:
+    """Whether the status of a workload that KServe writes is about its spec."""
+    template = digest_of(template_of((workload.remote or {}).get("spec")))
+    return is_about_spec(workload, template, was_updated=was_updated)
+
+
+def _is_acted_on(service: ObservedObject, *, was_updated: bool) -> bool:
+    """Whether KServe has seen what was wanted of a service last."""
+    return service.is_applied(was_applied=was_updated) and is_about_spec(service, "", was_updated=False)
+
+
+def observed_states_on_kserve(
+    observed: Mapping[str, ObservedObject], *, was_updated: bool
+) -> tuple[EngineState, ...]:
     """Return the states of all engines that are observed, where nobody can say what is wanted: in doubt."""
     running = services(observed)
     if not running:
@@ -349,25 +369,24 @@ def observed_states_on_kserve(observed: Mapping[str, ObservedObject]) -> tuple[E
         for key in sorted(observed)
         if (read := names.read_key(base_of(key))) is not None and read.what == names.SEEN
     }
-    applied = all(service.is_applied and is_seen_by_controller(service) for service in running)
+    applied = all(_is_acted_on(service, was_updated=was_updated) for service in running)
     ready, created = (
         any(service.ready is True for service in running),
         any(service.is_created for service in running),
     )
     return tuple(
-        _as_seen(engine, workload, created=created, ready=ready, applied=applied)
+        _as_seen(engine, workload, created=created, ready=ready, applied=applied, was_updated=was_updated)
         for engine, workload in (observed_engines or {"model": ObservedObject()}).items()
     )
 
 
 def _as_seen(
-    engine: str, workload: ObservedObject, *, created: bool, ready: bool, applied: bool
+    engine: str, workload: ObservedObject, *, created: bool, ready: bool, applied: bool, was_updated: bool
 ) -> EngineState:
     """Return the state of an engine whose wanted copies are those of its workload."""
     copies = replicas_of(workload.remote or {})
-    updated = min(count(workload, "updatedReplicas"), copies)
-    total = count(workload, "replicas")
-    current = applied and is_seen_by_controller(workload) and not is_updating(workload)
+    updated, total = count(workload, "updatedReplicas"), count(workload, "replicas")
+    evident = applied and is_known_remotely(workload, was_updated=was_updated)
     return EngineState(
         name=engine,
         copies=copies,
@@ -375,9 +394,9 @@ def _as_seen(
         ready=ready,
         in_use=ready,
         available=copies_available(workload, copies),
-        updated=updated,
+        updated=min(updated, copies),
         total=total,
-        rolled_out=current and updated == copies == total,
+        up_to_date=evident and 0 < updated == total and not is_updating(workload),
         stalled=stalled(workload),
     )
 

@@ -15,9 +15,10 @@ from function.api.declared_cluster import WorkloadCluster, read_workload_cluster
 from function.api.expressible import obstacle, pods_of
 from function.api.fault import Fault, Malformed
 from function.api.inputs import WorkloadConfig, invalid_input
+from function.api.model import condition_of, mapping
 from function.api.text import one_line
 from function.api.workload import KSERVE, STANDARD, Workload, read_workload
-from function.boundary import Resolution, text_at
+from function.boundary import Resolution, Unreadable, text_at
 from function.fail_static import Doubt, base_of
 from function.objects import COLLECTION, KIND, ObservedObject, read_briefly, read_object
 from function.replica import names
@@ -47,6 +48,7 @@ _IN_FULL = frozenset({WORKLOAD, CLAIM, PICKER, PICKER_CONFIG, PICKER_SERVICE, SE
 WAITING_FOR_CLUSTER, MALFORMED, CLUSTER_CHANGED = "WaitingForCluster", "Malformed", "ClusterChanged"
 STACK_CHANGED, STACK_CANNOT_EXPRESS = "StackChanged", "StackCannotExpress"
 NAME_TAKEN = "NameTaken"
+UPDATED = "ModelUpdated"
 
 _OF_STACK = {STANDARD: frozenset({WORKLOAD, *ROUTING}), KSERVE: frozenset({SERVICE, SEEN})}
 """What is composed on one stack and on no other."""
@@ -61,6 +63,8 @@ class ReplicaSnapshot:
     cluster: WorkloadCluster
     observed: Mapping[str, ObservedObject]
     """The observed composed resources that are ours, by key."""
+    was_updated: bool
+    """Whether ModelUpdated was True."""
 
     @property
     def remote_namespace(self) -> str:
@@ -75,6 +79,15 @@ def read_observed(request: Request, reuse: Reuse) -> dict[str, ObservedObject]:
         for key in sorted(request.observed)
         if key not in request.desired and (read := read_key(base_of(key))) is not None
     }
+
+
+def was_updated(request: Request) -> bool:
+    """Whether the condition ModelUpdated is True."""
+    try:
+        plain = request.composite.project({"status": {"conditions": {"type": None, "status": None}}})
+    except Unreadable:
+        return False
+    return condition_of(mapping(plain.get("status")), UPDATED)[0] is True
 
 
 def read_config(request: Request) -> WorkloadConfig:
@@ -110,7 +123,7 @@ def read_snapshot(
         _on_another_stack(cluster, observed)
         or _inexpressible(cluster, replica)
         or _name_taken(request, replica)
-        or (ReplicaSnapshot(replica, config, cluster, observed))
+        or ReplicaSnapshot(replica, config, cluster, observed, was_updated(request))
     )
 
 

@@ -13,6 +13,7 @@ from function.api.model import condition_of, conditions_of, mapping
 from function.api.workload import KSERVE
 from function.fail_static import base_of
 from function.replica import names
+from function.replica.evidence import digest_of, is_about_spec, says_when, template_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -145,18 +146,32 @@ class EngineState:
     """Copies that run what is wanted now."""
     total: int
     """Copies that there are, whatever they run."""
-    rolled_out: bool
-    """Whether every copy runs what is wanted now, and nothing else runs."""
+    up_to_date: bool = False
+    """Whether there are copies, and all that there are are known to run what is wanted now."""
     stalled: str = ""
     """The message of a rollout that ran out of time."""
     fault: str = ""
-    """Why its Object could not be applied."""
+    """Why its Object could not be applied, or why it is not evident what its pods run."""
+
+    @property
+    def rolled_out(self) -> bool:
+        """Whether every copy is known to run what is wanted now, and nothing else runs."""
+        return self.up_to_date and self.updated == self.copies == self.total
 
 
 def engine_state(
-    engine: str, copies: int, key: str, manifest: Mapping[str, Any], observed: Mapping[str, ObservedObject]
+    engine: str,
+    copies: int,
+    key: str,
+    manifest: Mapping[str, Any],
+    observed: Mapping[str, ObservedObject],
+    *,
+    was_updated: bool,
 ) -> EngineState:
-    """Return the state of an engine whose workload is wanted under `key`."""
+    """Return the state of an engine whose workload is wanted under `key`.
+
+    `was_updated`: ModelUpdated was True.
+    """
     workload = observed.get(key)
     family = [
         workload_key
@@ -165,26 +180,41 @@ def engine_state(
     ]
     ready = any(is_serving(observed[workload_key]) for workload_key in family)
     if workload is None:
-        return EngineState(engine, copies, *(False, ready, False), 0, 0, 0, rolled_out=False)
-    applied = workload.manifest == manifest and workload.is_applied and is_seen_by_controller(workload)
-    updated = min(count(workload, "updatedReplicas"), copies) if applied else 0
-    rolled_out = applied and updated == copies == count(workload, "replicas") and not is_updating(workload)
+        return EngineState(engine, copies, *(False, ready, False), 0, 0, 0)
+    applied = workload.manifest == manifest and workload.is_applied(was_applied=was_updated)
+    evident = applied and is_known(workload, was_updated=was_updated)
+    updated, total = count(workload, "updatedReplicas") if evident else 0, count(workload, "replicas")
     return EngineState(
         name=engine,
         copies=copies,
         created=workload.is_created,
         ready=ready,
-        in_use=applied and is_serving(workload),
+        in_use=evident and is_serving(workload),
         available=copies_available(workload, copies),
-        updated=updated,
-        total=count(workload, "replicas"),
-        rolled_out=rolled_out,
-        stalled=stalled(workload),
-        fault=workload.synced_message if workload.synced is False else "",
+        updated=min(updated, copies),
+        total=total,
+        up_to_date=0 < updated == total and not is_updating(workload),
+        stalled=stalled(workload) if evident else "",
+        fault=fault_of(workload, is_unknown=applied and not evident),
     )
 
 
-def observed_states(observed: Mapping[str, ObservedObject]) -> tuple[EngineState, ...]:
+def is_known(workload: ObservedObject, *, was_updated: bool) -> bool:
+    """Whether the status of a workload that we write is about its spec."""
+    template = digest_of(template_of(workload.manifest.get("spec")))
+    return is_about_spec(workload, template, was_updated=was_updated)
+
+
+def fault_of(workload: ObservedObject, *, is_unknown: bool) -> str:
+    """Return why a workload could not be applied, or why nothing is known of its pods; "" for neither."""
+    if workload.synced is False:
+        return workload.synced_message
+    if is_unknown and _is_gang(workload) and not says_when(workload):
+        return "what its pods run is not evident: provider-kubernetes leaves out metadata.managedFields"
+    return "its controller has not reported on this spec yet" if is_unknown else ""
+
+
+def observed_states(observed: Mapping[str, ObservedObject], *, was_updated: bool) -> tuple[EngineState, ...]:
     """Return the states of all engines that are observed, where nobody can say what is wanted: in doubt."""
     latest: dict[str, str] = {}
     for key in sorted(observed):
@@ -192,7 +222,14 @@ def observed_states(observed: Mapping[str, ObservedObject]) -> tuple[EngineState
         if read is not None and read.what == names.WORKLOAD:
             latest[read.of] = key
     return tuple(
-        engine_state(engine, replicas_of(observed[key].manifest), key, observed[key].manifest, observed)
+        engine_state(
+            engine,
+            replicas_of(observed[key].manifest),
+            key,
+            observed[key].manifest,
+            observed,
+            was_updated=was_updated,
+        )
         for engine, key in latest.items()
     )
 
@@ -237,15 +274,6 @@ def replicas_of(workload: Mapping[str, Any]) -> int:
 def _positive(value: object) -> int | None:
     """Return a count that is one, None for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
-
-
-def is_seen_by_controller(workload: ObservedObject) -> bool:
-    """Whether the status is about the spec as it is. A LeaderWorkerSet does not say which one it is about."""
-    if _is_gang(workload):
-        return True
-    generation = mapping((workload.remote or {}).get("metadata")).get("generation")
-    reported = workload.remote_status.get("observedGeneration")
-    return isinstance(generation, int) and isinstance(reported, int) and reported >= generation
 
 
 def is_updating(workload: ObservedObject) -> bool:

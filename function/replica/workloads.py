@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from function.api.model import mapping
 from function.fail_static import base_of, key_of, until_edited
-from function.objects import AVAILABLE, KEEP_REMOTE, composed_object
+from function.objects import AVAILABLE, KEEP_REMOTE, NOTE, composed_object
 from function.replica import names
+from function.replica.evidence import Edit, digest_of, noted, template_of
 from function.replica.pods import GANG_LABEL, WORKLOAD_LABEL, pod_template, running_template
+from function.replica.state import is_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -180,7 +182,24 @@ def _workload(
         readiness=_readiness(snapshot, engine),
         watch=snapshot.config.watch,
     )
+    note = _note(snapshot, key, manifest)
+    if note:
+        resource["metadata"] = {"annotations": {NOTE: note}}
     return EngineWorkload(engine, key, name, manifest, resource, before is not None and running != templates)
+
+
+def _note(snapshot: ReplicaSnapshot, key: str, manifest: Mapping[str, Any]) -> str:
+    """Return what the Object of a gang says of the pods that it has when it is edited."""
+    before = snapshot.observed.get(key)
+    if before is None or before.identity.kind != "LeaderWorkerSet":
+        return ""
+    template, wanted = (template_of(one.get("spec")) for one in (before.manifest, manifest))
+    changes = Edit.NOTHING if before.manifest == manifest else Edit.NO_TEMPLATE
+    evident = before.is_applied(was_applied=snapshot.was_updated) and is_known(
+        before, was_updated=snapshot.was_updated
+    )
+    edit = changes if template == wanted else Edit.TEMPLATE
+    return noted(before, digest_of(template), edit, evident=evident)
 
 
 def _name(snapshot: ReplicaSnapshot, engine: WorkloadEngine, base: str) -> str:

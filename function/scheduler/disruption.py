@@ -96,7 +96,7 @@ def leaving_now(
         counts = Counter(own_replica.cluster for own_replica in left)
         first = max(waiting, key=partial(_order, inputs, counts=counts))
         waiting.remove(first)
-        idle = not inputs.serving(first) and serving_replacement(inputs, left, outgoing)
+        idle = inputs.serving.lost(first) and serving_replacement(inputs, left, outgoing)
         if idle or may_leave(inputs, left, first, drain_budget(inputs)):
             left.remove(first)
             outgoing.remove(first)
@@ -261,7 +261,7 @@ def _may_leave(inputs: SchedulingInput, done: Replaced, victim: Kept) -> bool:
     """Whether a replica may leave for a replacement; one that may not yet waits. Drained ones left before."""
     if not victim.needs_replacement:
         return False
-    if not inputs.serving(victim.own_replica) and _may_leave_idle(inputs, done, victim):
+    if inputs.serving.lost(victim.own_replica) and _may_leave_idle(inputs, done, victim):
         return True  # It takes nothing with it. Else who fails with more than the budget has stays for ever.
     budget = replacement_budget(inputs) if victim.mismatch else rollout_budget(inputs)
     leaves = may_leave(inputs, (stays.own_replica for stays in done.staying), victim.own_replica, budget)
@@ -271,7 +271,7 @@ def _may_leave(inputs: SchedulingInput, done: Replaced, victim: Kept) -> bool:
 
 
 def _may_leave_idle(inputs: SchedulingInput, done: Replaced, victim: Kept) -> bool:
-    """Whether one that is not in service may leave whatever the budget says.
+    """Whether one that is known not to be in service may leave whatever the budget says.
 
     As an outdated one is updated at once in a staged rollout, a mismatched one is replaced at once.
     """
@@ -346,7 +346,9 @@ def _linger(ledger: Ledger, own_replica: OwnReplica, placed: Placed) -> None:
 #
 # A kept replica is *outdated* if what it would be updated to has another template than it is observed with.
 #
-# 1. Outdated replicas that are not in service are updated at once: there is nothing to lose.
+# 1. Outdated replicas that are known not to be in service are updated at once: there is nothing to lose.
+#    Those
+#    of which it is not known are, while wanted minus those in service is at most maxUnavailable.
 # 2. Of the others one is updated, in the order of scale down, as long as afterwards wanted minus those in
 #    service is at most maxUnavailable. The order is that in which they would be scaled down were there no
 #    others, so it is the same in whichever pass their turn comes. Those that are about to leave come last.
@@ -366,7 +368,7 @@ def supersede(inputs: SchedulingInput, kept: tuple[Kept, ...]) -> tuple[Kept, ..
         return kept
     return tuple(
         dataclasses.replace(replica, update=Update.Superseded)
-        if inputs.serving(replica.own_replica) and is_outdated(inputs, replica)
+        if not inputs.serving.lost(replica.own_replica) and is_outdated(inputs, replica)
         else replica
         for replica in kept
     )
@@ -383,7 +385,7 @@ def roll(inputs: SchedulingInput, kept: tuple[Kept, ...]) -> tuple[Kept, ...]:
     now = {
         replica.own_replica.key
         for replica in kept
-        if replica.own_replica.key in outdated and not inputs.serving(replica.own_replica)
+        if replica.own_replica.key in outdated and inputs.serving.lost(replica.own_replica)
     }
     now |= _next(
         inputs, kept, budget, [replica for replica in kept if replica.own_replica.key in outdated - now]
@@ -411,9 +413,16 @@ def is_outdated(inputs: SchedulingInput, kept: Kept) -> bool:
 
 
 def _next(inputs: SchedulingInput, kept: tuple[Kept, ...], budget: int, waiting: list[Kept]) -> set[str]:
-    """The keys of those outdated replicas in service that the budget lets be updated now."""
+    """The keys of those outdated replicas in service, or in doubt, that the budget lets be updated now.
+
+    No budget counts one in doubt as in service, so it costs nothing of it; what it may lose is within it.
+    """
     serving = sum(inputs.serving(replica.own_replica) for replica in kept)
-    now: set[str] = set()
+    doubtful = [replica for replica in waiting if not inputs.serving(replica.own_replica)]
+    if inputs.deployment.wanted - serving > budget:
+        return set()
+    now = {replica.own_replica.key for replica in doubtful}
+    waiting = [replica for replica in waiting if replica.own_replica.key not in now]
     while waiting and inputs.deployment.wanted - (serving - 1) <= budget:
         lasting = [replica for replica in waiting if not replica.waits]
         following = next_victim(inputs, waiting, among=lasting or waiting)

@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 # - its `status.servingDigest`, if it is published, must be that of its own spec (its pods run what it says);
 # - its Ready, if both say of which generation they are, must be of the generation it has.
 #
-# Neither is there on a platform that does not publish it; then Ready counts.
+# Neither is there on a platform that does not publish it; then Ready counts. A platform that publishes
+# `status.engines` and no digest does not know what the pods run. Such a replica is *in doubt*: no budget
+# counts it as in service, and nobody takes it for one that has nothing to lose.
 
 
 class Serving:
@@ -55,14 +57,20 @@ class Serving:
         """Whether a replica is in service."""
         return own_replica.replica.ready is True and self.runs_its_template(own_replica)
 
+    def lost(self, own_replica: OwnReplica) -> bool:
+        """Whether a replica is known not to be in service: to take it costs nothing."""
+        return own_replica.replica.ready is not True or self._runs(own_replica) is False
+
     def runs_its_template(self, own_replica: OwnReplica) -> bool:
-        """Whether nothing is observed that says that its pods run something else than its spec says."""
-        if not self._by_template:
-            return True
-        return self._running.of(own_replica.key, own_replica)
+        """Whether its pods run what its spec says, as far as its platform says what they run."""
+        return self._runs(own_replica) is True
+
+    def _runs(self, own_replica: OwnReplica) -> bool | None:
+        return self._running.of(own_replica.key, own_replica) if self._by_template else True
 
 
-def _runs_its_template(own_replica: OwnReplica) -> bool:
+def _runs_its_template(own_replica: OwnReplica) -> bool | None:
+    """Whether its pods run what its spec says; None where that is not known."""
     try:
         plain = own_replica.document.project(SERVING)
     except ValueError:
@@ -71,8 +79,9 @@ def _runs_its_template(own_replica: OwnReplica) -> bool:
     digest = status.get("servingDigest")
     if isinstance(digest, str) and digest and digest != serving_digest(mapping(plain.get("spec"))):
         return False
-    generation = mapping(plain.get("metadata")).get("generation")
-    return not _is_older(_ready_of(status), generation)
+    if _is_older(_ready_of(status), mapping(plain.get("metadata")).get("generation")):
+        return False
+    return True if digest or not status.get("engines") else None
 
 
 def _ready_of(status: dict[str, Any]) -> object:

@@ -4,7 +4,8 @@ What the rules leave open, this file decides as follows:
 
 1.  A replica is in service if it is Ready, what it publishes as `status.servingDigest` (if anything) is the
     digest of its own spec, and its Ready is not about an older generation. Without `rollout` and without
-    `maxSurge` Ready alone counts.
+    `maxSurge` Ready alone counts. One that publishes `status.engines` and no digest is in doubt: it is not in
+    service, and what is done to what is not in service is not done to it.
 2.  The template is what the digest covers: engines without copies, pools and claims, cache, serving.
 3.  Drains come first, then mismatches, then updates in place; each counts who is left in service.
 4.  Without `disruption.maxUnavailable` there is no limit for drains, and 0 with `maxSurge`; mismatches go by
@@ -19,6 +20,7 @@ What the rules leave open, this file decides as follows:
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections import Counter
@@ -70,12 +72,21 @@ class Staged(Scheduler):
         """Say whether a replica is in service."""
         if replica.condition != "True" or (self.updates is None and not self.facts.surge):
             return replica.condition == "True"
-        published = replica.plain["status"].get("servingDigest")
+        status = replica.plain["status"]
+        published = status.get("servingDigest", "unknown" if status.get("engines") else None)
         if published is not None and published != digest(replica.plain["spec"]):
             return False
         generation = replica.plain["metadata"].get("generation", 0)
         ready = next(one for one in replica.plain["status"]["conditions"] if one["type"] == "Ready")
         return bool(ready.get("observedGeneration", generation) >= generation)
+
+    def idle(self, replica: Replica) -> bool:
+        """Say whether a replica is known not to be in service."""
+        if self.serving(replica):
+            return False
+        silent = replica.plain.get("status", {}) | {"engines": []}
+        loud = dataclasses.replace(replica, plain=replica.plain | {"status": silent})
+        return not self.serving(loud)
 
     def enough(self, replicas: Iterable[Replica], without: Replica, budget: int | None) -> bool:
         """Say whether the others are enough in service."""
@@ -101,7 +112,7 @@ class Staged(Scheduler):
     def act(self) -> None:
         self.retain()
         if self.updates == 0:
-            self.superseded = [one for one in self.plan.kept if self.serving(one) and self.outdated(one)]
+            self.superseded = [one for one in self.plan.kept if not self.idle(one) and self.outdated(one)]
         self.scale_down()
         if self.resolved and not self.invalid:
             self.fill()
@@ -119,7 +130,7 @@ class Staged(Scheduler):
                 drained, key=lambda one: (not self.serving(one), on[one.cluster], one.index, one.cluster)
             )
             drained.remove(first)
-            idle = not self.serving(first) and self.replaced(staying, outgoing)
+            idle = self.idle(first) and self.replaced(staying, outgoing)
             if idle or self.enough(staying, first, self.drains):
                 staying.remove(first)
                 outgoing.remove(first)
@@ -175,7 +186,7 @@ class Staged(Scheduler):
             if stands:
                 uncounted.append(replica)
             budget = self.replacements if replica in self.plan.held else self.updates
-            idle = not self.serving(replica) and (
+            idle = self.idle(replica) and (
                 (replica in self.plan.held and self.updates is not None)
                 or self.replaced(kept, [one for one in kept if self.outgoing(one)])
             )
@@ -233,7 +244,9 @@ class Staged(Scheduler):
             return
         serving = sum(map(self.serving, self.plan.kept))
         outdated = [one for one in self.plan.kept if self.outdated(one) and one not in self.superseded]
-        waiting = [replica for replica in outdated if self.serving(replica)]
+        waiting = [replica for replica in outdated if not self.idle(replica)]
+        if self.facts.wanted - serving <= self.updates:
+            waiting = [replica for replica in waiting if self.serving(replica)]
         while waiting and self.facts.wanted - (serving - 1) <= self.updates:
             on = Counter(replica.cluster for replica in waiting)
             lasting = [replica for replica in waiting if replica.key not in self.waiting]

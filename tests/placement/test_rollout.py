@@ -55,6 +55,7 @@ FRESH = {
     "metadata": {"generation": 3},
     "status": {"conditions": [build.condition("Ready", status=True) | {"observedGeneration": 3}]},
 }
+UNKNOWN = {"status": {"engines": [{"name": "main", "copies": 1, "available": 1, "updated": 0}]}}
 CASES = [
     Case("the first in the order of scale down", THREE, {"a-1"}, "RollingOut"),
     Case(
@@ -80,6 +81,38 @@ CASES = [
         [Seen("a", 0), Seen("a", 1, NEW, serves=NEW), Seen("b", 0)],
         {"a-1", "b-0"},
         "RollingOut",
+    ),
+    Case(
+        "whose platform says how its engines are and no digest is not known to be",
+        [Seen("a", 0), Seen("a", 1, NEW, more=UNKNOWN), Seen("b", 0)],
+        {"a-1"},
+        "RolloutPaused",
+    ),
+    Case(
+        "the last one is not known to run its template: that is no end yet",
+        [Seen("a", 0, NEW), Seen("a", 1, NEW, more=UNKNOWN), Seen("b", 0, NEW)],
+        {"a-0", "a-1", "b-0"},
+        "RollingOut",
+    ),
+    Case(
+        "those of which it is not known what they run are not taken for idle: all could serve",
+        [Seen("a", 0, more=UNKNOWN), Seen("a", 1, more=UNKNOWN), Seen("b", 0, more=UNKNOWN)],
+        set(),
+        "RolloutPaused",
+    ),
+    Case(
+        "one of which it is not known is updated within the budget, before one that serves",
+        [Seen("a", 0), Seen("a", 1), Seen("b", 0, more=UNKNOWN)],
+        {"b-0"},
+        "RollingOut",
+    ),
+    Case(
+        "by surge what is not known to serve is no more touched than what does",
+        [Seen("a", 0, more=UNKNOWN)],
+        set(),
+        "RollingOut",
+        wanted=1,
+        placement={"rollout": {"maxUnavailable": 0}, "disruption": {"maxUnavailable": 0, "maxSurge": 1}},
     ),
     Case(
         "a Ready that is about an older generation is not",

@@ -92,6 +92,10 @@ def _in_the_middle(draw: Source, replica: dict[str, Any]) -> None:
     if draw.odds(0.5):
         runs = digest(replica["spec"]) if draw.odds(0.6) else "another"
         replica["status"]["servingDigest"] = runs
+        if draw.odds(0.5):  # As our own handler publishes it: without a digest nothing is known of the pods.
+            replica["status"]["engines"] = [{"name": "main", "copies": 1, "available": 1, "updated": 0}]
+            if draw.odds(0.6):
+                del replica["status"]["servingDigest"]
         return
     replica["metadata"]["generation"] = 3
     replica["status"]["conditions"][0]["observedGeneration"] = draw.choice((2, 3, 3))
