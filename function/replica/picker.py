@@ -14,8 +14,9 @@ from function.api.names import CLUSTER_GATEWAY, SERVING_LABEL, SYSTEM_NAMESPACE
 from function.fail_static import base_of, key_of, until_edited
 from function.gateway_api import http_route, prefix_match, url_rewrite
 from function.replica import names
+from function.replica.evidence import is_about_spec
 from function.replica.pods import PORT, number, pod_scheduling
-from function.replica.state import count, is_seen_by_controller
+from function.replica.state import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -173,8 +174,8 @@ def _carry_label(snapshot: ReplicaSnapshot, template: dict[str, Any], running: O
     ]
     selectors = [mapping(mapping(manifest.get("spec")).get("selector")) for manifest in service]
     return any(PICKER_LABEL in selector for selector in selectors) or (
-        running.is_applied
-        and is_seen_by_controller(running)
+        running.is_applied(was_applied=False)
+        and is_about_spec(running, "", was_updated=False)
         and _is_labelled(running.remote or {})
         and 0 < count(running, "replicas") == count(running, "updatedReplicas")
         and count(running, "availableReplicas") > 0

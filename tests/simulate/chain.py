@@ -133,8 +133,8 @@ class Plane:
                 self.remove(held)
         for key, desired in answer.desired.items():
             self.apply(name, key, desired, mine.get(key))
-        status = composite.setdefault("status", {})
-        status |= answer.status
+        conditions = composite.get("status", {}).get("conditions", [])
+        status = composite["status"] = {**answer.status, "conditions": conditions}
         rows = {row["type"]: row for row in status.get("conditions", [])}
         for kind, (holds, reason, message) in answer.conditions.items():
             rows[kind] = {"type": kind, "status": str(holds), "reason": reason, "message": message}

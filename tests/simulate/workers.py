@@ -2,7 +2,9 @@
 
 Enough of them to be wrong in: claims need a template and devices that are free, a rolling update goes by
 maxSurge and maxUnavailable, a Deployment is Available when no more copies are missing than may be (so one
-that may miss its only copy always is), and a group of a LeaderWorkerSet starts and stops as one.
+that may miss its only copy always is), and a group of a LeaderWorkerSet starts and stops as one. A controller
+that is idle neither acts nor reports, and a LeaderWorkerSet does not say which spec its status is about: only
+the API server's clock says what was written when.
 """
 
 from __future__ import annotations
@@ -11,7 +13,10 @@ import copy
 import json
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 Plain = dict[str, Any]
 Place = tuple[str, str, str, str]
@@ -59,6 +64,8 @@ class Cluster:
     pods: list[Pod] = field(default_factory=list)
     reachable: bool = True
     born: int = 0
+    clock: int = 0
+    """Seconds of the API server. Whatever happens in one tick happens in the same second."""
 
     def apply(self, place: Place, manifest: Plain) -> Plain:
         """Create or update an object. Raises Refused."""
@@ -67,6 +74,7 @@ class Cluster:
             made = copy.deepcopy(manifest)
             made["metadata"] |= {"generation": 1, "uid": f"uid-{len(self.objects)}-{self.born}"}
             self.objects[place] = made
+            self._wrote(made, status=False)
             return made
         if held.get("spec") != manifest.get("spec"):
             if held["kind"] == "ResourceClaimTemplate":
@@ -75,6 +83,7 @@ class Cluster:
             if held["kind"] == "Deployment" and selectors[0] != selectors[1]:
                 raise Refused("spec.selector: Invalid value: field is immutable")
             held["metadata"]["generation"] += 1
+            self._wrote(held, status=False)
         for key, value in manifest.items():
             if key != "metadata":
                 held[key] = copy.deepcopy(value)
@@ -90,19 +99,27 @@ class Cluster:
         self.pods = [pod for pod in self.pods if pod.node != node]
         return self.nodes.pop(node)
 
-    def tick(self) -> None:
-        """Let every controller act once."""
-        for place in sorted(self.objects):
-            if place[1] in WORKLOADS:
-                self._roll(place)
+    def _wrote(self, made: Plain, *, status: bool) -> None:
+        """Note when a spec or a status was written, as an API server does."""
+        times = made["metadata"].setdefault("managedFields", [])
+        times[:] = [entry for entry in times if ("subresource" in entry) != status]
+        fields = {"f:status": {}} if status else {"f:spec": {"f:leaderWorkerTemplate": {}}}
+        entry = {"time": f"{self.clock:010}", "fieldsV1": fields}
+        times.append(entry | ({"subresource": "status"} if status else {}))
+
+    def tick(self, idle: Collection[Place] = ()) -> None:
+        """Let every controller act once, but for those of the workloads that are `idle`."""
+        self.clock += 1
+        acting = [place for place in sorted(self.objects) if place[1] in WORKLOADS and place not in idle]
+        for place in acting:
+            self._roll(place)
         for pod in self.pods:
             if pod.node:
                 pod.age += 1
             else:
                 self._schedule(pod)
-        for place in sorted(self.objects):
-            if place[1] in WORKLOADS:
-                self._report(place)
+        for place in acting:
+            self._report(place)
 
     def serving(self) -> dict[Place, int]:
         """Return how many copies of each workload take requests."""
@@ -200,11 +217,15 @@ class Cluster:
             conditions.append({"type": "Progressing", "status": "True"})
             status = {"observedGeneration": made["metadata"]["generation"]}
             status |= {"availableReplicas": available} if available else {}
-        made["status"] = status | {
-            "replicas": len(copies),
-            "updatedReplicas": updated,
-            "conditions": conditions,
-        }
+        before = {row["type"]: row for row in made.get("status", {}).get("conditions", ())}
+        for row in conditions:
+            held = before.get(row["type"], {})
+            since = held.get("lastTransitionTime") if held.get("status") == row["status"] else None
+            row["lastTransitionTime"] = since or f"{self.clock:010}"
+        status |= {"replicas": len(copies), "updatedReplicas": updated, "conditions": conditions}
+        if made.get("status") != status:
+            made["status"] = status
+            self._wrote(made, status=True)
 
 
 def _templates(made: Plain) -> list[Plain]:
