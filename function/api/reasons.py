@@ -57,6 +57,7 @@ class Reason(Enum):
     SelectorCostExceeded = "selector cost exceeded", Level.POOL, Nature.DOUBT
     DeviceCountShort = "too few devices per node", Level.POOL, Nature.DEFINITE
     DeviceContention = "device contention", Level.POOL, Nature.DEFINITE
+    ClaimTooLarge = "claim too large", Level.POOL, Nature.DEFINITE
     ConstraintUnsatisfied = "constraint unsatisfied", Level.POOL, Nature.DEFINITE
     NothingClaimable = "nothing claimable", Level.POOL, Nature.DEFINITE
     NoSinglePool = "no single pool", Level.ENGINE, Nature.DEFINITE

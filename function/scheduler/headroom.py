@@ -217,7 +217,8 @@ def _pool_fit(
     decision: Decision, cluster: InferenceCluster, option: EngineOption, rejection: Rejection | None
 ) -> FittingPool:
     pool = cluster.pools[option.pools[0]]
-    chosen = {resolved.device.name for match in option.matches for resolved in match.resolved}
+    resolved = (choice for match in option.matches for choice in match.resolved)
+    chosen = {device.name for choice in resolved for device in choice.devices}
     return FittingPool(
         cluster.name,
         pool.name,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import lru_cache
-from itertools import product
-from math import prod
+from itertools import islice, product
+from math import perm
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from function.cel import DIALECTS, CompileError, compile_device, compile_node
@@ -133,17 +133,25 @@ class TooMany(Exception):
     """There is more to try than is reasonable."""
 
 
+MOST = 32
+"""Devices, and selectors of a request or constraints, that Kubernetes takes in one claim."""
+
+
 class Chosen(NamedTuple):
     """One request with the devices that cover it."""
 
     request: str
     sub: SubRequest
-    entry: int
+    taken: tuple[tuple[int, int], ...]
+    """Device entries, and how many of each."""
     device: Device
+    """The first of them: all that one request claims are of one driver and class."""
+    ways: int
+    """In how many ways the allocator may choose among the devices of a node."""
 
 
-MemberClaim = tuple[tuple[str, str, int, tuple[str, ...]], ...]
-"""What becomes the pods' claim: request, device class, count, selectors."""
+MemberClaim = tuple[tuple[str, str, int], ...]
+"""What becomes the pods' claim: request, device class, count."""
 
 
 def _matches(sub: SubRequest, device: Device) -> bool:
@@ -157,6 +165,27 @@ def _matches_in(release: str, sub: SubRequest, device: Device) -> bool:
     except CompileError:
         return False
     return all(selector.evaluate(device.subject).kind == "match" for selector in selectors)
+
+
+def _aborts(sub: SubRequest, device: Device, devices: tuple[Device, ...]) -> bool:
+    """Whether a claim of the device's class makes the allocator ask a device that a selector errs on."""
+    return device.claim == "DRA" and any(
+        other.claim == "DRA"
+        and other.count
+        and other.device_class_name == device.device_class_name
+        and all(_errs_in(release, sub, other) for release in DIALECTS)
+        for other in devices
+    )
+
+
+def _errs_in(release: str, sub: SubRequest, device: Device) -> bool:
+    """Whether the first selector that does not match errs."""
+    try:
+        selectors = [compile_device(selector.cel, release) for selector in sub.selectors]
+    except CompileError:
+        return True
+    kinds = (selector.evaluate(device.subject).kind for selector in selectors)
+    return next((kind for kind in kinds if kind != "match"), "match") not in ("match", "nomatch")
 
 
 def _values(device: Device, attribute: str) -> set[tuple[str, str]]:
@@ -174,41 +203,82 @@ def _values(device: Device, attribute: str) -> set[tuple[str, str]]:
     return {(kind, str(value))}
 
 
-def _agree(constraints: tuple[MatchConstraint, ...], chosen: tuple[Chosen, ...]) -> bool:
+def _agree(
+    constraints: tuple[MatchConstraint, ...], chosen: tuple[Chosen, ...], devices: tuple[Device, ...]
+) -> bool:
     for constraint in constraints:
         among = [
-            choice for choice in chosen if not constraint.requests or choice.request in constraint.requests
+            devices[entry]
+            for choice in chosen
+            for entry, _ in choice.taken
+            if not constraint.requests or choice.request in constraint.requests
         ]
         common: set[Any] | None = None
-        for candidate in among:
-            values = _values(candidate.device, constraint.match_attribute)
+        for device in among:
+            values = _values(device, constraint.match_attribute)
             common = values if common is None else common & values
         if common is not None and not common:
             return False
     return True
 
 
-def assignments(member: Member, pool: Pool) -> Iterator[tuple[Chosen, ...]]:
-    """Every assignment of the member's requests to the pool's devices. Raises TooMany."""
-    devices = pool.devices or ()
-    options = [
-        [
-            Chosen(request.name, sub, at, device)
-            for sub in request.ranked
-            for at, device in enumerate(devices)
-            if sub.count <= device.count and _matches(sub, device)
+def _choices(name: str, sub: SubRequest, devices: tuple[Device, ...], *, new: bool) -> Iterator[Chosen]:
+    """Every choice of devices for one way of a request: of one entry, or of several that one claim binds."""
+    matching = [at for at, device in enumerate(devices) if _matches(sub, device)]
+    for at in matching:
+        device = devices[at]
+        same = (device.driver, device.device_class_name)
+        group = [
+            other
+            for other in matching
+            if devices[other].claim == device.claim == "DRA"
+            and (devices[other].driver, devices[other].device_class_name) == same
         ]
-        for request in member.requests
-    ]
-    if prod(map(len, options)) > LIMIT:
-        raise TooMany
+        large = sub.count > MOST or len(sub.selectors) + len(sub.claim_selectors) > MOST
+        if new and device.claim == "DRA" and (large or _aborts(sub, device, devices)):
+            continue
+        ways = perm(max(sub.count, sum(devices[other].count for other in group)), sub.count)
+        if sub.count <= device.count:
+            yield Chosen(name, sub, ((at, sub.count),), device, ways)
+        for numbers in _dealt(sub.count, [devices[other].count for other in group]):
+            taken = tuple((entry, number) for entry, number in zip(group, numbers, strict=True) if number)
+            if len(taken) > 1 and taken[0][0] == at:
+                yield Chosen(name, sub, taken, device, ways)
+
+
+def _dealt(number: int, most: list[int]) -> Iterator[tuple[int, ...]]:
+    """Every way to take so many devices from entries that have so many."""
+    if not most:
+        yield from () if number else ((),)
+        return
+    for taken in range(max(0, number - sum(most[1:])), min(number, most[0]) + 1):
+        for rest in _dealt(number - taken, most[1:]):
+            yield (taken, *rest)
+
+
+def assignments(member: Member, pool: Pool, *, new: bool) -> Iterator[tuple[Chosen, ...]]:
+    """Every assignment of the member's requests to the pool's devices. Raises TooMany.
+
+    What Kubernetes would not allocate is left out for what is `new`: a running replica has its claim.
+    """
+    devices = pool.devices or ()
+    options, tried = [], 1
+    for request in member.requests:
+        ways = (choice for sub in request.ranked for choice in _choices(request.name, sub, devices, new=new))
+        options.append(list(islice(ways, LIMIT + 1)))
+        tried *= len(options[-1])
+        if tried > LIMIT:
+            raise TooMany
     constraints = member.node_selector.constraints if member.node_selector else ()
     for chosen in product(*options):
-        taken = [0] * len(devices)
+        taken, claimed = [0] * len(devices), 0
         for choice in chosen:
-            taken[choice.entry] += choice.sub.count
+            claimed += choice.sub.count * (choice.device.claim == "DRA")
+            for entry, number in choice.taken:
+                taken[entry] += number
         fits = all(count <= device.count for count, device in zip(taken, devices, strict=True))
-        if fits and _agree(constraints, chosen):
+        large = new and (claimed > MOST or (claimed and len(constraints) > MOST))
+        if fits and not large and _agree(constraints, chosen, devices):
             yield chosen
 
 
@@ -222,16 +292,11 @@ def node_matches(member: Member, pool: Pool) -> bool:
 
 
 def claim_of(chosen: tuple[Chosen, ...]) -> MemberClaim:
-    """What an assignment claims through DRA, in the order of the requests."""
+    """What an assignment claims through DRA, the request with the fewest ways first."""
+    claimed = [choice for choice in chosen if choice.device.claim == "DRA"]
     return tuple(
-        (
-            choice.request,
-            choice.device.device_class_name,
-            choice.sub.count,
-            tuple(s.cel for s in choice.sub.selectors),
-        )
-        for choice in chosen
-        if choice.device.claim == "DRA"
+        (choice.request, choice.device.device_class_name, choice.sub.count)
+        for choice in sorted(claimed, key=lambda choice: choice.ways)
     )
 
 
@@ -239,14 +304,14 @@ class Matching:
     """Remembers what was tried, for one check: the roles of most gangs ask for the same."""
 
     def __init__(self) -> None:
-        self._claims: dict[tuple[NodeSelector | None, Pool], frozenset[MemberClaim]] = {}
+        self._claims: dict[tuple[NodeSelector | None, Pool, bool], frozenset[MemberClaim]] = {}
 
-    def claims(self, member: Member, pool: Pool) -> frozenset[MemberClaim]:
+    def claims(self, member: Member, pool: Pool, *, new: bool = True) -> frozenset[MemberClaim]:
         """Every claim the member could be stamped with on the pool; empty: no match. Raises TooMany."""
-        key = (member.node_selector, pool)
+        key = (member.node_selector, pool, new)
         if key not in self._claims:
-            possible = map(claim_of, assignments(member, pool)) if node_matches(member, pool) else ()
-            self._claims[key] = frozenset(possible)
+            every = assignments(member, pool, new=new) if node_matches(member, pool) else ()
+            self._claims[key] = frozenset(map(claim_of, every))
         return self._claims[key]
 
     def claimable(self, member: Member, pool: Pool) -> bool:

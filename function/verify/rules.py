@@ -95,7 +95,7 @@ def _member(
         yield Violation("NoMatch", where, f"{name} does not match {cluster.name}/{pool.name}")
         return
     claimed = tuple((request.name, request.device_class, request.count) for request in stamped.requests)
-    if claimed not in {tuple(part[:3] for part in claim) for claim in possible}:
+    if claimed not in possible:
         yield Violation(
             "Claim", where, f"{name} claims {claimed}, which {cluster.name}/{pool.name} cannot give"
         )
@@ -135,17 +135,17 @@ def mismatched(
         if pairs is None or stamped.copies < by_name[stamped.name].copies:
             return True
         for member, stamped_member in pairs:
-            claimed = tuple(
+            claimed = frozenset(
                 (request.name, request.device_class, request.count) for request in stamped_member.requests
             )
             pool = pools.get(stamped_member.pool)
             try:
-                possible = matching.claims(member, pool) if pool else frozenset()
+                possible = matching.claims(member, pool, new=False) if pool else frozenset()
             except TooMany:
                 return True
             grew = member.pods > stamped_member.pods
             resized = cluster.spec.stack == KSERVE and member.pods != stamped_member.pods
-            if grew or resized or claimed not in {tuple(part[:3] for part in claim) for claim in possible}:
+            if grew or resized or claimed not in map(frozenset, possible):
                 return True
     return False
 

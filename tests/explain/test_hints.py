@@ -54,6 +54,7 @@ BY_REASON = {
         ),
         1,
     ),
+    "ClaimTooLarge": ("LowerCount", "ask for 32 instead of 33 devices in request gpu", 1),
     "MaxReplicasPerCluster": ("RaiseLimit", "raise placement.maxReplicasPerCluster to 2", 1),
     "SearchBudgetExceeded": ("RaiseLimit", "raise searchBudget in the function's input to 10", 1),
 }
@@ -67,7 +68,7 @@ def test_the_smallest_change_for_a_reason(reason: str) -> None:
 def test_the_page_lists_every_kind_of_hint() -> None:
     page = (ROOT / "docs" / "troubleshooting.md").read_text()
     (listed,) = (line for line in page.splitlines() if line.startswith("A hint is"))
-    kinds = {kind for kind, _, _ in BY_REASON.values()} | {"CorrectSelector"}
+    kinds = {kind for kind, _, _ in BY_REASON.values()} | {"CorrectSelector", "GuardSelector"}
     assert sorted(kind for kind in kinds if f"`{kind}`" not in listed) == []
 
 
@@ -114,6 +115,29 @@ def test_what_is_misspelt_is_corrected(selector: str, instead: str, reason: str)
     hints_told = hint_rows(World(wants(build.request("gpu", 1, selector)), [amd, here()], [], {}))
     text = f"correct the spelling: change the selector {selector} to {instead}"
     assert hints_told[0] == ("CorrectSelector", text, 1), reason
+
+
+READS = 'device.attributes["gpu.nvidia.com"]'
+
+
+@pytest.mark.parametrize(
+    ("selector", "guarded", "reason"),
+    [
+        (NAME, f'"architecture" in {READS} && {NAME}', "the device that lacks it is asked no more"),
+        (
+            f"{NAME} || {READS}.numa == 0",
+            f'"architecture" in {READS} && "numa" in {READS} && ({NAME} || {READS}.numa == 0)',
+            "as a whole",
+        ),
+    ],
+)
+def test_a_selector_that_errs_beside_is_guarded(selector: str, guarded: str, reason: str) -> None:
+    knowing = build.gpu(4, name="knowing")
+    knowing["attributes"]["numa"] = {"int": 0}
+    mixed = here(build.pool("p", 2, [knowing, build.gpu(4, name="odd", architecture=None)]))
+    hints_told = hint_rows(one(wants(build.request("gpu", 1, selector)), mixed))
+    assert [kind for kind, _, _ in hints_told] == ["GuardSelector"], reason
+    assert hints_told[0][1].endswith(f"change the selector {selector} to {guarded}"), reason
 
 
 @pytest.mark.parametrize(

@@ -210,17 +210,49 @@ def test_a_constraint_on_what_nobody_publishes(attribute: str, message: str) -> 
     assert findings(made) == ([("UnknownAttribute", message)] if message else [])
 
 
-def test_a_count_that_no_single_entry_covers() -> None:
-    halves = here(build.pool("p", 2, [build.gpu(4), build.gpu(4, name="more")]))
-    assert findings(wants(build.request("gpu", 8)), halves) == [
+NEVER = "request gpu asks for {} devices of one node, but no node of the fleet has more than {} that match"
+BOUND = "a claim holds 32"
+
+
+@pytest.mark.parametrize(
+    ("requests", "devices", "expected", "reason"),
+    [
         (
-            "CountNeverCovered",
-            (
-                "request gpu asks for 8 devices of one node, but no matching device entry of the fleet "
-                "has more than 4"
-            ),
-        )
-    ]
+            [("gpu", 9)],
+            [build.gpu(4), build.gpu(4, name="b")],
+            [("CountNeverCovered", NEVER.format(9, 8))],
+            "nobody",
+        ),
+        ([("gpu", 8)], [build.gpu(4), build.gpu(4, name="b")], [], "two entries of one class together"),
+        (
+            [("gpu", 8)],
+            [build.gpu(4), build.gpu(4, name="b", claim="Synthetic")],
+            [("CountNeverCovered", NEVER.format(8, 4))],
+            "only what can be claimed",
+        ),
+        (
+            [("gpu", 33)],
+            [build.gpu(64)],
+            [("ClaimTooLarge", f"request gpu asks for 33 devices, but {BOUND} for all its requests")],
+            "no claim has so many",
+        ),
+        ([("gpu", 33)], [build.gpu(64, claim="Synthetic")], [], "what is Synthetic is in none"),
+        (
+            [("x", 17), ("y", 16)],
+            [build.gpu(64)],
+            [("ClaimTooLarge", f"{BOUND} devices for all its requests, but x takes 17, y takes 16")],
+            "nor all together",
+        ),
+    ],
+)
+def test_counts_that_no_node_and_no_claim_covers(
+    requests: list[tuple[str, int]],
+    devices: list[Plain],
+    expected: list[tuple[str, str]],
+    reason: str,
+) -> None:
+    asked = wants(*(build.request(*request) for request in requests))
+    assert findings(asked, here(build.pool("p", 2, devices))) == expected, reason
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import product
+from math import perm
 from typing import TYPE_CHECKING, Any
 
 from tests.oracle.shapes import WANTS
@@ -43,15 +44,16 @@ def values(device: Plain, attribute: str) -> set[str]:
     return set()
 
 
-def holds(member: Plain, devices: list[Plain]) -> bool:
-    """Whether all constraints hold for these devices, one per request."""
+def holds(member: Plain, devices: list[list[Plain]]) -> bool:
+    """Whether all constraints hold for these devices of each request."""
     selector = member.get("nodeSelector", {})
     for constraint in selector.get("constraints", ()):
         named = constraint.get("requests") or [request["name"] for request in selector["devices"]]
         chosen = [
             values(device, constraint["matchAttribute"])
-            for request, device in zip(selector["devices"], devices, strict=True)
+            for request, taken in zip(selector["devices"], devices, strict=True)
             if request["name"] in named
+            for device in taken
         ]
         if not set.intersection(*chosen):
             return False
@@ -62,25 +64,72 @@ def claims(device: Plain) -> bool:
     return device.get("claim", "DRA") == "DRA"
 
 
-def resolved(member: Plain, pool: Plain) -> list[tuple[int, Plain, Plain]] | None:
-    """The first assignment that claims a device, else the first: rank, way and device of every request."""
+def dealt(number: int, most: list[int]) -> Iterator[tuple[int, ...]]:
+    """Every way to take so many devices from entries that have so many."""
+    if not most:
+        if not number:
+            yield ()
+        return
+    for taken in range(min(number, most[0]) + 1):
+        for rest in dealt(number - taken, most[1:]):
+            yield (taken, *rest)
+
+
+def taken_by(way: Plain, pool: Plain) -> Iterator[tuple[int, ...]]:
+    """Every way to take the devices of a request: of one entry, or of several of one driver to be claimed."""
+    count = way.get("count", 1)
+    for at, device in enumerate(pool["devices"]):
+        if matches(way, device) and count <= device["count"]:
+            yield tuple(count * (at == entry) for entry in range(len(pool["devices"])))
+    for driver in dict.fromkeys(device["driver"] for device in pool["devices"]):
+        most = [
+            device["count"] * (device["driver"] == driver and binds(way, device))
+            for device in pool["devices"]
+        ]
+        yield from (taken for taken in dealt(count, most) if sum(map(bool, taken)) > 1)
+
+
+def binds(way: Plain, device: Plain) -> bool:
+    return claims(device) and matches(way, device)
+
+
+Choice = tuple[int, Plain, Plain, int]
+"""Rank, way, device, and how many devices of the node a claim may bind."""
+
+
+def resolved(member: Plain, pool: Plain) -> list[Choice] | None:
+    """The first assignment that claims a device, else the first; those of one entry for each come first."""
     requests = member.get("nodeSelector", {}).get("devices", [])
-    every = []
-    for chosen in product(
-        *([(w, d) for w in enumerate(ways(r)) for d in enumerate(pool["devices"])] for r in requests)
-    ):
-        used: Counter[int] = Counter()
-        for (_, way), (at, _) in chosen:
-            used[at] += way.get("count", 1)
-        devices = [device for _, (_, device) in chosen]
-        if (
-            all(matches(way, device) for (_, way), (_, device) in chosen)
-            and all(number <= pool["devices"][at]["count"] for at, number in used.items())
-            and holds(member, devices)
-        ):
-            every.append([(rank, way, device) for (rank, way), (_, device) in chosen])
-    claiming = [item for item in every if any(claims(device) for _, _, device in item)]
-    return next(iter(claiming or every), None)
+    listed, every = pool["devices"], []
+    choices = [[(w, taken) for w in enumerate(ways(r)) for taken in taken_by(w[1], pool)] for r in requests]
+    for chosen in product(*choices):
+        used = [sum(numbers) for numbers in zip(*(taken for _, taken in chosen), strict=True)]
+        devices = [
+            [device for number, device in zip(taken, listed, strict=True) if number] for _, taken in chosen
+        ]
+        enough = all(number <= device["count"] for number, device in zip(used, listed, strict=False))
+        if enough and holds(member, devices):
+            combined = any(len(several) > 1 for several in devices)
+            every.append(
+                (
+                    combined,
+                    [
+                        (rank, way, d[0], bindable(way, d[0], pool))
+                        for ((rank, way), _), d in zip(chosen, devices, strict=True)
+                    ],
+                )
+            )
+    every.sort(key=lambda pair: pair[0])
+    claiming = [item for _, item in every if any(claims(device) for _, _, device, _ in item)]
+    return next(iter(claiming or [item for _, item in every]), None)
+
+
+def bindable(way: Plain, device: Plain, pool: Plain) -> int:
+    return sum(
+        other["count"]
+        for other in pool["devices"]
+        if other["driver"] == device["driver"] and binds(way, other)
+    )
 
 
 def fabric_proofs(pool: Plain, cluster: Plain) -> list[str | None]:
@@ -103,7 +152,7 @@ def same_fabric(pools: list[Plain], cluster: Plain) -> bool:
     )
 
 
-Option = tuple[tuple[object, ...], int, tuple[int, ...], list[list[tuple[int, Plain, Plain]]], Counter[int]]
+Option = tuple[tuple[object, ...], int, tuple[int, ...], list[list[Choice]], Counter[int]]
 """Preference, position in declaration order, pools, what each member resolved to, nodes per pool."""
 
 
@@ -121,9 +170,9 @@ def options(engine: Plain, cluster: Plain) -> list[Option]:
         per_member = [table[pool][at] for at, pool in enumerate(item)]
         if any(one is None for one in per_member):
             continue
-        claiming = [any(claims(device) for _, _, device in one or ()) for one in per_member]
+        claiming = [any(claims(device) for _, _, device, _ in one or ()) for one in per_member]
         elsewhere = [
-            any(claims(device) for row in table for _, _, device in row[at] or ())
+            any(claims(device) for row in table for _, _, device, _ in row[at] or ())
             for at in range(len(members))
         ]
         if not any(claiming) or any(b and not a for a, b in zip(claiming, elsewhere, strict=True)):
@@ -133,7 +182,7 @@ def options(engine: Plain, cluster: Plain) -> list[Option]:
             pods = member.get("worker", {}).get("nodes", 1) if member["role"] == "Worker" else 1
             if binds:
                 nodes[pool] += pods * engine.get("copies", 1)
-        ranks = tuple(rank for one in per_member for rank, _, _ in one or ())
+        ranks = tuple(rank for one in per_member for rank, *_ in one or ())
         options_found.append(
             ((len(set(item)) > 1, ranks), len(options_found), item, [one or [] for one in per_member], nodes)
         )
@@ -163,7 +212,7 @@ def listed_ranks(engines: list[Plain], chosen: Any) -> tuple[int, ...]:
         rank
         for engine, (_, _, _, per_member, _) in zip(engines, chosen, strict=True)
         for member, one in zip(engine["members"], per_member, strict=True)
-        for request, (rank, _, _) in zip(member.get("nodeSelector", {}).get("devices", []), one, strict=True)
+        for request, (rank, *_) in zip(member.get("nodeSelector", {}).get("devices", []), one, strict=True)
         if "firstAvailable" in request
     ]
     while ranks and ranks[-1] == 0:
@@ -225,10 +274,12 @@ def emitted(shape: str, engines: list[Plain], chosen: Any, cluster: Plain) -> Pl
             cluster["status"]["gpuPools"][pool]["name"],
             [
                 (r["name"], d["deviceClassName"], w.get("count", 1))
-                for r, (_, w, d) in requested(member, one)
+                for r, (_, w, d, _) in sorted(
+                    requested(member, one), key=lambda pair: perm(pair[1][3], pair[1][1].get("count", 1))
+                )
                 if claims(d)
             ],
-            carried(member, {r["name"] for r, (_, _, d) in requested(member, one) if claims(d)}),
+            carried(member, {r["name"] for r, (_, _, d, _) in requested(member, one) if claims(d)}),
         )
         for engine, (_, _, pools, per_member, _) in zip(engines, chosen, strict=True)
         for member, pool, one in zip(engine["members"], pools, per_member, strict=True)
@@ -238,9 +289,7 @@ def emitted(shape: str, engines: list[Plain], chosen: Any, cluster: Plain) -> Pl
     return {"alternative": shape, "members": members, HOW: {"split": split, "later": later}}
 
 
-def requested(
-    member: Plain, one: list[tuple[int, Plain, Plain]]
-) -> list[tuple[Plain, tuple[int, Plain, Plain]]]:
+def requested(member: Plain, one: list[Choice]) -> list[tuple[Plain, Choice]]:
     return list(zip(member.get("nodeSelector", {}).get("devices", []), one, strict=True))
 
 

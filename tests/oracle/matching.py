@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.support.vocabulary import MEANINGS, Meaning
 
@@ -15,8 +16,27 @@ if TYPE_CHECKING:
     from tests.oracle.facts import Claims, Cluster, Pool
 
 Plain = dict[str, Any]
-Assignment = tuple[Plain, ...]
-"""One device for each request of a member."""
+
+
+class Choice(NamedTuple):
+    """The devices of one request."""
+
+    taken: tuple[tuple[Plain, int], ...]
+    """Device entries, and how many of each."""
+    bindable: int
+    """How many devices of the node its claim may bind."""
+
+    @property
+    def device(self) -> Plain:
+        """The first entry: all that one request claims are of one driver and class."""
+        return self.taken[0][0]
+
+
+Assignment = tuple[Choice, ...]
+"""One choice for each request of a member."""
+
+MOST = 32
+"""Devices that Kubernetes puts in a claim."""
 
 
 DOMAIN = re.compile(r'\.(?:attributes|capacity)\["([^"]+)"\]')
@@ -48,29 +68,81 @@ def meaning(request: Plain, device: Plain) -> Meaning:
     return True
 
 
-def assignments(member: Plain, pool: Pool) -> Iterator[Assignment]:
-    """Yield every assignment, in declaration order."""
+def assignments(member: Plain, pool: Pool, *, new: bool = True) -> Iterator[Assignment]:
+    """Yield every assignment: those with one entry for each request in declaration order, then the others.
+
+    What Kubernetes would not allocate is left out for what is `new`: a running replica has its claim.
+    """
     asked = requests(member)
-    for chosen in itertools.product(pool.devices, repeat=len(asked)):
-        if all(meaning(r, d) for r, d in zip(asked, chosen, strict=True)) and _enough(asked, chosen):
-            yield chosen
+    every = [list(_choices(request, pool, new=new)) for request in asked]
+    chosen = [one for one in itertools.product(*every) if _enough(one) and not (new and _too_many(one))]
+    yield from sorted(chosen, key=lambda one: any(len(choice.taken) > 1 for choice in one))
 
 
-def _enough(asked: list[Plain], chosen: Assignment) -> bool:
+def _choices(request: Plain, pool: Pool, *, new: bool) -> Iterator[Choice]:
+    """Yield every choice of devices for one request: of one entry, or of several that one claim may bind."""
+    count = request.get("count", 1)
+    matching = [device for device in pool.devices if meaning(request, device)]
+    for device in matching:
+        group = [other for other in matching if _together(device, other)]
+        if new and _claimed(device) and aborted(request, device, pool):
+            continue
+        bindable = sum(other.get("count", 1) for other in group)
+        if count <= device.get("count", 1):
+            yield Choice(((device, count),), bindable)
+        if device is next(iter(group), None):
+            counts = (range(other.get("count", 1) + 1) for other in group)
+            for numbers in itertools.product(*counts):
+                if sum(numbers) == count and sum(map(bool, numbers)) > 1:
+                    taken = [(d, n) for d, n in zip(group, numbers, strict=True) if n]
+                    yield Choice(tuple(taken), bindable)
+
+
+def aborted(request: Plain, device: Plain, pool: Pool) -> bool:
+    """Say whether a selector errs on some device that Kubernetes looks at for a claim of a device's class."""
+    return any(
+        _claimed(other)
+        and other["deviceClassName"] == device["deviceClassName"]
+        and other.get("count", 1)
+        and meaning(request, other) is None
+        for other in pool.devices
+    )
+
+
+def _claimed(device: Plain) -> bool:
+    return bool(device.get("claim", "DRA") == "DRA")
+
+
+def _together(device: Plain, other: Plain) -> bool:
+    """Say whether one request may claim both."""
+    same = all(device.get(key) == other.get(key) for key in ("driver", "deviceClassName"))
+    return _claimed(device) and _claimed(other) and same
+
+
+def _enough(chosen: Assignment) -> bool:
     """Say whether every device entry has the count for all the requests it is to serve."""
-    taken: Counter[str] = Counter()
-    for request, device in zip(asked, chosen, strict=True):
-        taken[device["name"]] += request.get("count", 1)
-    return all(taken[device["name"]] <= device.get("count", 1) for device in chosen)
+    used: Counter[str] = Counter()
+    for choice in chosen:
+        for device, number in choice.taken:
+            used[device["name"]] += number
+    return all(
+        used[device["name"]] <= device.get("count", 1) for choice in chosen for device, _ in choice.taken
+    )
+
+
+def _too_many(chosen: Assignment) -> bool:
+    return sum(n for choice in chosen for device, n in choice.taken if _claimed(device)) > MOST
 
 
 def claims(member: Plain, chosen: Assignment) -> Claims:
-    """Return the DRA requests of an assignment."""
-    return tuple(
-        (request["name"], device["deviceClassName"], request.get("count", 1))
-        for request, device in zip(requests(member), chosen, strict=True)
-        if device.get("claim", "DRA") == "DRA"
-    )
+    """Return the DRA requests of an assignment, that with the fewest ways to be satisfied first."""
+    claimed = [
+        (math.perm(choice.bindable, request.get("count", 1)), request, choice.device)
+        for request, choice in zip(requests(member), chosen, strict=True)
+        if _claimed(choice.device)
+    ]
+    claimed.sort(key=lambda triple: triple[0])
+    return tuple((r["name"], device["deviceClassName"], r.get("count", 1)) for _, r, device in claimed)
 
 
 def stamped(member: Plain) -> Claims:

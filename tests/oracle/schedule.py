@@ -533,8 +533,9 @@ def _unknown(member: Plain, asked: Plain, cluster: Cluster) -> bool:
 
 def _satisfied(member: Plain, asked: Plain, pool: Pool) -> bool:
     """Say whether a pool gives a member what it was stamped with."""
-    resolved = {matching.claims(asked, assignment) for assignment in matching.assignments(asked, pool)}
-    return matching.stamped(member) in resolved
+    every = matching.assignments(asked, pool, new=False)
+    resolved = {frozenset(matching.claims(asked, assignment)) for assignment in every}
+    return frozenset(matching.stamped(member)) in resolved
 
 
 def _agrees(member: Plain, asked: Plain) -> bool:

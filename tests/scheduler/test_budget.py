@@ -146,7 +146,8 @@ def test_earlier_deployments_leave_half_of_what_is_left() -> None:
 
 
 def test_resolving_requests_on_devices_draws_on_the_same_budget() -> None:
-    devices = [build.gpu(count, name=f"g{at}") for at, count in enumerate(TIGHT)]
+    """Synthetic entries: each covers a request alone, and no claim bounds how many there are."""
+    devices = [build.gpu(count, name=f"g{at}", claim="Synthetic") for at, count in enumerate(TIGHT)]
     requests = [build.request(f"r{at}", count) for at, count in enumerate(HARD)]
     turned = [[*devices[at:], *devices[:at]] for at in range(len(devices))]
     fleet = [one(f"c{at}", pools=[build.pool("p", 1, item)]) for at, item in enumerate(turned)]

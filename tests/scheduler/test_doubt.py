@@ -172,7 +172,7 @@ CASES = [
         lambda: kept(
             asks(ERRS, name="other"), [one("a", pools=[build.pool("p0", 1, [knowing(), build.gpu(8)])])]
         ),
-        "pool p0: device selector error",
+        f"pool p0: device selector error: {NO_SUCH}",
         until="the selectors give an answer on pool p0",
     ),
     Case(

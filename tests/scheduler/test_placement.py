@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from tests.support import build
-from tests.support.build import engine, gang, gpu, member, nic, pool, request
+from tests.support.build import HOPPER, engine, gang, gpu, member, nic, pool, request
 from tests.support.drive import Answer, run
 from tests.support.world import World
 
 Plain = dict[str, Any]
 NIC = 'device.driver == "dra.net"'
 ANY = "true"
+EIGHTY = 'device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("80Gi")) >= 0'
+KNOWN = '"architecture" in device.attributes["gpu.nvidia.com"]'
 
 
 def place(engines: list[Plain], pools: list[Plain], replicas: int = 1, **more: Any) -> Answer:
@@ -47,6 +49,10 @@ def one(*devices: Plain) -> list[Plain]:
     return [engine("main", [member(devices=list(devices))])]
 
 
+def ways(*ranked: Plain) -> Plain:
+    return {"name": "gpu", "firstAvailable": list(ranked)}
+
+
 FITS = [
     Case(
         "the first pool in the order they are published",
@@ -61,17 +67,92 @@ FITS = [
         [("main", "q", ["gpu"])],
     ),
     Case(
-        "one entry covers a request: 4 + 4 do not cover 8",
+        "several entries of one driver and class cover a request: 4 + 4 are 8",
         one(request("gpu", 8)),
         [pool("p", 4, [gpu(4, name="a"), gpu(4, name="b")])],
+        [("main", "p", ["gpu"])],
+    ),
+    Case(
+        "not entries of two device classes, which no claim binds together",
+        one(request("gpu", 8)),
+        [pool("p", 4, [gpu(4, name="a"), gpu(4, name="b", device_class="other")])],
         None,
         "too few devices per node",
     ),
     Case(
-        "nor does a request fit two smaller entries it could share",
-        one(request("gpu", 5)),
-        [pool("p", 4, [gpu(4, name="a"), gpu(8, name="b")])],
+        "a selector that errs on another entry of the class stops the pod on every node",
+        one(request("gpu", 1, HOPPER)),
+        [pool("p", 4, [gpu(4, name="a"), gpu(4, name="b", architecture=None)])],
+        None,
+        "device selector error",
+    ),
+    Case(
+        "whichever is listed first: the second pod finds the first entry taken",
+        one(request("gpu", 1, HOPPER)),
+        [pool("p", 4, [gpu(4, name="b", architecture=None), gpu(4, name="a")])],
+        None,
+        "device selector error",
+    ),
+    Case(
+        "the selector before it keeps the allocator from asking, and so does a guard",
+        one(request("x", 1, EIGHTY, HOPPER), request("y", 1, f"{KNOWN} && {HOPPER}")),
+        [pool("p", 4, [gpu(4, name="a"), gpu(4, name="b", architecture=None, memory="40Gi")])],
+        [("main", "p", ["x", "y"])],
+    ),
+    Case(
+        "entries of other classes are not asked, nor what nobody claims, nor what is not there",
+        one(request("gpu", 1, HOPPER)),
+        [
+            pool(
+                "p",
+                4,
+                [
+                    gpu(4, name="a"),
+                    gpu(4, name="b", architecture=None, device_class="mig.nvidia.com"),
+                    gpu(4, name="c", architecture=None, claim="Synthetic"),
+                    gpu(0, name="d", architecture=None),
+                ],
+            )
+        ],
         [("main", "p", ["gpu"])],
+    ),
+    Case(
+        "another way of the request is taken where the first errs",
+        one(ways(request("best", 1, HOPPER), request("any", 2))),
+        [pool("p", 4, [gpu(4, name="a"), gpu(4, name="b", architecture=None)])],
+        [("main", "p", ["gpu"])],
+    ),
+    Case(
+        "a claim holds 32 devices",
+        one(request("gpu", 33)),
+        [pool("p", 4, [gpu(48)])],
+        None,
+        "claim too large",
+    ),
+    Case(
+        "of all its requests together",
+        one(request("gpu", 20), request("nic", 20, NIC)),
+        [pool("p", 4, [gpu(20), nic(20, claim="DRA")])],
+        None,
+        "claim too large",
+    ),
+    Case(
+        "what is Synthetic is in no claim",
+        one(request("gpu", 32), request("nic", 64, NIC)),
+        [pool("p", 4, [gpu(32), nic(64)])],
+        [("main", "p", ["gpu"])],
+    ),
+    Case(
+        "the narrowest request comes first: the allocator takes them in order and gives up in the end",
+        one(request("any", 8), request("first", 8, HOPPER)),
+        [pool("p", 4, [gpu(8, name="a"), gpu(8, name="b", architecture="Ada")])],
+        [("main", "p", ["first", "any"])],
+    ),
+    Case(
+        "of equally narrow ones, as they are declared",
+        one(request("y", 1), request("x", 1)),
+        [pool("p", 4, [gpu(8)])],
+        [("main", "p", ["y", "x"])],
     ),
     Case(
         "two requests of one pod share an entry's devices",

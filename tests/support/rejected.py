@@ -184,6 +184,11 @@ def contention() -> Case:
     return Case(one(made), "1 device contention (gpu+draft: gpu takes 6, draft takes 4)")
 
 
+def too_large() -> Case:
+    made, big = wants(build.request("gpu", 33)), here(build.pool("p", 2, [build.gpu(64)]))
+    return Case(one(made, big), "1 claim too large (gpu: 33 devices, a claim holds 32)")
+
+
 def constraint() -> Case:
     made = wants(build.request("gpu", 1), build.request("nic", 1, 'device.driver == "dra.net"'))
     node = made["spec"]["template"]["spec"]["engines"][0]["members"][0]["nodeSelector"]
@@ -273,6 +278,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "SelectorCostExceeded": too_costly,
     "DeviceCountShort": count_short,
     "DeviceContention": contention,
+    "ClaimTooLarge": too_large,
     "ConstraintUnsatisfied": constraint,
     "NothingClaimable": nothing_claimable,
     "NoSinglePool": no_single_pool,

@@ -34,19 +34,21 @@ class Effort(IntEnum):
     """A name that was mistyped."""
     UNIT = 1
     """A unit that Kubernetes does not know."""
-    ALTERNATIVE = 2
+    GUARD = 2
+    """A selector that asks first whether a device has what it reads."""
+    ALTERNATIVE = 3
     """Something else that would do as well: another label, a limit of one's own."""
-    TOLERATE = 3
+    TOLERATE = 4
     """Putting up with a taint."""
-    FREE = 4
+    FREE = 5
     """Taking from another deployment."""
-    RELAX = 5
+    RELAX = 6
     """Less than was asked for."""
-    ANOTHER = 6
+    ANOTHER = 7
     """Another product than was asked for."""
-    HARDWARE = 7
+    HARDWARE = 8
     """Something has to be bought, built or repaired."""
-    DRAINED = 8
+    DRAINED = 9
     """Running where an operator is making everything leave."""
 
 
@@ -136,6 +138,11 @@ def rewrite(selector: Selector, subject: Subject, catalogue: Catalogue) -> Rewri
             _matches(candidate.new, device.subject, selector.release) for device in catalogue.devices
         ):
             return candidate
+    guarded = _guarded(selector, subject)
+    if guarded and any(
+        _matches(guarded.new, device.subject, selector.release) for device in catalogue.devices
+    ):
+        return guarded
     for candidate in _relaxed(selector, subject):
         if _matches(candidate.new, subject, selector.release):
             return candidate
@@ -177,6 +184,22 @@ def _with_units(selector: Selector) -> Iterator[Rewrite]:
         mended = with_unit(compared.literal) if compared.kind == "quantity" else ""
         new = compared.relaxed(mended) if mended else ""
         yield Rewrite(Effort.UNIT, selector.source, new, f"correct the unit, {mended} for {compared.literal}")
+
+
+def _guarded(selector: Selector, subject: Subject) -> Rewrite | None:
+    """The selector after the question whether a device has what it reads and this one lacks."""
+    maps = {"attribute": "attributes", "capacity": "capacity"}
+    lacks = [
+        (maps[read.kind], read.domain, read.id)
+        for read in sorted(selector.reads, key=str)
+        if read.kind in maps and read.domain and read.id and published(subject, read) is None
+    ]
+    if not lacks or selector.evaluate(subject).kind != "error":
+        return None
+    terms = [f'"{name}" in device.{held}["{domain}"]' for held, domain, name in lacks]
+    whole = f"({selector.source})" if "||" in selector.source or "?" in selector.source else selector.source
+    meaning = f"leave devices without {', '.join(name for _, _, name in lacks)} out"
+    return Rewrite(Effort.GUARD, selector.source, " && ".join((*terms, whole)), meaning)
 
 
 def _relaxed(selector: Selector, subject: Subject) -> Iterator[Rewrite]:

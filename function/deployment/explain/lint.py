@@ -6,7 +6,8 @@ It never changes a decision. Every finding holds for the fleet as it is publishe
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,13 @@ from function.cel.checker.references import distance
 from function.cel.library.charges import LIMIT
 from function.cel.library.quantity import is_quantity, quantity
 from function.cel.values import EvaluationError
+from function.scheduler.matching.devices import MAX_CLAIMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from function.api import Device, ModelDeployment
-    from function.api.engine import RequestReference
+    from function.api.engine import RequestReference, SubRequest
     from function.cel import Comparison, Selector
     from function.cel.library.quantity import Quantity
     from function.scheduler.scheduling_input import Fleet, SchedulingInput
@@ -52,6 +54,8 @@ class Catalogue:
     drivers: frozenset[str]
     names: frozenset[tuple[str, str, str]]
     """(attribute or capacity, domain, name) of everything published."""
+    nodes: tuple[tuple[Device, ...], ...] = ()
+    """What nodes have: the different device lists of pools."""
 
     @classmethod
     def of(cls, fleet: Fleet) -> Catalogue:
@@ -61,7 +65,7 @@ class Catalogue:
         distinct: dict[object, Device] = {}
         for device in chain.from_iterable(lists.values()):
             distinct.setdefault((device.subject, device.count, device.claim), device)
-        return cls.listing(distinct.values())
+        return replace(cls.listing(distinct.values()), nodes=tuple(lists.values()))
 
     @classmethod
     def listing(cls, devices: Iterable[Device]) -> Catalogue:
@@ -286,6 +290,7 @@ def lint(inputs: SchedulingInput) -> list[Unmet]:
     if catalogue.devices:
         findings.extend(_constraints(inputs, catalogue))
     if catalogue.devices and not inputs.selectors.invalid:
+        findings.extend(_claims(inputs, catalogue))
         for reference in inputs.deployment.requests:
             findings.extend(_request(inputs, catalogue, reference))
     first: dict[tuple[str, str], Unmet] = {}
@@ -308,27 +313,64 @@ def _request(inputs: SchedulingInput, catalogue: Catalogue, reference: RequestRe
         yield from _estimate(f"{reference.path}.claimSelectors[{index}]", inputs.evaluations.program(stated))
         yield from _gate(f"{reference.path}.claimSelectors[{index}]", inputs.evaluations.program(stated))
     evaluations = inputs.evaluations
-    matching = [
-        device
-        for device in catalogue.devices
-        if all(evaluations.matches(selector, device.subject) for selector in selectors)
+    nodes = [
+        [
+            device
+            for device in devices
+            if all(evaluations.matches(selector, device.subject) for selector in selectors)
+        ]
+        for devices in catalogue.nodes
     ]
-    if matching:
-        yield from _count(reference, matching)
+    if any(nodes):
+        yield from _count(reference, nodes)
     elif not before:
         name = reference.request.name
         yield Unmet(reference.path, "NeverSatisfied", f"no device of the fleet satisfies request {name}")
 
 
-def _count(reference: RequestReference, matching: list[Device]) -> Iterator[Unmet]:
-    most = max(matching, key=lambda device: device.count)
-    if most.count < reference.sub.count:
-        yield Unmet(
-            reference.path,
-            "CountNeverCovered",
-            f"request {reference.request.name} asks for {reference.sub.count} devices of one node, but no "
-            f"matching device entry of the fleet has more than {most.count}",
+def _count(reference: RequestReference, nodes: list[list[Device]]) -> Iterator[Unmet]:
+    """A count that no node has; `nodes`: the devices of nodes that match."""
+    name, count = reference.request.name, reference.sub.count
+    most = max(map(_together, nodes))
+    if most < count:
+        text = f"request {name} asks for {count} devices of one node, but no node of the fleet has more than"
+        yield Unmet(reference.path, "CountNeverCovered", f"{text} {most} that match")
+    elif count > MAX_CLAIMED and all(device.claimable for devices in nodes for device in devices):
+        text = (
+            f"request {name} asks for {count} devices, but a claim holds {MAX_CLAIMED} for all its requests"
         )
+        yield Unmet(reference.path, "ClaimTooLarge", text)
+
+
+def _together(devices: list[Device]) -> int:
+    """The most devices of a node that one request may get: of one entry, or of one driver and class."""
+    counted: Counter[object] = Counter()
+    for at, device in enumerate(devices):
+        counted[(device.driver, device.device_class_name) if device.claimable else at] += device.count
+    return max(counted.values(), default=0)
+
+
+def _claims(inputs: SchedulingInput, catalogue: Catalogue) -> Iterator[Unmet]:
+    """Members whose requests each fit a claim, and not all together, whatever devices they get."""
+    for reference in inputs.deployment.members:
+        counts = {
+            request.name: min(sub.count for sub in request.ranked)
+            for request in reference.member.requests
+            if not any(_matches_unclaimed(inputs, catalogue, sub) for sub in request.ranked)
+        }
+        if sum(counts.values()) > MAX_CLAIMED >= max(counts.values()):
+            each = ", ".join(f"{name} takes {count}" for name, count in counts.items())
+            text = f"a claim holds {MAX_CLAIMED} devices for all its requests, but {each}"
+            yield Unmet(f"{reference.path}.nodeSelector.devices", "ClaimTooLarge", text)
+
+
+def _matches_unclaimed(inputs: SchedulingInput, catalogue: Catalogue, sub: SubRequest) -> bool:
+    """Whether some device satisfies a request without being part of a claim."""
+    return any(
+        inputs.evaluations.probe(sub, device).kind == "match"
+        for device in catalogue.devices
+        if not device.claimable
+    )
 
 
 def _invalid(inputs: SchedulingInput) -> Iterator[Unmet]:

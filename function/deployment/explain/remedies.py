@@ -27,6 +27,7 @@ from function.deployment.explain.change import (
     with_cluster,
 )
 from function.deployment.explain.lint import Catalogue, unflattened
+from function.scheduler.matching.devices import MAX_CLAIMED
 from function.scheduler.other_replicas import Unshared
 
 if TYPE_CHECKING:
@@ -467,6 +468,13 @@ def _device(cluster: InferenceCluster, leaf: Rejection) -> Device | None:
     return next((device for device in devices if leaf.device in (device.name, device.driver)), None)
 
 
+_KINDS = {
+    Effort.SPELLING: "CorrectSelector",
+    Effort.UNIT: "CorrectSelector",
+    Effort.GUARD: "GuardSelector",
+}
+
+
 def rewritten(selector: Rewrite) -> InputChange:
     """The change that writes a selector anew, wherever it is written."""
 
@@ -475,7 +483,7 @@ def rewritten(selector: Rewrite) -> InputChange:
             for stated in (*request.get("selectors", ()), *request.get("claimSelectors", ())):
                 stated["cel"] = selector.new if stated["cel"] == selector.old else stated["cel"]
 
-    kind = "CorrectSelector" if selector.cost in (Effort.SPELLING, Effort.UNIT) else "RelaxSelector"
+    kind = _KINDS.get(selector.cost, "RelaxSelector")
     text = f"{selector.meaning}: change the selector {selector.old} to {selector.new}"
     facts = {"selector": selector.old, "instead": selector.new}
     group = f"relax {selector.old}"
@@ -489,6 +497,12 @@ def counts(context: ProposalContext) -> Iterator[InputChange]:
         for _, rejection in context.headed(Reason.DeviceCountShort)
         for leaf in rejection.leaves
         if leaf.reason is Reason.DeviceCountShort and leaf.free
+    }
+    short |= {
+        (leaf.request, sub.count, MAX_CLAIMED)
+        for _, rejection in context.headed(Reason.ClaimTooLarge)
+        for leaf in rejection.leaves
+        if (sub := _sub_request(context.inputs, leaf)) and sub.count > MAX_CLAIMED
     }
     if short:
         yield _lowered(*min(short, key=lambda item: (-item[2], item)))

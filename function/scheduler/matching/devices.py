@@ -1,17 +1,24 @@
 """Resolve: a member's device requests on the devices of one pool's nodes.
 
 Requests, their ranks and the device entries are tried in declaration order with backtracking, so the first
-complete assignment is taken and a member is rejected only if there is none. One entry covers a request: 8
-GPUs published as 4 + 4 do not cover a count of 8. Requests of one pod share an entry's devices.
+complete assignment is taken and a member is rejected only if there is none. One entry covers a request, or
+several of one driver and device class that all satisfy it: 8 GPUs published as 4 + 4 cover a count of 8.
+Requests of one pod share an entry's devices.
 
 Claimability is a constraint inside the search: where some assignment claims a device through DRA, the first
 of those is taken, so a Synthetic entry listed first never hides a DRA entry that would do.
+
+The cluster's allocator has rules of its own, which gate new placements only. A selector that errs on a device
+of the claim's class stops the pod on every node, so no entry of that class is an option. A claim is bounded.
+It is written narrowest first, because the allocator takes the requests in order and gives up after a while.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
+from math import perm
 from typing import TYPE_CHECKING, NamedTuple
 
 from function.api.reasons import DeferredGap, Reason, Rejection, combined
@@ -93,6 +100,10 @@ def values_of(device: Device, name: str) -> Values:
     return frozenset()
 
 
+def _all_values(name: str, devices: Sequence[Device]) -> set[tuple[str, object]]:
+    return {value for device in devices for value in values_of(device, name)}
+
+
 class Constraints:
     """The constraints of one member, followed while requests are assigned one after the other."""
 
@@ -127,8 +138,22 @@ class Constraints:
         """Nothing assigned: any value is still possible."""
         return (None,) * len(self._rules)
 
-    def narrow(self, values: PossibleValues, at: int, device: Device) -> PossibleValues | None:
-        """Narrow the possible values by the device chosen for request `at`; None when none is left."""
+    def shared(
+        self, at: int, entries: Sequence[int], devices: Sequence[Device]
+    ) -> tuple[tuple[int, ...], ...]:
+        """The largest sets of entries that request `at` may take its devices from together."""
+        sets = {tuple(entries): None}
+        for name, requests in self._rules:
+            if at in requests:
+                sets = dict.fromkeys(
+                    tuple(entry for entry in held if value in values_of(devices[entry], name))
+                    for held in sets
+                    for value in sorted(_all_values(name, [devices[entry] for entry in held]), key=str)
+                )
+        return tuple(sets)
+
+    def narrow(self, values: PossibleValues, at: int, devices: Sequence[Device]) -> PossibleValues | None:
+        """Narrow the possible values by the devices chosen for request `at`; None when none is left."""
         if not self._rules:
             return ()
         narrowed: list[Values | None] = []
@@ -136,7 +161,7 @@ class Constraints:
             if at not in requests:
                 narrowed.append(possible)
                 continue
-            mine = values_of(device, name)
+            mine = frozenset.intersection(*(values_of(device, name) for device in devices))
             both = mine if possible is None else mine & possible
             if not both:
                 return None
@@ -148,20 +173,37 @@ if TYPE_CHECKING:
     DeviceFilter = Callable[[DeviceRequest, SubRequest, Device], bool]
 
 
+MAX_CLAIMED, MAX_LISTED = 32, 32
+"""Devices that a claim may hold, and selectors of a request or constraints that it may list (Kubernetes)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """One request with the device entry that covers it."""
+    """One request with the device entries that cover it."""
 
     request: str
     rank: int
     count: int
     selectors: tuple[str, ...]
-    device: Device
+    devices: tuple[Device, ...]
+    """One, or several of one driver and device class."""
+    bindable: int
+    """Devices of a node that its claim may bind."""
+
+    @property
+    def device(self) -> Device:
+        """The entry that covers it, the first of several."""
+        return self.devices[0]
 
     @property
     def claimed(self) -> bool:
         """Whether it becomes part of the pod's DRA claim."""
         return self.device.claimable
+
+    @property
+    def ways(self) -> int:
+        """In how many ways the allocator may take its devices."""
+        return perm(max(self.bindable, self.count), self.count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +219,9 @@ class Match:
 
     @property
     def claimed(self) -> tuple[Resolved, ...]:
-        """What becomes the pods' DRA claim, in the order of the requests."""
-        return tuple(choice for choice in self.resolved if choice.claimed)
+        """What becomes the pods' DRA claim, the request with the fewest ways first."""
+        claimed = (choice for choice in self.resolved if choice.claimed)
+        return tuple(sorted(claimed, key=lambda choice: choice.ways))
 
     @property
     def claims_of_pod(self) -> Claims:
@@ -188,8 +231,9 @@ class Match:
     @property
     def essence(self) -> tuple[object, ...]:
         """What anybody reads of it: two that are equal in this give the same replicas and the same texts."""
-        return tuple(
-            [
+        return (
+            tuple(choice.request for choice in self.claimed),
+            *(
                 (
                     choice.request,
                     choice.rank,
@@ -200,7 +244,7 @@ class Match:
                     choice.device.device_class_name,
                 )
                 for choice in self.resolved
-            ]
+            ),
         )
 
     @property
@@ -210,63 +254,195 @@ class Match:
 
 
 class Option(NamedTuple):
-    """One way to satisfy one request: a rank and a device entry."""
+    """One way to satisfy one request: a rank and the device entries that cover it."""
 
     rank: int
     number: int
-    entry: int
+    entries: tuple[int, ...]
     selectors: tuple[str, ...]
     """What the claim selects with."""
+    bindable: int
+
+
+class _Rules(NamedTuple):
+    """What narrows the entries that requests may use."""
+
+    constraints: Constraints
+    allowed: DeviceFilter | None = None
+    """For a running replica: the entries that give the requests it is stamped with."""
+    bounded: bool = True
+    """Whether the bounds of a claim are held."""
+    several: bool = False
+    """Whether a request takes its devices from all entries of a class that it may, or from one of them."""
 
 
 def _options(
-    evaluations: Evaluations, request: DeviceRequest, devices: Sequence[Device], allowed: DeviceFilter | None
+    evaluations: Evaluations, member: Member, at: int, devices: Sequence[Device], rules: _Rules
 ) -> list[Option]:
-    return [
-        Option(rank, sub.count, entry, sub.claimed_by)
-        for rank, sub in enumerate(request.ranked)
-        for entry, device in enumerate(devices)
-        if sub.count <= device.count
-        and (allowed is None or allowed(request, sub, device))
-        and evaluations.probe(sub, device).kind == "match"
-    ]
+    """Every way to satisfy one request: rank by rank, then entry by entry, or class by class."""
+    options, request = [], member.requests[at]
+    for rank, sub in enumerate(request.ranked):
+        entries = [
+            entry
+            for entry, device in enumerate(devices)
+            if (rules.allowed is None or rules.allowed(request, sub, device))
+            and evaluations.probe(sub, device).kind == "match"
+            and not (device.claimable and rules.bounded and _too_large(member, sub))
+            and (rules.allowed is not None or _erring(evaluations, sub, device, devices) is None)
+        ]
+        groups = _by_class(devices, entries)
+        ways: list[tuple[int, ...]] = [
+            (entry,) for entry in entries if not (rules.several and devices[entry].claimable)
+        ]
+        if rules.several:
+            ways += [way for group in groups.values() for way in rules.constraints.shared(at, group, devices)]
+        for way in ways:
+            if sum(devices[entry].count for entry in way) >= sub.count:
+                bindable = sum(devices[entry].count for entry in groups.get(_class_of(devices[way[0]]), ()))
+                options.append(Option(rank, sub.count, way, sub.claimed_by, bindable))
+    return options
+
+
+def _class_of(device: Device) -> tuple[str, str]:
+    return device.driver, device.device_class_name
+
+
+def _by_class(devices: Sequence[Device], entries: Sequence[int]) -> dict[tuple[str, str], list[int]]:
+    """The entries that claims can bind, by driver and device class."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for entry in entries:
+        if devices[entry].claimable and devices[entry].count:
+            groups.setdefault(_class_of(devices[entry]), []).append(entry)
+    return groups
+
+
+def _erring(
+    evaluations: Evaluations, sub: SubRequest, device: Device, devices: Sequence[Device]
+) -> Device | None:
+    """The first device of a claim's class that a selector errs on: the allocator gives up there."""
+    if not device.claimable:
+        return None
+    return next(
+        (
+            other
+            for other in devices
+            if other.claimable
+            and other.count
+            and other.device_class_name == device.device_class_name
+            and evaluations.probe(sub, other).kind in ("error", "cost")
+        ),
+        None,
+    )
+
+
+def _too_large(member: Member, sub: SubRequest) -> str:
+    """Say what of a request no claim may hold; empty where one may."""
+    constraints = member.node_selector.constraints if member.node_selector else ()
+    held = (
+        (sub.count, MAX_CLAIMED, "devices"),
+        (len(sub.claimed_by), MAX_LISTED, "selectors of a request"),
+        (len(constraints), MAX_LISTED, "constraints"),
+    )
+    return next((f"{n} {what}, a claim holds {most}" for n, most, what in held if n > most), "")
+
+
+class _Taken(NamedTuple):
+    """What requests take of device entries."""
+
+    free: tuple[int, ...]
+    """What those with one entry leave of each."""
+    spread: tuple[tuple[tuple[int, ...], int], ...] = ()
+    """What those with several take, by the entries that they share."""
+    claimed: int = 0
+
+    def take(self, option: Option, budget: Budget, *, claims: bool) -> _Taken | None:
+        """Take one more, or None where the entries have too few. Raises OutOfSteps."""
+        free, spread = self.free, self.spread
+        if len(option.entries) == 1:
+            entry = option.entries[0]
+            free = (*free[:entry], free[entry] - option.number, *free[entry + 1 :])
+            if free[entry] < 0:
+                return None
+        else:
+            numbers = dict(spread)
+            numbers[option.entries] = numbers.get(option.entries, 0) + option.number
+            spread = tuple(sorted(numbers.items()))
+        taken = _Taken(free, spread, self.claimed + option.number * claims)
+        return taken if not spread or taken._covered(budget) else None
+
+    def _covered(self, budget: Budget) -> bool:
+        """Whether every union of what is shared has enough: then there is a way to deal it out (Hall)."""
+        unions: set[frozenset[int]] = {frozenset()}
+        for entries, _ in self.spread:
+            unions |= {union.union(entries) for union in unions}
+        for union in unions:
+            budget.step()
+            wanted = sum(number for entries, number in self.spread if union.issuperset(entries))
+            if wanted > sum(self.free[entry] for entry in union):
+                return False
+        return True
 
 
 class _Assignment:
     """The search for the first complete assignment of requests to device entries."""
 
     def __init__(
-        self, devices: Sequence[Device], options: list[list[Option]], constraints: Constraints, budget: Budget
+        self,
+        evaluations: Evaluations,
+        member: Member,
+        devices: Sequence[Device],
+        rules: _Rules,
+        budget: Budget,
     ) -> None:
-        self._devices, self._options, self._constraints, self._budget = devices, options, constraints, budget
+        self._devices, self._rules, self._budget = devices, rules, budget
+        self.options = [
+            _options(evaluations, member, at, devices, rules) for at, _ in enumerate(member.requests)
+        ]
         self._dead: set[tuple[object, ...]] = set()
-        self._hope = [any(devices[option.entry].claimable for option in candidates) for candidates in options]
+        self._hope = [any(self._claims(option) for option in candidates) for candidates in self.options]
+
+    @property
+    def combines(self) -> bool:
+        """Whether some request may take its devices from several entries."""
+        return any(len(option.entries) > 1 for candidates in self.options for option in candidates)
+
+    def _claims(self, option: Option) -> bool:
+        return self._devices[option.entries[0]].claimable
+
+    @property
+    def _start(self) -> tuple[_Taken, PossibleValues]:
+        return _Taken(tuple(device.count for device in self._devices)), self._rules.constraints.start()
 
     def first(self, *, claiming: bool) -> list[Option] | None:
         """Find the first assignment, or the first that claims a device. Raises OutOfSteps."""
         self._dead.clear()
         chosen: list[Option] = []
-        free = tuple(device.count for device in self._devices)
-        return chosen if self._extend(chosen, free, self._constraints.start(), need=claiming) else None
+        return chosen if self._extend(chosen, *self._start, need=claiming) else None
 
-    def _extend(
-        self, chosen: list[Option], free: tuple[int, ...], values: PossibleValues, *, need: bool
-    ) -> bool:
+    def _step(
+        self, at: int, option: Option, taken: _Taken, values: PossibleValues
+    ) -> tuple[_Taken, PossibleValues] | None:
+        """What an option leaves to the requests after it; None where it does not go with those before."""
+        self._budget.step()
+        after = taken.take(option, self._budget, claims=self._claims(option))
+        if after is None or (self._rules.bounded and after.claimed > MAX_CLAIMED):
+            return None
+        narrowed = self._rules.constraints.narrow(values, at, [self._devices[e] for e in option.entries])
+        return None if narrowed is None else (after, narrowed)
+
+    def _extend(self, chosen: list[Option], taken: _Taken, values: PossibleValues, *, need: bool) -> bool:
         at = len(chosen)
-        if at == len(self._options):
+        if at == len(self.options):
             return not need
-        state = (at, free, values, need)
+        state = (at, taken, values, need)
         if state in self._dead or (need and not any(self._hope[at:])):
             return False
-        for option in self._options[at]:
-            self._budget.step()
-            left = free[option.entry] - option.number
-            narrowed = self._constraints.narrow(values, at, self._devices[option.entry])
-            if left < 0 or narrowed is None:
+        for option in self.options[at]:
+            rest = self._step(at, option, taken, values)
+            if rest is None:
                 continue
             chosen.append(option)
-            rest = (*free[: option.entry], left, *free[option.entry + 1 :])
-            if self._extend(chosen, rest, narrowed, need=need and not self._devices[option.entry].claimable):
+            if self._extend(chosen, *rest, need=need and not self._claims(option)):
                 return True
             chosen.pop()
         self._dead.add(state)
@@ -274,30 +450,26 @@ class _Assignment:
 
     def every(self) -> Iterator[list[Option]]:
         """Find the assignments in order, leaving out those that only repeat claims. Raises OutOfSteps."""
-        free = tuple(device.count for device in self._devices)
-        return self._walk([], free, self._constraints.start(), set())
+        return self._walk([], *self._start, set())
 
     def _walk(
-        self, chosen: list[Option], free: tuple[int, ...], values: PossibleValues, visited: set[object]
+        self, chosen: list[Option], taken: _Taken, values: PossibleValues, visited: set[object]
     ) -> Iterator[list[Option]]:
         at = len(chosen)
-        state = (at, free, values, tuple(self._claim(choice) for choice in chosen))
+        state = (at, taken, values, tuple(self._claim(choice) for choice in chosen))
         if state in visited:
             return
         visited.add(state)
-        if at == len(self._options):
+        if at == len(self.options):
             yield list(chosen)
             return
-        for option in self._options[at]:
-            self._budget.step()
-            left = free[option.entry] - option.number
-            narrowed = self._constraints.narrow(values, at, self._devices[option.entry])
-            if left >= 0 and narrowed is not None:
-                rest = (*free[: option.entry], left, *free[option.entry + 1 :])
-                yield from self._walk([*chosen, option], rest, narrowed, visited)
+        for option in self.options[at]:
+            rest = self._step(at, option, taken, values)
+            if rest is not None:
+                yield from self._walk([*chosen, option], *rest, visited)
 
     def _claim(self, option: Option) -> tuple[str, int] | None:
-        device = self._devices[option.entry]
+        device = self._devices[option.entries[0]]
         return (device.device_class_name, option.number) if device.claimable else None
 
 
@@ -311,27 +483,37 @@ def resolve(
 ) -> Match | Refusal:
     """Resolve a member's requests on a pool's devices, or refuse it.
 
-    `allowed` narrows the entries a request may use (to those a claim was stamped with).
+    `allowed` narrows the entries a request may use (to those a claim was stamped with). What Kubernetes
+    refuses is no question then: the claim is there.
     """
-    requests = member.requests
-    options = [_options(evaluations, request, devices, allowed) for request in requests]
-    if not all(options):
-        barred = [request for request, candidates in zip(requests, options, strict=True) if not candidates]
-        return Refusal(partial(_barred, barred, devices))
-    search = _Assignment(devices, options, Constraints.of(member), budget)
+    rules = _Rules(Constraints.of(member), allowed, bounded=allowed is None)
+    search = _Assignment(evaluations, member, devices, rules, budget)
+    wider = _Assignment(evaluations, member, devices, rules._replace(several=True), budget)
+    candidates = zip(member.requests, search.options, wider.options, strict=True)
+    barred = [request for request, *found in candidates if not any(found)]
+    if barred:
+        return Refusal(partial(_barred, member, barred, devices))
     try:
-        chosen = search.first(claiming=True) or search.first(claiming=False)
+        chosen = search.first(claiming=True) or (wider.first(claiming=True) if wider.combines else None)
+        chosen = chosen or search.first(claiming=False)
         if chosen is None:
-            return Refusal.of(_why_not_together(devices, options, member, budget))
+            return Refusal.of(_why_not_together(evaluations, member, devices, rules, budget))
     except OutOfSteps:
         return Refusal.of(Rejection(Reason.SearchBudgetExceeded, detail=f"{budget.steps} steps"))
-    return _match(requests, chosen, devices)
+    return _match(member.requests, chosen, devices)
 
 
 def _match(requests: Sequence[DeviceRequest], chosen: Sequence[Option], devices: Sequence[Device]) -> Match:
     return Match(
         tuple(
-            Resolved(request.name, option.rank, option.number, option.selectors, devices[option.entry])
+            Resolved(
+                request.name,
+                option.rank,
+                option.number,
+                option.selectors,
+                tuple(devices[entry] for entry in option.entries),
+                option.bindable,
+            )
             for request, option in zip(requests, chosen, strict=True)
         )
     )
@@ -344,11 +526,12 @@ def resolve_every(
 
     The flag says that the budget ran out, so that some may be missing.
     """
-    options = [_options(evaluations, request, devices, None) for request in member.requests]
-    search = _Assignment(devices, options, Constraints.of(member), budget)
+    rules = _Rules(Constraints.of(member))
+    search = _Assignment(evaluations, member, devices, rules, budget)
+    wider = _Assignment(evaluations, member, devices, rules._replace(several=True), budget)
     matches: dict[Claims, Match] = {}
     try:
-        for chosen in search.every():
+        for chosen in chain(search.every(), wider.every() if wider.combines else ()):
             match = _match(member.requests, chosen, devices)
             if match.claims:
                 matches.setdefault(match.claims_of_pod, match)
@@ -358,17 +541,24 @@ def resolve_every(
 
 
 def _why_not_together(
-    devices: Sequence[Device], options: list[list[Option]], member: Member, budget: Budget
+    evaluations: Evaluations, member: Member, devices: Sequence[Device], rules: _Rules, budget: Budget
 ) -> Rejection:
-    """Each request fits alone, not together: for want of devices, or because of a constraint."""
+    """Each request fits alone, not together: for want of devices, or because of a constraint or a bound."""
+
+    def fits(constraints: Constraints, *, bounded: bool) -> bool:
+        looser = rules._replace(constraints=constraints, bounded=bounded, several=True)
+        return _Assignment(evaluations, member, devices, looser, budget).first(claiming=False) is not None
+
     together = "+".join(request.name for request in member.requests)
-    unconstrained = _Assignment(devices, options, Constraints(()), budget).first(claiming=False)
-    if unconstrained is None:
-        counts = ", ".join(f"{request.name} takes {request.ranked[0].count}" for request in member.requests)
-        return Rejection(Reason.DeviceContention, request=together, detail=counts)
-    stated = member.node_selector.constraints if member.node_selector else ()
-    detail = f"no common {', '.join(constraint.match_attribute for constraint in stated)}"
-    return Rejection(Reason.ConstraintUnsatisfied, request=together, detail=detail)
+    counts = ", ".join(f"{request.name} takes {request.ranked[0].count}" for request in member.requests)
+    if fits(Constraints(()), bounded=rules.bounded):
+        return Rejection(Reason.ConstraintUnsatisfied, request=together, detail=_no_common(member))
+    large = sum(max(sub.count for sub in request.ranked) for request in member.requests) > MAX_CLAIMED
+    if rules.bounded and large and fits(Constraints(()), bounded=False):
+        return Rejection(
+            Reason.ClaimTooLarge, request=together, detail=f"{counts}, a claim holds {MAX_CLAIMED}"
+        )
+    return Rejection(Reason.DeviceContention, request=together, detail=counts)
 
 
 _DEEPEST_LAST = ("nomatch", "error", "cost", "match")
@@ -404,48 +594,84 @@ def errs(evaluations: Evaluations, member: Member, devices: Sequence[Device]) ->
 
 
 def _barred(
-    requests: Sequence[DeviceRequest], devices: Sequence[Device], evaluations: Evaluations
+    member: Member, requests: Sequence[DeviceRequest], devices: Sequence[Device], evaluations: Evaluations
 ) -> Rejection:
     """Say why no device entry covers any of some requests."""
-    return combined([_why_none(evaluations, request, devices) for request in requests])
+    return combined([_why_none(evaluations, member, request, devices) for request in requests])
 
 
-def _why_none(evaluations: Evaluations, request: DeviceRequest, devices: Sequence[Device]) -> Rejection:
+def _why_none(
+    evaluations: Evaluations, member: Member, request: DeviceRequest, devices: Sequence[Device]
+) -> Rejection:
     """Say why no device entry covers a request, by the entry that came closest."""
     closest: tuple[int, SubRequest, Device, Probe] | None = None
-    deepest: tuple[int, int, bool] | None = None
+    deepest: tuple[int, int, bool, bool] | None = None
     for rank, sub in enumerate(request.ranked):
         for device in relevant_entries(evaluations, sub, devices):
             probe = evaluations.probe(sub, device)
-            depth = (_DEEPEST_LAST.index(probe.kind), probe.selector, device.name == request.name)
+            enough = probe.kind == "match" and sub.count <= sum(
+                other.count for other in _group(evaluations, sub, device, devices)
+            )
+            depth = (_DEEPEST_LAST.index(probe.kind), probe.selector, enough, device.name == request.name)
             if deepest is None or depth > deepest:
                 deepest, closest = depth, (rank, sub, device, probe)
     if closest is None:
         return Rejection(Reason.NoMatchingDevice, request=request.name)
-    return _one_entry(evaluations, request, *closest)
-
-
-def _one_entry(
-    evaluations: Evaluations,
-    request: DeviceRequest,
-    rank: int,
-    sub: SubRequest,
-    device: Device,
-    probe: Probe,
-) -> Rejection:
-    short = probe.kind == "match"
-    deferred = None
-    if not short and not probe.message:
-        program = evaluations.program(sub.selectors[probe.selector])
-        deferred = DeferredGap(partial(gap, program, device.subject))
-    return Rejection(
+    rank, sub, device, probe = closest
+    said = Rejection(
         _REASONS[probe.kind],
         detail=probe.message,
-        gap=deferred,
         request=request.name,
         rank=rank,
-        selector=None if short else probe.selector,
+        selector=probe.selector,
         device=device.name or device.driver,
-        needs=sub.count if short else None,
-        free=device.count if short else None,
     )
+    if probe.kind == "match":
+        return _not_covered(evaluations, member, sub, device, devices, said._replace(selector=None))
+    if probe.message:
+        return said
+    program = evaluations.program(sub.selectors[probe.selector])
+    return said._replace(gap=DeferredGap(partial(gap, program, device.subject)))
+
+
+def _not_covered(
+    evaluations: Evaluations,
+    member: Member,
+    sub: SubRequest,
+    device: Device,
+    devices: Sequence[Device],
+    said: Rejection,
+) -> Rejection:
+    """Say why a device that matches does not cover a request, with those of its class that match too."""
+    group = _group(evaluations, sub, device, devices)
+    most = sum(other.count for other in group)
+    if most < sub.count:
+        named = "+".join(other.name or other.driver for other in group)
+        return said._replace(device=named, needs=sub.count, free=most)
+    erring = _erring(evaluations, sub, device, devices)
+    if erring is not None:
+        probe = evaluations.probe(sub, erring)
+        return said._replace(
+            reason=_REASONS[probe.kind],
+            detail=probe.message,
+            selector=probe.selector,
+            device=erring.name or erring.driver,
+        )
+    too_large = _too_large(member, sub)
+    if too_large:
+        return said._replace(reason=Reason.ClaimTooLarge, detail=too_large)
+    return said._replace(reason=Reason.ConstraintUnsatisfied, detail=_no_common(member), device="")
+
+
+def _group(
+    evaluations: Evaluations, sub: SubRequest, device: Device, devices: Sequence[Device]
+) -> list[Device]:
+    """The entries that cover a request with one that matches: those of its class that match too."""
+    matching = [at for at, other in enumerate(devices) if evaluations.probe(sub, other).kind == "match"]
+    group = _by_class(devices, matching).get(_class_of(device), ()) if device.claimable else ()
+    return [devices[at] for at in group] or [device]
+
+
+def _no_common(member: Member) -> str:
+    stated = member.node_selector.constraints if member.node_selector else ()
+    return f"no common {', '.join(constraint.match_attribute for constraint in stated)}"
