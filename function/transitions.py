@@ -54,7 +54,7 @@ def transitions(
 ) -> Iterator[Result]:
     """Yield a warning for each problem that is new, and an event for each milestone that is reached.
 
-    `kind`: of the composite; `api.condition_reasons` lists its reasons. `status`: what the composite has now.
+    `kind`: of the composite; `api.reasons` lists its reasons. `status`: what the composite has now.
     """
     before = conditions_before(status)
     for condition in conditions:

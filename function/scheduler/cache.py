@@ -1,10 +1,10 @@
 """Memory beside the algorithm.
 
 Rules. Everything that the scheduler remembers must live here (what a pass knows of its clusters), in
-`matching.cache` (what fits; `sharing` lets the deployments of one run share it), in `selectors.evaluations`
+`matching.cache` (what fits; `headroom` lets the deployments of one run share it), in `selectors`
 (what selectors said) or `pass_values`; one function of small values holds its own results
 (`device_accounting.load`). Parsed objects are in the parse cache of `boundary`, composed ones in
-`compose.cache`, whole answers in `deployment.answers`.
+`compose.replicas`, whole answers in `deployment.answers`.
 1. Nothing here changes an answer: without it the same is computed again.
 2. A key is a value, or a version that the owner of the state raises (the journal of the ledger); never the
    identity of an object.

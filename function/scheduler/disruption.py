@@ -2,7 +2,7 @@
 
 A draining or mismatched replica is given up only if, afterwards, wanted minus (kept and in service) is at
 most maxUnavailable. It does not hold back the loss of a cluster that is gone, nor scale down. With `maxSurge`
-its replacement is placed beside it first: see `scheduler.replace`.
+its replacement is placed beside it first: see below.
 
 Replacing a mismatched replica is paced by `placement.rollout` where disruption says nothing: an edit of the
 engines' shape is an edit of the template.
@@ -355,7 +355,7 @@ def _linger(ledger: Ledger, own_replica: OwnReplica, placed: Placed) -> None:
 # 3. All others keep the template they are observed with.
 #
 # With maxUnavailable 0 no replica in service is updated in place: it is *superseded*. Another is placed
-# beside it (`scheduler.replace`), with the current template, and it leaves when that one is in service.
+# beside it, with the current template, and it leaves when that one is in service.
 #
 # So a template that does not start stops at the first replica, and taking the edit back makes that one
 # outdated and the others up to date. The state of a rollout is what is observed; indices decide the order,

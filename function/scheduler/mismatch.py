@@ -1,7 +1,7 @@
 """Mismatch: whether an existing replica still matches what is wanted of it, or whether that is unknown.
 
 Law 2, reason 3 lets a mismatched replica go, so everything that makes one mismatched must live here, but
-for how long something has been wrong (reason 7, `policy.evacuation`). They are looked at in the order M1,
+for how long something has been wrong (reason 7, `outcomes`). They are looked at in the order M1,
 M6, M7, M2, then M3 and M4 for each member, and M5:
 
 M1. the engines changed shape: names, roles, numbers of members (`ShapeChanged`);

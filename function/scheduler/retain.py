@@ -9,8 +9,8 @@ One leaves only for a reason of this list, and the reason is on record:
    and its replacement has a place (`replace`);
 4. scale down (`scale_down`);
 5. it is being deleted already (here);
-6. it yields its place in an overcommitted pool, where that is asked for (here, from `capacity.overcommit`);
-7. it or its cluster has been degraded for longer than asked, which is opt-in (`policy.evacuation`), and its
+6. it yields its place in an overcommitted pool, where that is asked for (here, from `ledger`);
+7. it or its cluster has been degraded for longer than asked, which is opt-in (`outcomes`), and its
    replacement has a place (`replace`).
 
 A line that makes one leave cites its reason. Another way to leave is another line here, and a discussion

@@ -170,7 +170,7 @@ class Evaluations:
 
 # Whether the CEL selectors of a deployment compile. One that does not makes the input invalid.
 #
-# The programs are held by the fields that state them (`api.cel_selector`); here they are gone through once.
+# The programs are held by the fields that state them (`api.engine`); here they are gone through once.
 
 MAX_LENGTH, SELECTOR_OVERHEAD = 128 * 1024, 100
 """Characters the selectors of one deployment may have together, and how many each one counts for besides

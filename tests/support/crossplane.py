@@ -380,11 +380,11 @@ class ControlPlane:
     def fetch(self, selector: pb.ResourceSelector) -> pb.Resources:
         """Return what a selector matches, from 2.4 on in order; nothing for a name that is not there."""
         of_kind = sorted(name for name in self.objects if name.kind == selector.kind)
-        found = [self.objects[name] for name in of_kind if selects(selector, self.objects[name])]
+        matched = [self.objects[name] for name in of_kind if selects(selector, self.objects[name])]
         if self.version < WATCHING:
-            self._draw.shuffle(found)
+            self._draw.shuffle(matched)
         resources = pb.Resources()
-        for plain in found:
+        for plain in matched:
             resources.items.add().resource.update(plain)
         return resources
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from function.cli.admission.kinds import check, head
 from function.cli.bad_input import BadInput
 from function.cli.text import listed, note
-from function.cli.worlds.advisories import check_selectors
 from function.cli.worlds.manifest import Contradiction, Issue, Manifest, Manifests, Position, map_at
 from function.cli.worlds.parsing import parse_documents
+from function.cli.worlds.selectors import check_selectors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
