@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOMS = {
-    "ModelDeployment": "deployment",
-    "ModelReplica": "replica",
-    "InferenceCluster": "cluster",
-    "ModelService": "routing/service",
-    "ModelEndpoint": "routing/endpoint",
+    "ModelDeployment": "deployment/**/*.py",
+    "ModelReplica": "replica/*.py",
+    "InferenceCluster": "cluster/*.py",
+    "ModelService": "routing/[st]*.py",
+    "ModelEndpoint": "routing/endpoint.py",
 }
 ROOT = Path(function.__file__).parent
 
 
 def _trees(kind: str) -> Iterator[ast.AST]:
-    for path in sorted((ROOT / ROOMS[kind]).rglob("*.py")):
+    for path in sorted(ROOT.glob(ROOMS[kind])):
         yield ast.parse(path.read_text())
 
 

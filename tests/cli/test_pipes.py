@@ -90,7 +90,7 @@ def test_ctrl_c_ends_a_command_as_shells_expect(tmp_path: Path) -> None:
     ("module", "reason"),
     [
         ("click", "what the command line itself imports"),
-        ("function/cli/completions", "a module of its own"),
+        ("function/cli/group", "a module of its own"),
         ("function/cli/commands/plan", "a command, imported when it is asked for"),
     ],
 )

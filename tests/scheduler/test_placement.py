@@ -16,7 +16,7 @@ Plain = dict[str, Any]
 NIC = 'device.driver == "dra.net"'
 ANY = "true"
 EIGHTY = 'device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("80Gi")) >= 0'
-KNOWN = '"architecture" in device.attributes["gpu.nvidia.com"]'
+GUARD = '"architecture" in device.attributes["gpu.nvidia.com"]'
 
 
 def place(engines: list[Plain], pools: list[Plain], replicas: int = 1, **more: Any) -> Answer:
@@ -95,7 +95,7 @@ FITS = [
     ),
     Case(
         "the selector before it keeps the allocator from asking, and so does a guard",
-        one(request("x", 1, EIGHTY, HOPPER), request("y", 1, f"{KNOWN} && {HOPPER}")),
+        one(request("x", 1, EIGHTY, HOPPER), request("y", 1, f"{GUARD} && {HOPPER}")),
         [pool("p", 4, [gpu(4, name="a"), gpu(4, name="b", architecture=None, memory="40Gi")])],
         [("main", "p", ["x", "y"])],
     ),

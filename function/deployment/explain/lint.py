@@ -359,8 +359,8 @@ def _claims(inputs: SchedulingInput, catalogue: Catalogue) -> Iterator[Unmet]:
             if not any(_matches_unclaimed(inputs, catalogue, sub) for sub in request.ranked)
         }
         if sum(counts.values()) > MAX_CLAIMED >= max(counts.values()):
-            each = ", ".join(f"{name} takes {count}" for name, count in counts.items())
-            text = f"a claim holds {MAX_CLAIMED} devices for all its requests, but {each}"
+            claims = ", ".join(f"{name} takes {count}" for name, count in counts.items())
+            text = f"a claim holds {MAX_CLAIMED} devices for all its requests, but {claims}"
             yield Unmet(f"{reference.path}.nodeSelector.devices", "ClaimTooLarge", text)
 
 

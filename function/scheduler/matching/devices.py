@@ -490,7 +490,7 @@ def resolve(
     search = _Assignment(evaluations, member, devices, rules, budget)
     wider = _Assignment(evaluations, member, devices, rules._replace(several=True), budget)
     candidates = zip(member.requests, search.options, wider.options, strict=True)
-    barred = [request for request, *found in candidates if not any(found)]
+    barred = [request for request, *ways in candidates if not any(ways)]
     if barred:
         return Refusal(partial(_barred, member, barred, devices))
     try:
