@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pydantic import field_validator, model_validator
 
+from function.api.devices import Published
 from function.api.model import MAX_COUNT, MAX_NODES, Count, Flag, Model, Name, Nodes
-from function.api.replica import StampedEngine, StampedMember, StampedRequest
+from function.api.replica import StampedConstraint, StampedEngine, StampedMember, StampedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 ShareFields: TypeAlias = tuple[int, int, bool]
 """What a share says: replicas, nodes of all of them, whether they are being deleted."""
+UNKNOWN = ("",)
+"""Selectors that are not published, in the place of a text that gives no answer."""
 DIGEST = 12
 """Hex digits of a holder's digest. A pool has some thousands of holders at most, so none share one."""
 
@@ -50,6 +53,16 @@ class Claimed(Model):
 
     device_class_name: Name
     count: Count
+    selectors: tuple[str, ...] = ()
+    """Given where the pool has several entries of the class; none: which of them it binds is not known."""
+
+
+class CommonAttribute(Model):
+    """An attribute that the devices of some requests of a pod have in common."""
+
+    match_attribute: str
+    requests: tuple[Published, ...]
+    """The positions of the requests."""
 
 
 class ClaimingMember(Model):
@@ -57,6 +70,7 @@ class ClaimingMember(Model):
 
     pods: Count
     requests: tuple[Claimed, ...]
+    constraints: tuple[CommonAttribute, ...] = ()
 
 
 class ClaimingEngine(Model):
@@ -72,7 +86,14 @@ class ClaimingEngine(Model):
                 "Worker",
                 pool,
                 member.pods,
-                tuple(StampedRequest("", claim.device_class_name, claim.count) for claim in member.requests),
+                tuple(
+                    StampedRequest(str(at), claim.device_class_name, claim.count, claim.selectors or UNKNOWN)
+                    for at, claim in enumerate(member.requests)
+                ),
+                tuple(
+                    StampedConstraint(shared.match_attribute, tuple(map(str, shared.requests)))
+                    for shared in member.constraints
+                ),
             )
             for member in self.members
         )

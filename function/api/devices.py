@@ -154,6 +154,28 @@ class Device(Model):
         return reading
 
 
+Values = frozenset[tuple[str, object]]
+"""Values of an attribute, each with its type."""
+
+
+def values_of(device: Device, name: str) -> Values:
+    """The values a device publishes under a qualified name; empty when it lacks the attribute.
+
+    A name without a domain is in the domain of the driver, on either side.
+    """
+    if not name:
+        return frozenset()
+    qualified = name if "/" in name else f"{device.driver}/{name}"
+    for published, holder in device.attributes.items():
+        if (published if "/" in published else f"{device.driver}/{published}") == qualified:
+            kind, value = next(iter(holder.items()))
+            if kind == "list":
+                kind, value = next(iter(value.items()))
+                return frozenset((kind, item) for item in value)
+            return frozenset({(kind, value)})
+    return frozenset()
+
+
 class _Content(Packed):
     """Plain values, compared by content."""
 

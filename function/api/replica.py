@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from function.api.model import Reader
+from function.api.model import Reader, mappings, string
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +48,13 @@ SHAPE: Shape = {
                 "role": None,
                 "nodePoolName": None,
                 "worker": {"nodes": None},
-                "deviceRequests": {"name": None, "deviceClassName": None, "count": None},
+                "deviceRequests": {
+                    "name": None,
+                    "deviceClassName": None,
+                    "count": None,
+                    "selectors": {"cel": None},
+                },
+                "deviceConstraints": {"requests": None, "matchAttribute": None},
             },
         },
     },
@@ -81,6 +87,17 @@ class StampedRequest:
     name: str
     device_class: str
     count: int
+    selectors: tuple[str, ...] = ()
+    """What its devices are selected with; a text that is no selector where that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class StampedConstraint:
+    """An attribute that the devices of some requests must have in common, as stamped on a member."""
+
+    attribute: str
+    requests: tuple[str, ...] = ()
+    """Their names; none means all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +108,7 @@ class StampedMember:
     pool: str
     pods: int
     requests: tuple[StampedRequest, ...] = ()
+    constraints: tuple[StampedConstraint, ...] = ()
 
     @property
     def nodes(self) -> int:
@@ -146,7 +164,14 @@ def _request(read: Reader, plain: Mapping[str, Any]) -> StampedRequest:
         name=read.text(plain, "name"),
         device_class=read.text(plain, "deviceClassName"),
         count=read.number(plain, "count"),
+        selectors=tuple(string(entry.get("cel")) for entry in mappings(plain.get("selectors"))),
     )
+
+
+def _constraint(plain: Mapping[str, Any]) -> StampedConstraint:
+    named = plain.get("requests")
+    names = named if isinstance(named, list) else ()
+    return StampedConstraint(string(plain.get("matchAttribute")), tuple(map(string, names)))
 
 
 def _member(read: Reader, plain: Mapping[str, Any]) -> StampedMember:
@@ -156,6 +181,7 @@ def _member(read: Reader, plain: Mapping[str, Any]) -> StampedMember:
         pool=read.given(plain, "nodePoolName"),
         pods=_pods(read, plain),
         requests=tuple(_request(read, entry) for entry in read.maps(plain, "deviceRequests")),
+        constraints=tuple(map(_constraint, mappings(plain.get("deviceConstraints")))),
     )
 
 

@@ -20,10 +20,11 @@ from function.cluster.snapshot import MissingClass
 from function.fail_static import base_of, key_of
 from function.gateway_api import first_address
 from function.objects import GONE, OBSERVE, composed_object, identity_of
+from function.scheduler.device_accounting import Copies, PodClaims, Pods
 from function.scheduler.ledger import Ledger, yielding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from function.api import ModelReplica
     from function.api.declared_cluster import DeclaredPool
@@ -139,10 +140,11 @@ NAMED_SHARES = 32
 YIELDING = 100
 """Replicas of a pool that are asked to give way at a time, the last created."""
 
-MemberClaims = tuple[int, tuple[tuple[str, int], ...]]
-"""Pods, and device class and count of each claimed request."""
-EngineClaims = tuple[tuple[int, tuple[MemberClaims, ...]], ...]
-"""Copies and members of each engine; empty where the pool charges nodes."""
+MAX_SELECTORS = 2_000
+"""Characters of the selectors of one pod. Longer ones are left out, and what it binds is not known."""
+
+EngineClaims = tuple[Copies, ...]
+"""Copies of each engine and the pods of its members; empty where the pool charges nodes."""
 
 
 class ReplicaHolding(NamedTuple):
@@ -176,10 +178,12 @@ def charge(
 def charged(pool: Mapping[str, Any], replicas: Iterable[ModelReplica]) -> JsonObject:
     """Return the charge of one pool, the largest holders first, then by name."""
     name, by_devices = str(pool.get("name")), pool.get("accounting") == "Device"
+    classes = Counter(str(device.get("deviceClassName")) for device in mappings(pool.get("devices")))
+    several = {device_class for device_class, entries in classes.items() if entries > 1}
     shares: Counter[HolderShare] = Counter()
     for replica in replicas:
         if replica.nodes.get(name):
-            claims = _claims(replica, name) if by_devices else ()
+            claims = _claims(replica, name, several) if by_devices else ()
             shares[
                 HolderShare(holder(replica), ReplicaHolding(replica.nodes[name], replica.deleting, claims))
             ] += 1
@@ -212,26 +216,53 @@ def _holding(number: int, held: ReplicaHolding) -> JsonObject:
     }
 
 
-def _engine(copies: int, members: Iterable[MemberClaims]) -> JsonObject:
-    entries = [
-        {"pods": pods, "requests": [{"deviceClassName": name, "count": count} for name, count in requests]}
-        for pods, requests in members
+def _engine(members: Iterable[Pods], copies: int) -> JsonObject:
+    return {"copies": copies, "members": [_member(*pods) for pods in members]}
+
+
+def _member(pod: PodClaims, pods: int) -> JsonObject:
+    requests = [
+        {
+            "deviceClassName": claim.device_class,
+            "count": claim.number,
+            **({"selectors": list(claim.selectors)} if claim.selectors else {}),
+        }
+        for claim in pod.claims
     ]
-    return {"copies": copies, "members": entries}
+    shared = [{"matchAttribute": rule.attribute, "requests": list(rule.claims)} for rule in pod.shared]
+    return {"pods": pods, "requests": requests, **({"constraints": shared} if shared else {})}
 
 
-def _claims(replica: ModelReplica, pool: str) -> EngineClaims:
-    """What one replica claims of a pool, sorted: equal values claim the same."""
+def _claims(replica: ModelReplica, pool: str, several: Collection[str]) -> EngineClaims:
+    """What one replica claims of a pool, sorted: equal values claim the same.
+
+    Which entries it can bind is a question only for classes of which the pool has several.
+    """
     engines = []
     for engine in replica.engines:
         members = [
-            (member.pods, tuple(sorted((claim.device_class, claim.count) for claim in member.requests)))
+            Pods(_told_apart(PodClaims.of(member.requests, member.constraints), several), member.pods)
             for member in engine.members
             if member.pool == pool and member.requests
         ]
         if members:
-            engines.append((engine.copies, tuple(sorted(members))))
-    return tuple(sorted(engines))
+            engines.append(Copies(tuple(sorted(members, key=_order)), engine.copies))
+    return tuple(sorted(engines, key=lambda engine: (engine.number, [_order(pods) for pods in engine.gang])))
+
+
+def _order(pods: Pods) -> tuple[object, ...]:
+    return pods.number, pods.claims
+
+
+def _told_apart(pod: PodClaims, several: Collection[str]) -> PodClaims:
+    """Return what a pod claims, with selectors and constraints only where they make a difference."""
+    short = sum(len(text) for claim in pod.claims for text in claim.selectors) <= MAX_SELECTORS
+    claims = [
+        claim if short and claim.device_class in several else claim._replace(selectors=())
+        for claim in pod.claims
+    ]
+    matters = any(claim.device_class in several for claim in pod.claims)
+    return PodClaims(tuple(claims), pod.shared if matters else ())
 
 
 def _others(shares: Iterable[tuple[HolderShare, int]]) -> Iterator[JsonObject]:

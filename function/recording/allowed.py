@@ -158,7 +158,11 @@ _HOLDING: Mapping[str, Allowed] = {
     **fields("deployment", "replica", "digests", "replicas", "nodes", "leaving"),
     "engines": {
         **fields("copies"),
-        "members": {**fields("pods"), "requests": fields("deviceClassName", "count")},
+        "members": {
+            **fields("pods"),
+            "requests": fields("deviceClassName", "count", "selectors"),
+            "constraints": fields("matchAttribute", "requests"),
+        },
     },
 }
 

@@ -1,34 +1,41 @@
-"""Capacity: what every pool has left, in nodes or in devices, and who holds the rest."""
+"""Device accounting: pods share nodes, and still nothing can be stranded, however the cluster packs them.
+
+Rules. What decides whether a pool admits pods must live here; the mathematics is in `worst_packing`.
+1. A set of pods is admitted when each of them finds a node wherever all the others are: pods restart in any
+   order. A pod whose gang must be on k nodes of its own needs k of them, against the pods outside its gang.
+2. A pod may bind any device that its claim selects. Which entries of the pool those are is found out with
+   the selectors and the constraints that are stamped on it, where its class has several entries there.
+3. What cannot be told is counted against the set. A selector that gives no answer may select the entry, and
+   may not; a claim that no entry satisfies may hold any device of its class; a claim of a class that the
+   pool does not publish fills a node. None counts for more than the node that it would hold otherwise.
+
+Theory of operation
+A claim names so many devices of a class; its selectors say of which entries (`ClaimPart`). A constraint
+leaves several ways to choose them, one for each value that the devices may share (`Binding`). Entries that
+every pod of the pool can bind alike are one kind. So each pod becomes a `Footprint` on a few kinds.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from math import gcd
+from functools import cached_property
+from itertools import islice, product
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from function.api.devices import values_of
+from function.cel import CompileError, compile_device
+from function.scheduler.worst_packing import Footprint, can_block
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from function.api import Pool, StampedEngine
+    from function.api import Device, Pool, StampedEngine
+    from function.api.replica import StampedConstraint, StampedRequest
+    from function.scheduler.worst_packing import NodeLoad
 
-
-# Device accounting: pods share nodes, and still nothing can be stranded, however the cluster packs them.
-#
-# A pool has N equal nodes with D devices of a kind. A pod that needs s of them is blocked on a node only if
-# more than D - s are taken there. With t = D - s + 1, the other pods block at most
-#
-#     (pods of size >= t) + floor(sum of the smaller sizes / t')
-#
-# nodes, t' being t rounded up to a multiple of the smaller sizes' greatest common divisor. With several
-# kinds, a pod that blocks alone for any kind counts once, and the floors of the kinds are added up: a node
-# that no single pod blocks is blocked by the small ones of some kind, which must reach t' there. A set of
-# pods is admitted when that is below N for every one of them against all the others (pods restart in any
-# order), and below N - k + 1 for a pod of a gang of k on distinct nodes, against those outside its gang.
-#
-# A claim names a device class, so a kind is one entry of the pool that a claim can bind. Where several
-# entries have one class, a pod is taken to sit on each of them: what is unknown is counted against the set.
+MAX_WAYS = 24
+"""Ways in which one pod may be served that are told apart. Beyond, it is taken to fill a node."""
 
 
 class Claim(NamedTuple):
@@ -36,21 +43,45 @@ class Claim(NamedTuple):
 
     device_class: str
     number: int
+    selectors: tuple[str, ...] = ()
 
 
-Claims: TypeAlias = tuple[Claim, ...]
-"""What one pod claims, sorted."""
+class SharedValue(NamedTuple):
+    """One attribute that the devices of some claims of a pod must have in common."""
+
+    attribute: str
+    claims: tuple[int, ...]
+    """Their positions."""
+
+
+class PodClaims(NamedTuple):
+    """What one pod claims. Equal ones can bind the same."""
+
+    claims: tuple[Claim, ...]
+    """Sorted."""
+    shared: tuple[SharedValue, ...] = ()
+
+    @classmethod
+    def of(cls, requests: Iterable[StampedRequest], constraints: Iterable[StampedConstraint]) -> PodClaims:
+        """Return what is claimed by requests as they are stamped on a replica."""
+        claims = sorted((Claim(r.device_class, r.count, r.selectors), r.name) for r in requests)
+        shared = set()
+        for attribute, names in ((constraint.attribute, constraint.requests) for constraint in constraints):
+            named = tuple(at for at, (_, name) in enumerate(claims) if not names or name in names)
+            if named:
+                shared.add(SharedValue(attribute, named))
+        return cls(tuple(claim for claim, _ in claims), tuple(sorted(shared)))
 
 
 class Pods(NamedTuple):
     """Equal pods of one gang."""
 
-    claims: Claims
+    claims: PodClaims
     number: int
 
 
 Gang: TypeAlias = tuple[Pods, ...]
-"""The pods of one copy of an engine that claim devices in one pool, sorted."""
+"""Pods with devices in one pool that must be on different nodes, sorted. Most pods are alone in theirs."""
 
 
 class Copies(NamedTuple):
@@ -88,31 +119,16 @@ class Shortage(NamedTuple):
         return self.needs - self.free
 
 
-class DeviceKind(NamedTuple):
-    """Devices of a node that one claim can bind: an entry of the pool."""
-
-    device_class: str
-    devices: int
-
-
-class PodLoad(NamedTuple):
-    """One pod on the kinds of a pool."""
-
-    takes: tuple[int, ...]
-    """Devices of each kind it may hold."""
-    needs: tuple[int, ...]
-    """Devices of each kind that must be free for it; all zero when no node could ever host it."""
-    strange: bool = False
-    """Whether it claims a class that the pool does not publish: it is taken to fill a node."""
-
-
-def gang(pods: Iterable[Pods]) -> Gang:
-    """Put a gang together from its members: what a pod of each claims, and how many there are."""
-    counted: dict[Claims, int] = defaultdict(int)
-    for claims, number in pods:
-        if claims:
-            counted[claims] += number
-    return tuple(Pods(*entry) for entry in sorted(counted.items()))
+def gangs_of(pods: Iterable[Pods], copies: int, *, apart: bool) -> Gangs:
+    """Return the pods of an engine in one pool: of each copy a gang where its pods must be `apart`."""
+    claiming = [item for item in pods if item.claims.claims]
+    if not apart:
+        return total([(Copies((Pods(item.claims, 1),), item.number * copies),) for item in claiming])
+    counted: dict[PodClaims, int] = defaultdict(int)
+    for item in claiming:
+        counted[item.claims] += item.number
+    gang = tuple(Pods(*entry) for entry in sorted(counted.items()))
+    return (Copies(gang, copies),) if gang else ()
 
 
 def total(parts: Iterable[Gangs]) -> Gangs:
@@ -129,64 +145,209 @@ def minus(gangs: Gangs) -> Gangs:
     return tuple(Copies(copies.gang, -copies.number) for copies in gangs)
 
 
-def stamped_gangs(engines: Iterable[StampedEngine]) -> dict[str, Gangs]:
+def stamped_gangs(engines: Iterable[StampedEngine], *, apart: bool = False) -> dict[str, Gangs]:
     """The gangs of an existing replica, by pool."""
     parts: dict[str, list[Gangs]] = {}
     for engine in engines:
         for pool in dict.fromkeys(member.pool for member in engine.members):
-            pods = (
-                Pods(
-                    tuple(sorted(Claim(request.device_class, request.count) for request in member.requests)),
-                    member.pods,
-                )
+            pods = [
+                Pods(PodClaims.of(member.requests, member.constraints), member.pods)
                 for member in engine.members
                 if member.pool == pool
-            )
-            parts.setdefault(pool, []).append((Copies(gang(pods), engine.copies),))
+            ]
+            parts.setdefault(pool, []).append(gangs_of(pods, engine.copies, apart=apart))
     return {pool: added for pool, gangs in parts.items() if (added := total(gangs))}
 
 
-def kinds_of(pool: Pool) -> tuple[DeviceKind, ...]:
-    """The kinds of devices that claims can bind on a node of the pool."""
-    bindable = (device for device in pool.devices or () if device.claimable and device.count)
-    return tuple(DeviceKind(device.device_class_name, device.count) for device in bindable)
+class ClaimPart(NamedTuple):
+    """So many devices of some entries, by their positions."""
+
+    entries: tuple[int, ...]
+    number: int
 
 
-@lru_cache(maxsize=4096)
-def load(claims: Claims, kinds: tuple[DeviceKind, ...]) -> PodLoad:
-    """Lay one pod's claims on the kinds of a pool."""
-    takes, needs = [], []
-    for kind in kinds:
-        counts = [count for device_class, count in claims if device_class == kind.device_class]
-        takes.append(sum(counts))
-        needs.append(min(sum(counts), kind.devices) if max(counts, default=0) <= kind.devices else 0)
-    device_classes = {kind.device_class for kind in kinds}
-    hosted = all(
-        any(kind.device_class == device_class and count <= kind.devices for kind in kinds)
-        for device_class, count in claims
-    )
-    strange = any(device_class not in device_classes for device_class, _ in claims)
-    return PodLoad(tuple(takes), tuple(needs) if hosted else (0,) * len(kinds), strange)
+Binding: TypeAlias = tuple[ClaimPart, ...]
+"""One way to bind what a pod claims: a part for each claim."""
 
 
-def _blocked(needs: tuple[int, ...], kinds: tuple[DeviceKind, ...], others: Mapping[PodLoad, int]) -> int:
-    """How many nodes the others can block at most for a pod with these needs."""
-    limits = [kind.devices - need + 1 if need else 0 for kind, need in zip(kinds, needs, strict=True)]
-    alone, small, divisor = 0, [0] * len(kinds), [0] * len(kinds)
-    for other, number in others.items():
-        if number <= 0:
-            continue
-        if other.strange or any(t and take >= t for t, take in zip(limits, other.takes, strict=True)):
-            alone += number
-            continue
-        for at, take in enumerate(other.takes):
-            small[at] += take * number
-            divisor[at] = gcd(divisor[at], take)
-    return alone + sum(
-        taken // (-(-limit // divided) * divided)
-        for limit, taken, divided in zip(limits, small, divisor, strict=True)
-        if limit and taken
-    )
+class Bindings(NamedTuple):
+    """Every way to bind what a pod claims."""
+
+    possible: tuple[Binding, ...]
+    """None: it claims a class that the node does not have."""
+    certain: bool
+    """Whether each of them is known to be one, and not only possible."""
+
+
+class PoolDevices:
+    """The devices of a pool's nodes, and how pods lie on them: found out once while a ledger is open."""
+
+    def __init__(self, pool: Pool) -> None:
+        """Take a pool; only what a claim can bind is looked at."""
+        self._key = pool.device_key
+        self.entries = tuple(device for device in pool.devices or () if device.claimable and device.count)
+        self._bindings: dict[PodClaims, Bindings] = {}
+        self._layouts: dict[frozenset[PodClaims], PodLayout] = {}
+
+    def __eq__(self, other: object) -> bool:
+        """Whether pods lie on both alike."""
+        return isinstance(other, PoolDevices) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def layout(self, pods: frozenset[PodClaims]) -> PodLayout:
+        """Lay some pods on the node."""
+        layout = self._layouts.get(pods)
+        if layout is None:
+            layout = self._layouts[pods] = PodLayout(self.entries, {pod: self.bindings(pod) for pod in pods})
+        return layout
+
+    def bindings(self, pod: PodClaims) -> Bindings:
+        """Find out which devices of the node a pod can bind."""
+        bindings = self._bindings.get(pod)
+        if bindings is None:
+            bindings = self._bindings[pod] = self._bind(pod)
+        return bindings
+
+    def _bind(self, pod: PodClaims) -> Bindings:
+        of_class = [
+            tuple(
+                at for at, entry in enumerate(self.entries) if entry.device_class_name == claim.device_class
+            )
+            for claim in pod.claims
+        ]
+        if not all(of_class):
+            return Bindings((), certain=False)
+        anything = tuple(
+            ClaimPart(entries, claim.number) for entries, claim in zip(of_class, pod.claims, strict=True)
+        )
+        if all(len(entries) == 1 for entries in of_class):
+            return Bindings((anything,), certain=True)
+        answers = [
+            {at: len(entries) == 1 or self._selects(claim, self.entries[at]) for at in entries}
+            for entries, claim in zip(of_class, pod.claims, strict=True)
+        ]
+        selected = [[at for at, answer in row.items() if answer is not False] for row in answers]
+        possible = tuple(islice(self._choices(pod, selected), MAX_WAYS + 1))
+        if not possible or len(possible) > MAX_WAYS:
+            return Bindings((anything,), certain=False)
+        return Bindings(possible, certain=not any(None in row.values() for row in answers))
+
+    @staticmethod
+    def _selects(claim: Claim, device: Device) -> bool | None:
+        """Ask the selectors of a claim in order, as Kubernetes does; None: there is no answer."""
+        for selector in claim.selectors:
+            try:
+                outcome = compile_device(selector).evaluate(device.subject)
+            except CompileError:
+                return None
+            if outcome.kind != "match":
+                return False if outcome.kind == "nomatch" else None
+        return True
+
+    def _choices(self, pod: PodClaims, selected: Sequence[Sequence[int]]) -> Iterator[Binding]:
+        """Every binding: one for each choice of the values that devices share, one where they share none."""
+        values = [
+            sorted(
+                {value for claim in rule.claims for at in selected[claim] for value in self._values(at, rule)}
+            )
+            for rule in pod.shared
+        ]
+        bindings = set()
+        for chosen in product(*values):
+            rules = list(zip(pod.shared, chosen, strict=True))
+            binding = tuple(
+                ClaimPart(tuple(entry for entry in entries if self._has(entry, at, rules)), claim.number)
+                for at, (claim, entries) in enumerate(zip(pod.claims, selected, strict=True))
+            )
+            if binding not in bindings and all(self._enough(part) for part in binding):
+                bindings.add(binding)
+                yield binding
+
+    def _has(self, entry: int, claim: int, rules: Iterable[tuple[SharedValue, str]]) -> bool:
+        """Whether an entry has the values that the devices of a claim must share."""
+        return all(value in self._values(entry, rule) for rule, value in rules if claim in rule.claims)
+
+    def _enough(self, part: ClaimPart) -> bool:
+        return sum(self.entries[at].count for at in part.entries) >= part.number
+
+    def _values(self, entry: int, rule: SharedValue) -> set[str]:
+        return set(map(str, values_of(self.entries[entry], rule.attribute)))
+
+
+class PodLayout:
+    """Some pods on a node: the kinds of devices that they tell apart, and what each pod takes of them."""
+
+    def __init__(self, entries: Sequence[Device], bindings: Mapping[PodClaims, Bindings]) -> None:
+        """Take the devices of a node, and the pods with their bindings."""
+        self._entries = entries
+        self._parts = {part.entries for row in bindings.values() for way in row.possible for part in way}
+        kinds: dict[tuple[bool, ...], list[int]] = defaultdict(list)
+        for at in sorted({at for entries in self._parts for at in entries}):
+            kinds[tuple(at in part for part in sorted(self._parts))].append(at)
+        self._kinds = list(kinds.values())
+        self.devices: NodeLoad = tuple(self._count(kind) for kind in self._kinds)
+        self._bindings = bindings
+        self.footprints = {pod: self._footprint(row) for pod, row in bindings.items()}
+
+    def _count(self, entries: Iterable[int]) -> int:
+        return sum(self._entries[at].count for at in entries)
+
+    def _footprint(self, bindings: Bindings) -> Footprint:
+        ways: set[NodeLoad] = set()
+        for binding in bindings.possible:
+            ways |= self._ways(binding)
+        some = tuple(sorted(ways)[:MAX_WAYS])
+        needs = some if bindings.certain or not some else (self._all_of(bindings.possible),)
+        return Footprint(some if len(ways) <= MAX_WAYS else (), needs)
+
+    def _ways(self, binding: Binding) -> set[NodeLoad]:
+        """What a pod with a binding may take of each kind: all of it, or more than `MAX_WAYS`."""
+        ways = {(0,) * len(self._kinds)}
+        for part in binding:
+            kinds = [at for at, kind in enumerate(self._kinds) if kind[0] in part.entries]
+            split = (more for load in sorted(ways) for more in self._split(part.number, kinds, load))
+            ways = set(islice(split, MAX_WAYS * MAX_WAYS))
+        return ways
+
+    def _split(self, number: int, kinds: Sequence[int], load: NodeLoad) -> Iterator[NodeLoad]:
+        """Take so many devices of some kinds beside a load, in every way."""
+        if not kinds:
+            if not number:
+                yield load
+            return
+        at, *others = kinds
+        for taken in range(min(number, self.devices[at] - load[at]), -1, -1):
+            yield from self._split(number - taken, others, (*load[:at], load[at] + taken, *load[at + 1 :]))
+
+    def _all_of(self, possible: Iterable[Binding]) -> NodeLoad:
+        """What must be free to be sure: as much as is claimed, of every entry that may be bound."""
+        most: Counter[int] = Counter()
+        for binding in possible:
+            of_binding: Counter[int] = Counter()
+            for part in binding:
+                of_binding.update(dict.fromkeys(part.entries, part.number))
+            most |= of_binding
+        return tuple(sum(min(most[at], self._entries[at].count) for at in kind) for kind in self._kinds)
+
+    def nodes_taken(self, pods: Mapping[PodClaims, int]) -> int:
+        """Count the nodes that pods take at least: those nobody else can use, and the scarcest devices."""
+        filled = sum(number for pod, number in pods.items() if not self._bindings[pod].possible)
+        scarcest = 0
+        for entries in {*self._parts, tuple(sorted(at for kind in self._kinds for at in kind))}:
+            within = set(entries)
+            taken = sum(self._taken_within(within, pod) * number for pod, number in pods.items())
+            scarcest = max(scarcest, -(-taken // self._count(entries)) if entries else 0)
+        return filled + scarcest
+
+    def _taken_within(self, entries: set[int], pod: PodClaims) -> int:
+        """Devices of some entries that a pod takes, however it is served."""
+        bindings = self._bindings[pod].possible
+        return min(
+            (sum(part.number for part in way if entries.issuperset(part.entries)) for way in bindings),
+            default=0,
+        )
 
 
 @dataclass(frozen=True)
@@ -194,14 +355,14 @@ class DeviceCapacity:
     """What stands in one pool with Device accounting. Equal ones take the same."""
 
     nodes: int
-    kinds: tuple[DeviceKind, ...]
+    devices: PoolDevices
     gangs: Gangs = ()
 
     def charged(self, demand: Demand) -> DeviceCapacity:
         """Return the pool with a demand charged to it, admitted or not."""
         if not demand.gangs:
             return self
-        return DeviceCapacity(self.nodes, self.kinds, total((self.gangs, demand.gangs)))
+        return DeviceCapacity(self.nodes, self.devices, total((self.gangs, demand.gangs)))
 
     def take(self, demand: Demand) -> DeviceCapacity | None:
         """Return what is left after a demand, or None when there is not enough."""
@@ -217,42 +378,46 @@ class DeviceCapacity:
         return bool(demand.gangs)
 
     @cached_property
-    def _loads(self) -> Counter[PodLoad]:
-        counted: Counter[PodLoad] = Counter()
+    def _pods(self) -> Counter[PodClaims]:
+        counted: Counter[PodClaims] = Counter()
         for copies in self.gangs:
             for claims, pods in copies.gang:
-                counted[load(claims, self.kinds)] += pods * copies.number
+                counted[claims] += pods * copies.number
         return counted
 
     @cached_property
     def stranded(self) -> Shortage | None:
         """The pod that is worst off: nodes its gang needs, nodes surely open to it. None: all is well."""
+        layout = self.devices.layout(frozenset(self._pods))
+        loads: Counter[Footprint] = Counter()
+        for claims, number in self._pods.items():
+            loads[layout.footprints[claims]] += number
         worst: Shortage | None = None
+        largest = max((sum(pods for _, pods in copies.gang) for copies in self.gangs), default=0)
         for copies in self.gangs:
-            if copies.number > 0:
-                for shortage in self._of_gang(copies.gang):
-                    if worst is None or shortage.missing > worst.missing:
-                        worst = shortage
+            for shortage in self._of_gang(copies.gang, layout, loads) if copies.number > 0 else ():
+                if worst is None or shortage.missing > worst.missing:
+                    worst = shortage
+                if worst.missing == largest:
+                    return worst
         return worst
 
-    def _of_gang(self, gang: Gang) -> Iterable[Shortage]:
+    def _of_gang(self, gang: Gang, layout: PodLayout, loads: Counter[Footprint]) -> Iterator[Shortage]:
         """The shortages of the pods of one gang, against all pods outside it."""
-        others = self._loads.copy()
-        for claims, pods in gang:
-            others[load(claims, self.kinds)] -= pods
-        size = sum(pods for _, pods in gang)
-        for claims, _ in gang:
-            needs = load(claims, self.kinds).needs
-            open_to = self.nodes - _blocked(needs, self.kinds, others)
-            if any(needs) and open_to < size:
-                yield Shortage(size, max(0, open_to))
+        others = loads.copy()
+        for claims, number in gang:
+            others[layout.footprints[claims]] -= number
+        size = sum(number for _, number in gang)
+        for footprint in {layout.footprints[claims] for claims, _ in gang}:
+            if not footprint.needs:
+                continue
+            open_to = size
+            while open_to and can_block(self.nodes - open_to + 1, footprint, others, layout.devices):
+                open_to -= 1
+            if open_to < size:
+                yield Shortage(size, open_to)
 
     @cached_property
     def free_nodes(self) -> int:
         """Nodes' worth of free devices, by the scarcest kind; what scores and reports call free."""
-        strange = sum(number for pod, number in self._loads.items() if pod.strange)
-        taken = [
-            -(-sum(pod.takes[at] * number for pod, number in self._loads.items()) // kind.devices)
-            for at, kind in enumerate(self.kinds)
-        ]
-        return self.nodes - strange - max(taken, default=0)
+        return self.nodes - self.devices.layout(frozenset(self._pods)).nodes_taken(self._pods)

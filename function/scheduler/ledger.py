@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from function.api.text import counted
-from function.scheduler.device_accounting import Demand, DeviceCapacity, Shortage, kinds_of, stamped_gangs
+from function.scheduler.device_accounting import Demand, DeviceCapacity, PoolDevices, Shortage, stamped_gangs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -240,7 +240,7 @@ class Ledger:
             self._sizes.update(cluster.node_counts)
             for pool in cluster.pools if cluster.counts_devices else ():
                 if pool.accounting == "Device":
-                    self._empty[cluster.name, pool.name] = DeviceCapacity(pool.nodes, kinds_of(pool))
+                    self._empty[cluster.name, pool.name] = DeviceCapacity(pool.nodes, PoolDevices(pool))
         self._free = dict(self._sizes)
         self._devices = dict(self._empty)
         self._held: dict[str, list[ModelReplica]] = defaultdict(list)

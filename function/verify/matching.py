@@ -6,7 +6,6 @@ Slow and obvious on purpose. Where there is too much to try, that is said (`TooM
 from __future__ import annotations
 
 from collections import Counter
-from functools import lru_cache
 from itertools import islice, product
 from math import perm
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,112 +16,10 @@ from function.verify.state import pools
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from function.api import Device, Member, ModelReplica, Pool
+    from function.api import Device, Member, ModelReplica, Pool, StampedMember
     from function.api.engine import MatchConstraint, NodeSelector, SubRequest
+    from function.api.replica import StampedRequest
     from function.verify.state import State
-
-
-# Check pools accounted by devices: whether the worst packing could strand a pod, by trying packings.
-#
-# The scheduler bounds the worst packing with a formula. Here the promise itself is tried: however the other
-# pods stand on the nodes, a gang of k pods must find k nodes with enough devices left.
-
-SMALL_PODS, SIZES = 48, 4
-"""Up to so many small pods of so many sizes every packing is tried; beyond, only the obvious one."""
-
-Pod = tuple[tuple[str, int], ...]
-"""Devices a pod claims, by device class."""
-
-
-class PodGang(NamedTuple):
-    """The pods of one copy of an engine on one pool."""
-
-    pods: tuple[Pod, ...]
-
-
-def gangs_on(pool: str, replicas: Iterable[ModelReplica]) -> list[PodGang]:
-    """Every gang that replicas of a cluster have on one of its pools."""
-    gangs = []
-    for replica in replicas:
-        for engine in replica.engines:
-            pods: list[Pod] = []
-            for member in engine.members:
-                counts: Counter[str] = Counter()
-                for request in member.requests:
-                    counts[request.device_class] += request.count
-                if counts and member.pool == pool:
-                    pods += [tuple(sorted(counts.items()))] * member.pods
-            if pods:
-                gangs += [PodGang(tuple(pods))] * engine.copies
-    return gangs
-
-
-def most_blocked(sizes: Iterable[int], devices: int, least: int) -> int:
-    """On how many nodes pods of these sizes can leave fewer than needed: loads from `least` to `devices`."""
-    listed = [size for size in sizes if size]
-    alone = sum(item >= least for item in listed)
-    small = Counter(item for item in listed if item < least)
-    if len(small) > SIZES or small.total() > SMALL_PODS:
-        return alone
-    kinds = tuple(sorted(small))
-    return alone + _cover(kinds, tuple(small[kind] for kind in kinds), devices, least)
-
-
-@lru_cache(maxsize=100_000)
-def _cover(kinds: tuple[int, ...], counts: tuple[int, ...], devices: int, least: int) -> int:
-    """The most nodes that small pods can fill to at least `least`, by trying every way to fill the next."""
-    best = 0
-    for taken in _fillings(kinds, counts, devices, least):
-        left = tuple(count - used for count, used in zip(counts, taken, strict=True))
-        best = max(best, 1 + _cover(kinds, left, devices, least))
-    return best
-
-
-def _fillings(
-    kinds: tuple[int, ...], counts: tuple[int, ...], devices: int, least: int
-) -> Iterator[tuple[int, ...]]:
-    """Every way to load one node that blocks it."""
-    if not kinds:
-        if least <= 0 <= devices:
-            yield ()
-        return
-    for used in range(min(counts[0], devices // kinds[0]) + 1):
-        taken = used * kinds[0]
-        for rest in _fillings(kinds[1:], counts[1:], devices - taken, least - taken):
-            yield (used, *rest)
-
-
-def stranded(pool: Pool, replicas: Iterable[ModelReplica]) -> str:
-    """Say which pods could be stranded by the worst packing; empty when none can be."""
-    gangs = Counter(gangs_on(pool.name, replicas))
-    entries = [device for device in pool.devices or () if device.claim == "DRA"]
-    classes = Counter(entry.device_class_name for entry in entries)
-    for entry in (entry for entry in entries if classes[entry.device_class_name] == 1):
-        for gang in gangs:
-            others = gangs - Counter([gang])
-            sizes = [
-                dict(pod).get(entry.device_class_name, 0)
-                for pod in (p for g in others.elements() for p in g.pods)
-            ]
-            counts = {dict(pod).get(entry.device_class_name, 0) for pod in gang.pods}
-            for size in counts & set(range(1, entry.count + 1)):  # More than a node has fits nowhere anyway.
-                blocked = min(pool.nodes, most_blocked(sizes, entry.count, entry.count - size + 1))
-                if pool.nodes - blocked < len(gang.pods):
-                    nodes = f"{pool.nodes - blocked} of {pool.nodes} nodes"
-                    return f"a pod of {size} {entry.name or entry.driver} may find {nodes} open"
-    return ""
-
-
-def strandings(state: State, replicas: Sequence[ModelReplica]) -> Iterator[tuple[tuple[str, str], str]]:
-    """Pools accounted by devices in which the worst packing could strand a pod, each with the numbers."""
-    for (cluster, name), pool in pools(state).items():
-        text = (
-            stranded(pool, [replica for replica in replicas if replica.cluster == cluster])
-            if pool.accounting == "Device"
-            else ""
-        )
-        if text:
-            yield (cluster, name), text
 
 
 LIMIT = 200_000
@@ -188,7 +85,7 @@ def _errs_in(release: str, sub: SubRequest, device: Device) -> bool:
     return next((kind for kind in kinds if kind != "match"), "match") not in ("match", "nomatch")
 
 
-def _values(device: Device, attribute: str) -> set[tuple[str, str]]:
+def values_of(device: Device, attribute: str) -> set[tuple[str, str]]:
     """The values of an attribute, by its qualified name or, in the driver's own domain, the short one."""
     domain, _, short = attribute.rpartition("/")
     held = device.attributes.get(attribute)
@@ -215,7 +112,7 @@ def _agree(
         ]
         common: set[Any] | None = None
         for device in among:
-            values = _values(device, constraint.match_attribute)
+            values = values_of(device, constraint.match_attribute)
             common = values if common is None else common & values
         if common is not None and not common:
             return False
@@ -317,3 +214,179 @@ class Matching:
     def claimable(self, member: Member, pool: Pool) -> bool:
         """Whether the member could bind a device there. Raises TooMany."""
         return any(self.claims(member, pool))
+
+
+# Check pools accounted by devices: whether some packing could strand a pod, by trying packings.
+#
+# The scheduler bounds the worst packing. Here the promise itself is tried: one node after the other is
+# loaded with other pods so that it has no room for one more, in every way, until all nodes are, or none is
+# left that could be. Only what is proven is said: pools with too many different pods to try are passed
+# over.
+
+TRIES = 60_000
+"""Pods put on a node, in all that is tried for one pool."""
+WAYS = 200
+"""Ways to serve one pod that are tried."""
+
+Way = tuple[int, ...]
+"""Devices of each entry."""
+Pod = tuple[Way, ...]
+"""Every way in which a pod may be served, sorted."""
+
+
+class GaveUp(Exception):
+    """There is more to try than is reasonable."""
+
+
+def _entries(request: StampedRequest, devices: Sequence[Device]) -> list[int]:
+    """The entries that a request can bind: all of its class where its selectors match none."""
+    of_class = [at for at, device in enumerate(devices) if device.device_class_name == request.device_class]
+    return [at for at in of_class if _selected(request, devices[at])] or of_class
+
+
+def _selected(request: StampedRequest, device: Device) -> bool:
+    try:
+        programs = [compile_device(selector) for selector in request.selectors]
+    except CompileError:
+        return False
+    return all(program.evaluate(device.subject).kind == "match" for program in programs)
+
+
+def _shares(number: int, entries: Sequence[int], devices: Sequence[Device]) -> Iterator[dict[int, int]]:
+    """Every way to take so many devices of some entries."""
+    if not entries:
+        if not number:
+            yield {}
+        return
+    at, *others = entries
+    for taken in range(min(number, devices[at].count) + 1):
+        for rest in _shares(number - taken, others, devices):
+            yield {**rest, at: taken} if taken else rest
+
+
+def ways_of(member: StampedMember, devices: Sequence[Device]) -> Pod:
+    """Every way to serve a pod of a member on an empty node. Raises GaveUp."""
+    options = []
+    for request in member.requests:
+        shares: list[dict[int, int]] = []
+        for share in _shares(request.count, _entries(request, devices), devices):
+            shares.append(share)
+            if len(shares) > WAYS:
+                raise GaveUp
+        options.append(shares)
+    ways: set[Way] = set()
+    for tried, chosen in enumerate(product(*options)):
+        if tried > WAYS * WAYS:
+            raise GaveUp
+        held = Counter[int]()
+        for share in chosen:
+            held.update(share)
+        if all(held[at] <= device.count for at, device in enumerate(devices)) and _share_values(
+            member, chosen, devices
+        ):
+            ways.add(tuple(held[at] for at in range(len(devices))))
+    if len(ways) > WAYS:
+        raise GaveUp
+    return tuple(sorted(ways))
+
+
+def _share_values(member: StampedMember, chosen: Sequence[dict[int, int]], devices: Sequence[Device]) -> bool:
+    """Whether the devices of all constrained requests have a value in common."""
+    for constraint in member.constraints:
+        bound = {
+            at
+            for request, share in zip(member.requests, chosen, strict=True)
+            for at in share
+            if not constraint.requests or request.name in constraint.requests
+        }
+        if bound and not set.intersection(*(values_of(devices[at], constraint.attribute) for at in bound)):
+            return False
+    return True
+
+
+def pods_on(pool: str, devices: Sequence[Device], replicas: Iterable[ModelReplica]) -> Counter[Pod]:
+    """Every pod that replicas of a cluster have on one of its pools. Raises GaveUp."""
+    pods: Counter[Pod] = Counter()
+    for replica in replicas:
+        for engine in replica.engines:
+            for member in engine.members:
+                if member.requests and member.pool == pool:
+                    pods[ways_of(member, devices)] += member.pods * engine.copies
+    return pods
+
+
+class _Packings:
+    """Every packing of some pods that leaves none of so many nodes open to one more."""
+
+    def __init__(self, pod: Pod, others: Sequence[Pod], devices: Way) -> None:
+        self._pod, self._others, self._devices = pod, others, devices
+        self._best: dict[tuple[int, ...], int] = {}
+        self.tries = TRIES
+
+    def most(self, counts: tuple[int, ...], nodes: int) -> int:
+        """How many of so many nodes these pods can close at most. Raises GaveUp."""
+        if not nodes:
+            return 0
+        if counts not in self._best:
+            best = 0
+            for left in self._close(0, counts, (0,) * len(self._devices)):
+                best = max(best, 1 + self.most(left, nodes - 1))
+                if best >= nodes:
+                    return best
+            self._best[counts] = best
+        return self._best[counts]
+
+    def _close(self, first: int, counts: tuple[int, ...], load: Way) -> Iterator[tuple[int, ...]]:
+        """Load one node until the pod has no room there; what is left each time. Raises GaveUp."""
+        if not any(self._adds(load, way) for way in self._pod):
+            yield counts
+            return
+        for at in range(first, len(self._others)):
+            for way in self._others[at] if counts[at] else ():
+                self.tries -= 1
+                if self.tries < 0:
+                    raise GaveUp
+                more = self._adds(load, way)
+                if more:
+                    yield from self._close(at, (*counts[:at], counts[at] - 1, *counts[at + 1 :]), more)
+
+    def _adds(self, load: Way, way: Way) -> Way | None:
+        """The load with a pod more; None where it has no room."""
+        more = tuple(held + taken for held, taken in zip(load, way, strict=True))
+        return more if all(have <= most for have, most in zip(more, self._devices, strict=True)) else None
+
+
+def stranded(pool: Pool, replicas: Iterable[ModelReplica]) -> str:
+    """Say which pods could be stranded by the worst packing; empty when none can be, as far as was tried."""
+    devices = [device for device in pool.devices or () if device.claim == "DRA"]
+    counts = tuple(device.count for device in devices)
+    try:
+        pods = pods_on(pool.name, devices, replicas)
+        for pod in sorted(pods):
+            others = pods - Counter([pod])
+            # Large pods first: they close a node soonest.
+            kinds = sorted((other for other in others if other), key=lambda other: -max(map(sum, other)))
+            packings = _Packings(pod, kinds, counts)
+            if not pod or packings.most(tuple(others[kind] for kind in kinds), pool.nodes) < pool.nodes:
+                continue
+            return f"a pod of {_text(pod[0], devices)} may find 0 of {pool.nodes} nodes open"
+    except GaveUp:
+        return ""
+    return ""
+
+
+def _text(way: Way, devices: Sequence[Device]) -> str:
+    named = ((number, device.name or device.driver) for number, device in zip(way, devices, strict=True))
+    return " and ".join(f"{number} {name}" for number, name in named if number)
+
+
+def strandings(state: State, replicas: Sequence[ModelReplica]) -> Iterator[tuple[tuple[str, str], str]]:
+    """Pools accounted by devices in which the worst packing could strand a pod, each with the numbers."""
+    for (cluster, name), pool in pools(state).items():
+        text = (
+            stranded(pool, [replica for replica in replicas if replica.cluster == cluster])
+            if pool.accounting == "Device"
+            else ""
+        )
+        if text:
+            yield (cluster, name), text

@@ -1,33 +1,48 @@
 """Every packing of a small pool, by brute force: whether some order and placement of pods strands one.
 
-Imports nothing of the scheduler. A pod is a tuple of device counts, one per kind; a gang is a list of pods.
+Imports nothing of the scheduler. A pod is the set of ways in which it may be served, each a number of devices
+for each kind; a gang is a list of pods.
 """
 
 from __future__ import annotations
 
 from typing import TypeAlias
 
-Pod: TypeAlias = tuple[int, ...]
+Way: TypeAlias = tuple[int, ...]
+"""Devices of each kind."""
+Pod: TypeAlias = tuple[Way, ...]
+"""Each way in which a pod may be served."""
 Gangs: TypeAlias = list[list[Pod]]
 Nodes: TypeAlias = tuple[tuple[int, ...], ...]
 """Free devices of every node, per kind."""
 
 
-def strands(nodes: int, devices: Pod, gangs: Gangs, *, apart: bool) -> bool:
+def plain(*devices: int) -> Pod:
+    """A pod that is served in one way."""
+    return (devices,)
+
+
+def strands(nodes: int, devices: Way, gangs: Gangs, *, apart: bool, full: bool = False) -> bool:
     """Say whether some pod can find no node while others stand somewhere, however few of them do.
 
-    With `apart`, the pods of a gang must be on distinct nodes.
+    With `apart`, the pods of a gang must be on distinct nodes. With `full`, all others stand somewhere.
     """
     pods = [(pod, number) for number, gang in enumerate(gangs) for pod in gang]
     return any(
-        _stuck(pods[at], pods[:at] + pods[at + 1 :], nodes, devices, apart=apart)
+        _stuck(pods[at], pods[:at] + pods[at + 1 :], nodes, devices, apart=apart, full=full)
         for at in range(len(pods))
-        if any(pods[at][0])
+        if pods[at] not in pods[:at] and any(map(any, pods[at][0]))
     )
 
 
 def _stuck(
-    waiting: tuple[Pod, int], others: list[tuple[Pod, int]], nodes: int, devices: Pod, *, apart: bool
+    waiting: tuple[Pod, int],
+    others: list[tuple[Pod, int]],
+    nodes: int,
+    devices: Way,
+    *,
+    apart: bool,
+    full: bool,
 ) -> bool:
     seen: set[object] = set()
 
@@ -36,26 +51,31 @@ def _stuck(
         if state in seen:
             return False
         seen.add(state)
-        if not any(_hosts(waiting, free[n], used[n], apart=apart) for n in range(nodes)):
+        stuck = not any(list(_served(waiting, free[n], used[n], apart=apart)) for n in range(nodes))
+        if stuck and (at == len(others) or not full):
             return True
         if at == len(others):
             return False
-        if search(at + 1, free, used):
+        if not full and search(at + 1, free, used):
             return True
-        pod, gang = others[at]
+        _, gang = others[at]
         return any(
             search(
                 at + 1,
-                (*free[:n], tuple(f - p for f, p in zip(free[n], pod, strict=True)), *free[n + 1 :]),
-                (*used[:n], used[n] | {gang}, *used[n + 1 :]),
+                (*free[:n], left, *free[n + 1 :]),
+                (*used[:n], used[n] | {gang} if apart else used[n], *used[n + 1 :]),
             )
             for n in range(nodes)
-            if _hosts(others[at], free[n], used[n], apart=apart)
+            for left in _served(others[at], free[n], used[n], apart=apart)
         )
 
     return search(0, (devices,) * nodes, (frozenset(),) * nodes)
 
 
-def _hosts(pod: tuple[Pod, int], free: tuple[int, ...], used: frozenset[int], *, apart: bool) -> bool:
-    needs, gang = pod
-    return all(f >= need for f, need in zip(free, needs, strict=True)) and not (apart and gang in used)
+def _served(pod: tuple[Pod, int], free: Way, used: frozenset[int], *, apart: bool) -> list[Way]:
+    """What each way of serving a pod leaves free on a node."""
+    ways, gang = pod
+    if apart and gang in used:
+        return []
+    left = [tuple(have - need for have, need in zip(free, way, strict=True)) for way in ways]
+    return [rest for rest in left if min(rest) >= 0]

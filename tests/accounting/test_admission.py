@@ -2,45 +2,48 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections import Counter
+from typing import TYPE_CHECKING
 
 import pytest
 
-from function.scheduler.device_accounting import (
-    Claim,
-    Copies,
-    DeviceCapacity,
-    DeviceKind,
-    Gangs,
-    Pods,
-    gang,
-    total,
-)
+from function.api.replica import StampedRequest
+from function.scheduler import worst_packing
+from function.scheduler.device_accounting import DeviceCapacity, Gangs, PodClaims, Pods, gangs_of, total
+from function.scheduler.worst_packing import Footprint, can_block
 from tests.accounting.packings import Gangs as Plain
-from tests.accounting.packings import Pod, strands
+from tests.accounting.packings import Pod, Way, plain, strands
+from tests.support.nodes import node
 from tests.support.scale import count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CLASSES = ("gpu", "nic", "mig")
 
 
-def packed(nodes: int, devices: Pod, gangs: Plain) -> DeviceCapacity:
-    kinds = tuple(DeviceKind(name, number) for name, number in zip(CLASSES, devices, strict=False))
-    return DeviceCapacity(nodes, kinds, charged(gangs))
+def packed(nodes: int, devices: Way, gangs: Plain, *, apart: bool = False) -> DeviceCapacity:
+    return DeviceCapacity(nodes, node(*zip(CLASSES, devices, strict=False)), charged(gangs, apart=apart))
 
 
-def charged(gangs: Plain) -> Gangs:
-    return total((Copies(gang(Pods(claims(pod), 1) for pod in one_gang), 1),) for one_gang in gangs)
+def charged(gangs: Plain, *, apart: bool) -> Gangs:
+    return total(gangs_of([Pods(claims(pod), 1) for pod in gang], 1, apart=apart) for gang in gangs)
 
 
-def claims(pod: Pod) -> tuple[Claim, ...]:
-    return tuple(sorted(Claim(name, size) for name, size in zip(CLASSES, pod, strict=False) if size))
+def claims(pod: Pod) -> PodClaims:
+    """The claims of a pod that is served in one way."""
+    [way] = pod
+    sizes = zip(CLASSES, way, strict=False)
+    return PodClaims.of((StampedRequest(name, name, size) for name, size in sizes if size), ())
 
 
-def admitted(nodes: int, devices: Pod, gangs: Plain) -> bool:
-    return packed(nodes, devices, gangs).stranded is None
+def admitted(nodes: int, devices: Way, gangs: Plain, *, apart: bool = False) -> bool:
+    return packed(nodes, devices, gangs, apart=apart).stranded is None
 
 
-def small_pool(draw: random.Random) -> tuple[int, Pod, Plain]:
+def small_pool(draw: random.Random) -> tuple[int, Way, Plain]:
     """A pool of 1 to 4 nodes with one to three kinds, and gangs of mixed sizes, one after the other."""
     devices = tuple(draw.choice((1, 2, 3, 4, 6, 8)) for _ in range(draw.choice((1, 1, 2, 2, 3))))
     nodes = draw.choice((1, 2, 2, 3, 3, 4))
@@ -51,22 +54,64 @@ def small_pool(draw: random.Random) -> tuple[int, Pod, Plain]:
     gangs: Plain = []
     for _ in range(draw.randint(1, 6)):
         more = [draw.choice(sizes) for _ in range(draw.choice((1, 1, 1, 2, 3)))]
-        wider = [*gangs, [pod for pod in more if any(pod)]]
+        wider = [*gangs, [plain(*pod) for pod in more if any(pod)]]
         if sum(map(len, wider)) <= 7 and wider[-1]:
             gangs = wider
     return nodes, devices, gangs
 
 
-def test_no_admitted_set_can_be_stranded_by_any_packing() -> None:
-    """The law of this accounting, whether or not the cluster keeps a gang's pods on distinct nodes."""
-    tried = 0
+def test_no_admitted_set_can_be_stranded_and_every_other_can() -> None:
+    """The law of this accounting. On small pools it is exact: every packing is tried."""
+    verdicts = Counter[bool]()
     for seed in range(count(600, 20_000, 100_000)):
         nodes, devices, gangs = small_pool(random.Random(seed))
-        if admitted(nodes, devices, gangs):
+        verdict = admitted(nodes, devices, gangs)
+        verdicts[verdict] += 1
+        assert strands(nodes, devices, gangs, apart=False) != verdict, (seed, nodes, devices, gangs)
+    assert min(verdicts.values()) > 100, "too few of one kind: the test would prove nothing"
+
+
+def test_no_admitted_set_can_be_stranded_where_gangs_must_be_kept_apart() -> None:
+    tried = 0
+    for seed in range(count(400, 20_000, 100_000)):
+        nodes, devices, gangs = small_pool(random.Random(seed))
+        if admitted(nodes, devices, gangs, apart=True):
             tried += 1
-            for apart in (True, False):
-                assert not strands(nodes, devices, gangs, apart=apart), (seed, nodes, devices, gangs, apart)
-    assert tried > 100, "too few admitted sets: the test would prove nothing"
+            assert not strands(nodes, devices, gangs, apart=True), (seed, nodes, devices, gangs)
+    assert tried > 50, "too few admitted sets: the test would prove nothing"
+
+
+def test_pods_that_are_served_in_several_ways_are_judged_exactly() -> None:
+    """Entries of one class: which of them a pod gets is the choice of the worst packing, too."""
+    verdicts = Counter[bool]()
+    for seed in range(count(400, 20_000, 100_000)):
+        draw = random.Random(seed)
+        devices = tuple(draw.choice((1, 2, 3, 4)) for _ in range(draw.choice((2, 2, 3))))
+        nodes = draw.choice((1, 2, 3))
+        kinds: list[Pod] = []
+        for _ in range(draw.choice((1, 2, 3))):
+            ways = {tuple(draw.randint(0, most) for most in devices) for _ in range(draw.choice((1, 2, 3)))}
+            kinds.append(tuple(sorted(way for way in ways if any(way))) or plain(*devices))
+        pods = Counter(draw.choice(kinds) for _ in range(draw.randint(1, 6)))
+        others = Counter({Footprint(pod, pod): number for pod, number in pods.items()})
+        blocked = any(can_block(nodes, pod, others - Counter([pod]), devices) for pod in others)
+        verdicts[blocked] += 1
+        gangs: Plain = [[pod] for pod in pods.elements()]
+        assert strands(nodes, devices, gangs, apart=False) == blocked, (seed, nodes, devices, gangs)
+    assert min(verdicts.values()) > 20, "too few of one kind: the test would prove nothing"
+
+
+def test_it_is_never_stricter_than_a_node_for_each_pod() -> None:
+    """Blocked nodes are no more than there are other pods, whatever their sizes and kinds."""
+    for seed in range(2_000):
+        draw = random.Random(seed)
+        devices = tuple(draw.randint(1, 12) for _ in range(draw.randint(1, 4)))[:3]
+        nodes = draw.randint(1, 40)
+        pods = [plain(*(draw.randint(1, most) for most in devices)) for _ in range(nodes)]
+        at = [draw.randint(0, nodes) for _ in range(3)]
+        gangs: Plain = [pods[a:b] for a, b in itertools.pairwise(sorted({0, *at, nodes}))]
+        for apart in (False, True):
+            assert admitted(nodes, devices, gangs, apart=apart), (seed, nodes, devices, gangs, apart)
 
 
 def test_for_one_kind_and_one_size_exactly_the_safe_sets_are_admitted() -> None:
@@ -74,7 +119,7 @@ def test_for_one_kind_and_one_size_exactly_the_safe_sets_are_admitted() -> None:
         for size in range(1, devices + 1):
             for nodes in range(1, 4):
                 for pods in range(1, 8):
-                    gangs: Plain = [[(size,)] for _ in range(pods)]
+                    gangs: Plain = [[plain(size)] for _ in range(pods)]
                     safe = not strands(nodes, (devices,), gangs, apart=True)
                     assert admitted(nodes, (devices,), gangs) == safe, (devices, size, nodes, pods)
 
@@ -85,22 +130,23 @@ def test_pods_that_take_whole_nodes_are_counted_as_node_accounting_counts_them()
     for _ in range(2_000):
         devices = tuple(draw.choice((1, 2, 4, 8)) for _ in range(draw.choice((1, 2, 3))))
         nodes = draw.randint(0, 8)
-        gangs: Plain = [[devices] * draw.randint(1, 4) for _ in range(draw.randint(1, 4))]
+        gangs: Plain = [[plain(*devices)] * draw.randint(1, 4) for _ in range(draw.randint(1, 4))]
         pods = sum(map(len, gangs))
-        assert admitted(nodes, devices, gangs) == (pods <= nodes)
+        for apart in (False, True):
+            assert admitted(nodes, devices, gangs, apart=apart) == (pods <= nodes)
         assert packed(nodes, devices, gangs).free_nodes == nodes - pods
 
 
-def naive(nodes: int, devices: Pod, gangs: Plain) -> bool:
+def naive(nodes: int, devices: Way, gangs: Plain) -> bool:
     """Count free devices of the whole pool: what most people would do."""
-    pods = [pod for one_gang in gangs for pod in one_gang]
+    pods = [way for gang in gangs for [way] in gang]
     return all(sum(pod[at] for pod in pods) <= nodes * most for at, most in enumerate(devices))
 
 
-def kind_by_kind(nodes: int, devices: Pod, gangs: Plain) -> bool:
+def kind_by_kind(nodes: int, devices: Way, gangs: Plain) -> bool:
     """Check each kind for itself: unsound, because a pod needs all of its kinds on one node."""
     return all(
-        admitted(nodes, (most,), [[(pod[at],) for pod in one_gang if pod[at]] for one_gang in gangs])
+        admitted(nodes, (most,), [[plain(way[at]) for [way] in gang if way[at]] for gang in gangs])
         for at, most in enumerate(devices)
     )
 
@@ -112,8 +158,8 @@ def test_the_brute_force_finds_out_an_unsound_rule(unsound: object) -> None:
         draw = random.Random(seed)
         nodes, devices = draw.choice((2, 3)), (draw.choice((2, 4)), draw.choice((1, 2)))
         pods = [tuple(draw.randint(0, most) for most in devices) for _ in range(4)]
-        gangs = [[pod] for pod in pods if any(pod)]
-        if unsound(nodes, devices, gangs) and strands(nodes, devices, gangs, apart=True):  # type: ignore[operator]
+        gangs = [[plain(*pod)] for pod in pods if any(pod)]
+        if unsound(nodes, devices, gangs) and strands(nodes, devices, gangs, apart=False):  # type: ignore[operator]
             caught += 1
     assert caught
 
@@ -163,43 +209,43 @@ def test_the_brute_force_finds_out_an_unsound_rule(unsound: object) -> None:
         ),
     ],
 )
-def test_cases(reason: str, nodes: int, devices: Pod, gangs: Plain, fits: bool) -> None:  # noqa: FBT001 - a table
-    assert admitted(nodes, devices, gangs) == fits, reason
-    assert strands(nodes, devices, gangs, apart=True) != fits, f"the table itself is wrong: {reason}"
+def test_cases(reason: str, nodes: int, devices: Way, gangs: list[list[Way]], fits: bool) -> None:  # noqa: FBT001 - a table
+    pods: Plain = [[plain(*way) for way in gang] for gang in gangs]
+    assert admitted(nodes, devices, pods, apart=True) == fits, reason
+    assert strands(nodes, devices, pods, apart=True) != fits, f"the table itself is wrong: {reason}"
 
 
-def test_what_only_distinct_nodes_of_other_gangs_would_make_safe_is_not_admitted() -> None:
-    """Two gangs of 2 half pods fill 2 nodes only if each gang is kept apart; nobody here can tell that."""
-    gangs: Plain = [[(4,), (4,)], [(4,), (4,)]]
+def test_gangs_that_may_share_nodes_count_singly() -> None:
+    """Two gangs of 2 half pods fill 2 nodes, and where each gang is kept apart nobody here can tell that."""
+    gangs: Plain = [[plain(4), plain(4)], [plain(4), plain(4)]]
+    assert admitted(2, (8,), gangs)
     assert not strands(2, (8,), gangs, apart=True)
-    assert not admitted(2, (8,), gangs)
+    assert not admitted(2, (8,), gangs, apart=True)
+
+
+def test_ten_gpus_and_ten_nics() -> None:
+    """By the floors of the kinds the others block six nodes; four pods sit on at most four."""
+    pods: Plain = [[plain(*way)] for way in [(4, 4), (4, 4), (5, 5), (5, 5), (5, 5)]]
+    assert admitted(5, (10, 10), pods)
+    assert not strands(5, (10, 10), pods, apart=False)
 
 
 @pytest.mark.parametrize(
-    ("reason", "kinds", "gangs", "fits"),
+    ("reason", "kinds", "pods", "fits"),
     [
         (
-            "a class the pool does not publish may hold anything, so it counts as a node",
+            "a class the pool does not publish may hold anything: it counts as a node",
             [("gpu", 8)],
-            [[[("gone", 1)]], [[("gpu", 8)]]],
+            ["gone", 1, "gpu", 8],
             False,
         ),
+        ("beside it a pod has the next node", [("gpu", 8)], ["gone", 1], True),
+        ("two entries of one class are as good as one", [("gpu", 4), ("gpu", 4)], ["gpu", 4, "gpu", 4], True),
+        ("and one request may be served by both", [("gpu", 4), ("gpu", 4)], ["gpu", 8], True),
         (
-            "two entries of one class: a claim may sit on either, and is counted on both",
-            [("gpu", 4), ("gpu", 4)],
-            [[[("gpu", 4)]], [[("gpu", 4)]]],
-            False,
-        ),
-        (
-            "two entries of one class with room for both claims on each",
-            [("gpu", 4), ("gpu", 8)],
-            [[[("gpu", 2)]], [[("gpu", 2)]]],
-            True,
-        ),
-        (
-            "a claim larger than the node's devices shrank to blocks its node and asks for none",
+            "a claim larger than the devices shrank to blocks its node and asks for none",
             [("gpu", 4)],
-            [[[("gpu", 8)]]],
+            ["gpu", 8],
             True,
         ),
     ],
@@ -207,12 +253,43 @@ def test_what_only_distinct_nodes_of_other_gangs_would_make_safe_is_not_admitted
 def test_what_cannot_be_told_is_counted_against_the_set(
     reason: str,
     kinds: list[tuple[str, int]],
-    gangs: list[list[list[tuple[str, int]]]],
+    pods: list[object],
     fits: bool,  # noqa: FBT001
 ) -> None:
-    held = total(
-        (Copies(gang(Pods(tuple(Claim(*claim) for claim in pod), 1) for pod in one_gang), 1),)
-        for one_gang in gangs
-    )
-    capacity = DeviceCapacity(1, tuple(DeviceKind(*kind) for kind in kinds), held)
-    assert (capacity.stranded is None) == fits, reason
+    listed = [PodClaims.of([StampedRequest("r", *pods[at : at + 2])], ()) for at in range(0, len(pods), 2)]  # type: ignore[arg-type]
+    held = total(gangs_of([Pods(pod, 1)], 1, apart=False) for pod in listed)
+    assert (DeviceCapacity(1, node(*kinds), held).stranded is None) == fits, reason
+
+
+@pytest.mark.parametrize(
+    ("reason", "devices", "kinds", "most"),
+    [
+        ("1,000 pods of every size of eight GPUs", (8,), 8, 200),
+        ("sizes of GPUs and NICs", (8, 8), 6, 800),
+        ("more of them, on more devices, than are searched to the end", (16, 16, 7), 30, 4_000),
+    ],
+)
+def test_a_check_of_a_thousand_pods_is_bounded(
+    reason: str, devices: Way, kinds: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loads that are looked at and bundles that are tried, for all pods of the pool together."""
+    looked = Counter[str]()
+    for name in ("_blocks", "_weigh", "_disjoint"):
+        monkeypatch.setattr(worst_packing, name, counted(looked, name, getattr(worst_packing, name)))
+    worst_packing._bundles.cache_clear()
+    for seed in range(2):
+        draw = random.Random(seed)
+        sizes = [plain(*(draw.randint(1, most // 2) for most in devices)) for _ in range(kinds)]
+        gangs: Plain = [[draw.choice(sizes)] for _ in range(1_000)]
+        for nodes in range(150, 700, 50):
+            looked.clear()
+            packed(nodes, devices, gangs).stranded  # noqa: B018 - counted while it is found out
+            assert looked.total() <= most, (reason, seed, looked)
+
+
+def counted(looked: Counter[str], name: str, function: Callable[..., object]) -> Callable[..., object]:
+    def run(*args: object) -> object:
+        looked[name] += 1
+        return function(*args)
+
+    return run

@@ -2,43 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
+from function.api.replica import StampedConstraint, StampedRequest
 from function.scheduler.device_accounting import (
-    Claim,
+    MAX_WAYS,
     Copies,
     Demand,
     DeviceCapacity,
-    DeviceKind,
     Gangs,
-    PodLoad,
+    PodClaims,
     Pods,
-    gang,
-    kinds_of,
-    load,
+    PoolDevices,
+    gangs_of,
     total,
 )
 from function.scheduler.ledger import NodeCapacity
 from tests.support import build
 from tests.support.cases import ask, one
+from tests.support.nodes import node, node_of
 from tests.support.scarce import decide
 from tests.support.world import World
 
 Pod = dict[str, int]
 """Devices a pod claims, by class."""
-EIGHT_GPUS, FOUR_GPUS = (Claim("gpu", 8),), (Claim("gpu", 4),)
-EIGHT, FOUR, NICS = DeviceKind("gpu", 8), DeviceKind("gpu", 4), DeviceKind("nic", 2)
+
+
+EIGHT, FOUR, NICS = ("gpu", 8), ("gpu", 4), ("nic", 2)
 
 
 def gangs(*item: tuple[Pod, ...]) -> Gangs:
-    """Gangs of pods, one copy of each."""
-    return total((Copies(gang(Pods(_claims(pod), 1) for pod in pods), 1),) for pods in item)
+    """Gangs of pods that must be on different nodes, one copy of each."""
+    return total(gangs_of((Pods(claims(pod), 1) for pod in pods), 1, apart=True) for pods in item)
 
 
-def _claims(pod: Pod) -> tuple[Claim, ...]:
-    return tuple(Claim(*claim) for claim in sorted(pod.items()))
+def claims(pod: Pod) -> PodClaims:
+    return PodClaims.of((StampedRequest(name, name, number) for name, number in pod.items()), ())
 
 
 def alone(*pods: Pod) -> Gangs:
@@ -50,7 +51,7 @@ def alone(*pods: Pod) -> Gangs:
 class Case:
     reason: str
     nodes: int
-    kinds: tuple[DeviceKind, ...]
+    kinds: tuple[tuple[str, int], ...]
     stands: Gangs
     more: Gangs
     lacks: tuple[int, int] | None
@@ -169,12 +170,10 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
 def test_what_one_pool_admits(case: Case) -> None:
-    pool = DeviceCapacity(case.nodes, case.kinds, case.stands)
+    pool = DeviceCapacity(case.nodes, node(*case.kinds), case.stands)
     assert pool.shortage(Demand(0, case.more)) == case.lacks
     taken = pool.take(Demand(0, case.more))
-    assert taken == (
-        None if case.lacks else DeviceCapacity(case.nodes, case.kinds, total((case.stands, case.more)))
-    )
+    assert taken == (None if case.lacks else replace(pool, gangs=total((case.stands, case.more))))
 
 
 @pytest.mark.parametrize(
@@ -193,34 +192,176 @@ def test_what_one_pool_admits(case: Case) -> None:
     ],
 )
 def test_what_is_called_free(
-    nodes: int, kinds: tuple[DeviceKind, ...], stands: Gangs, free: int, reason: str
+    nodes: int, kinds: tuple[tuple[str, int], ...], stands: Gangs, free: int, reason: str
 ) -> None:
-    assert DeviceCapacity(nodes, kinds, stands).free_nodes == free, reason
+    assert DeviceCapacity(nodes, node(*kinds), stands).free_nodes == free, reason
+
+
+def entry(name: str, count: int, device_class: str = "gpu", **attributes: str) -> dict[str, object]:
+    """A device entry with some texts as attributes."""
+    values = {key: {"string": value} for key, value in attributes.items()}
+    return {
+        "name": name,
+        "driver": "d",
+        "deviceClassName": device_class,
+        "count": count,
+        "attributes": values,
+    }
+
+
+def of_zone(zone: str) -> str:
+    return f'device.attributes["d"].zone == "{zone}"'
+
+
+def pod(*requests: tuple[str, int, str], same: str = "") -> PodClaims:
+    """A pod with requests of a class, a number and a selector, with one attribute in common."""
+    stamped = [
+        StampedRequest(f"r{at}", device_class, number, (selector,) if selector else ())
+        for at, (device_class, number, selector) in enumerate(requests)
+    ]
+    return PodClaims.of(stamped, [StampedConstraint(same)] if same else [])
+
+
+FAST, SLOW = entry("fast", 8, zone="a"), entry("slow", 1, zone="b")
+LEFT, RIGHT = entry("left", 4, zone="a"), entry("right", 4, zone="b")
+LAID = [
+    ("one request", [EIGHT], [pod(("gpu", 2, ""))], [((2,),)], None),
+    (
+        "requests of one class share its entry",
+        [EIGHT],
+        [pod(("gpu", 2, ""), ("gpu", 3, ""))],
+        [((5,),)],
+        None,
+    ),
+    ("no node hosts it: it fills one, and nothing is kept free", [EIGHT], [pod(("gpu", 9, ""))], [()], [()]),
+    ("one request too many is enough", [EIGHT, NICS], [pod(("gpu", 8, ""), ("nic", 3, ""))], [()], [()]),
+    ("a class that is not published", [EIGHT], [pod(("other", 1, ""))], [()], [()]),
+    ("or one of two that is not", [EIGHT], [pod(("gpu", 1, ""), ("other", 1, ""))], [()], [()]),
+    ("kinds that nobody claims are left alone", [EIGHT, NICS], [pod(("nic", 1, ""))], [((1,),)], None),
+    ("entries that all pods bind alike are one kind", [LEFT, RIGHT], [pod(("gpu", 5, ""))], [((5,),)], None),
+    ("the entry that is selected", [FAST, SLOW], [pod(("gpu", 8, of_zone("a")))], [((8,),)], None),
+    (
+        "two kinds where pods tell the entries apart, and every way between them",
+        [LEFT, RIGHT],
+        [pod(("gpu", 2, "")), pod(("gpu", 4, of_zone("a")))],
+        [((0, 2), (1, 1), (2, 0)), ((4, 0),)],
+        None,
+    ),
+    (
+        "one value in common: on either entry, not on both",
+        [LEFT, RIGHT],
+        [pod(("gpu", 4, ""), same="zone")],
+        [((0, 4), (4, 0))],
+        None,
+    ),
+    (
+        "a value in common binds all requests",
+        [LEFT, RIGHT, entry("nic", 2, "nic", zone="b")],
+        [pod(("gpu", 4, ""), ("nic", 1, ""), same="zone")],
+        [((4, 1),)],
+        None,
+    ),
+    (
+        "a selector without an answer may select the entry and may not: as much of each must be free",
+        [LEFT, entry("right", 3)],
+        [pod(("gpu", 4, of_zone("a")))],
+        [((4,),)],
+        [((7,),)],
+    ),
+    (
+        "an entry too small for it is needed as a whole, then",
+        [FAST, entry("slow", 1)],
+        [pod(("gpu", 4, of_zone("a")))],
+        [((4,),)],
+        [((5,),)],
+    ),
+    (
+        "what no entry satisfies any more may hold anything of its class",
+        [LEFT, RIGHT],
+        [pod(("gpu", 2, of_zone("c"))), pod(("gpu", 2, of_zone("a")))],
+        [((0, 2), (1, 1), (2, 0)), ((2, 0),)],
+        [((2, 2),), ((2, 0),)],
+    ),
+    (
+        "a text that is no selector gives no answer",
+        [FAST, SLOW],
+        [pod(("gpu", 1, "device."))],
+        [((1,),)],
+        [((2,),)],
+    ),
+]
+
+
+@pytest.mark.parametrize(("reason", "entries", "pods", "ways", "needs"), LAID, ids=[row[0] for row in LAID])
+def test_how_pods_lie_on_the_devices_of_a_pool(
+    reason: str, entries: list[object], pods: list[PodClaims], ways: list[object], needs: list[object] | None
+) -> None:
+    devices = node_of(entries) if isinstance(entries[0], dict) else node(*entries)  # type: ignore[arg-type]
+    footprints = devices.layout(frozenset(pods)).footprints
+    assert [footprints[claimed].ways for claimed in pods] == ways, reason
+    assert [footprints[claimed].needs for claimed in pods] == (ways if needs is None else needs), reason
+
+
+def test_more_ways_than_are_told_apart_fill_a_node() -> None:
+    entries = [entry(f"e{at}", 8, zone=str(at)) for at in range(4)]
+    pods = [pod(("gpu", 8, "")), *(pod(("gpu", 1, of_zone(str(at)))) for at in range(4))]
+    footprint = node_of(entries).layout(frozenset(pods)).footprints[pods[0]]
+    assert footprint.ways == ()
+    assert len(footprint.needs) == MAX_WAYS
 
 
 @pytest.mark.parametrize(
-    ("claims", "kinds", "expected", "reason"),
+    ("reason", "nodes", "entries", "pods", "fits"),
     [
-        ((("gpu", 2),), (EIGHT,), PodLoad((2,), (2,)), "one request"),
-        ((("gpu", 2), ("gpu", 3)), (EIGHT,), PodLoad((5,), (5,)), "requests of one class may share an entry"),
-        ((("gpu", 5), ("gpu", 5)), (EIGHT,), PodLoad((10,), (8,)), "and cannot need more than the entry has"),
-        ((("gpu", 9),), (EIGHT,), PodLoad((9,), (0,)), "no node hosts it: nothing is kept free for it"),
-        ((("gpu", 8), ("nic", 3)), (EIGHT, NICS), PodLoad((8, 3), (0, 0)), "one request too many is enough"),
-        ((("gpu", 5),), (FOUR, EIGHT), PodLoad((5, 5), (0, 5)), "an entry that is too small is not needed"),
-        ((("other", 1),), (EIGHT,), PodLoad((0,), (0,), strange=True), "a class that is not published"),
         (
-            (("gpu", 1), ("other", 1)),
-            (EIGHT,),
-            PodLoad((1,), (0,), strange=True),
-            "or one of two that is not",
+            "pods that select the 8 of 8 + 1: one on each node",
+            8,
+            [FAST, SLOW],
+            [pod(("gpu", 8, of_zone("a")))] * 8,
+            True,
         ),
-        ((("nic", 1),), (EIGHT, NICS), PodLoad((0, 1), (0, 1)), "kinds it does not claim are left alone"),
+        ("and no ninth", 8, [FAST, SLOW], [pod(("gpu", 8, of_zone("a")))] * 9, False),
+        (
+            "half a node by one value in common: two on each",
+            2,
+            [LEFT, RIGHT],
+            [pod(("gpu", 4, ""), same="zone")] * 4,
+            True,
+        ),
+        ("and no fifth", 2, [LEFT, RIGHT], [pod(("gpu", 4, ""), same="zone")] * 5, False),
+        (
+            "half a node by selector: two of each side",
+            2,
+            [LEFT, RIGHT],
+            [pod(("gpu", 4, of_zone(z))) for z in "aabb"],
+            True,
+        ),
+        (
+            "a third of one side has none",
+            2,
+            [LEFT, RIGHT],
+            [pod(("gpu", 4, of_zone(z))) for z in "aaa"],
+            False,
+        ),
+        ("small pods that bind either side", 1, [LEFT, RIGHT], [pod(("gpu", 1, ""))] * 8, True),
+        (
+            "are in the way of one that binds one",
+            1,
+            [LEFT, RIGHT],
+            [pod(("gpu", 1, "")), pod(("gpu", 4, of_zone("a")))],
+            False,
+        ),
     ],
 )
-def test_how_a_pod_lies_on_the_kinds_of_a_pool(
-    claims: tuple[Claim, ...], kinds: tuple[DeviceKind, ...], expected: PodLoad, reason: str
+def test_several_entries_of_one_class(
+    reason: str,
+    nodes: int,
+    entries: list[dict[str, object]],
+    pods: list[PodClaims],
+    fits: bool,  # noqa: FBT001
 ) -> None:
-    assert load(claims, kinds) == expected, reason
+    held = total(gangs_of([Pods(claimed, 1)], 1, apart=False) for claimed in pods)
+    assert (DeviceCapacity(nodes, node_of(entries), held).stranded is None) == fits, reason
 
 
 def test_only_what_a_claim_can_bind_is_counted() -> None:
@@ -232,7 +373,7 @@ def test_only_what_a_claim_can_bind_is_counted() -> None:
     ]
     fleet = [one("a", pools=[build.pool("p", 2, devices)], accounting="Device")]
     [pool] = decide(World(ask(), fleet)).inputs.fleet.clusters["a"].pools
-    assert kinds_of(pool) == (DeviceKind("gpu.nvidia.com", 8), DeviceKind("rdma.dra.net", 2))
+    assert [device.count for device in PoolDevices(pool).entries] == [8, 2]
 
 
 @pytest.mark.parametrize(
@@ -253,9 +394,13 @@ def test_whole_nodes_are_counted(
     assert (pool.shortage(demand), pool.take(demand)) == (lacks, taken), reason
 
 
-def test_gangs_are_counted_by_what_their_pods_claim() -> None:
-    """Pods that claim nothing are not in them, and equal pods are one entry."""
-    made = gang([Pods(EIGHT_GPUS, 1), Pods(EIGHT_GPUS, 2), Pods((), 5), Pods(FOUR_GPUS, 1)])
-    assert made == (Pods(FOUR_GPUS, 1), Pods(EIGHT_GPUS, 3))
-    assert total([(Copies(made, 2),), (Copies(made, -1),), (Copies((), 3),)]) == (Copies(made, 1),)
-    assert total([(Copies(made, 2),), (Copies(made, -2),)]) == ()
+def test_pods_are_counted_by_what_they_claim() -> None:
+    """Pods that claim nothing are left out; those that need not be apart count singly."""
+    four, eight = claims({"gpu": 4}), claims({"gpu": 8})
+    pods = [Pods(eight, 1), Pods(eight, 2), Pods(claims({}), 5), Pods(four, 1)]
+    together = (Pods(four, 1), Pods(eight, 3))
+    assert gangs_of(pods, 2, apart=True) == (Copies(together, 2),)
+    assert gangs_of(pods, 2, apart=False) == (Copies((Pods(four, 1),), 2), Copies((Pods(eight, 1),), 6))
+    assert total([(Copies(together, 2),), (Copies(together, -1),)]) == (Copies(together, 1),)
+    assert total([(Copies(together, 2),), (Copies(together, -2),)]) == ()
+    assert gangs_of(pods[2:3], 1, apart=True) == gangs_of(pods[2:3], 1, apart=False) == ()

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from function.verify.matching import most_blocked
+from function.api import InferenceCluster
+from function.api.replica import parse
+from function.boundary import PlainDocument
+from function.verify.matching import stranded
+from tests.accounting.packings import Pod, strands
 from tests.cli.command import run, write
 from tests.support import build
 
@@ -16,26 +20,33 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def _slowly(sizes: list[int], devices: int, least: int, nodes: int) -> int:
-    """Put every pod on every node, or on none, and count."""
-    best = 0
-    for packing in itertools.product(range(nodes + 1), repeat=len(sizes)):
-        loads = [0] * (nodes + 1)
-        for place, size in zip(packing, sizes, strict=True):
-            loads[place] += size
-        if max(loads[:nodes], default=0) <= devices:
-            best = max(best, sum(least <= item for item in loads[:nodes]))
-    return best
-
-
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(120))
 def test_the_worst_packing_is_the_worst(seed: int) -> None:
+    """Against every packing, one pod at a time, with entries of one class that selectors tell apart."""
     draw = random.Random(seed)
-    devices = draw.choice((2, 4, 8))
-    sizes = [draw.randint(1, devices) for _ in range(draw.randint(0, 5))]
-    least = draw.randint(1, devices)
-    blocked = min(5, most_blocked(sizes, devices, least))
-    assert blocked == _slowly(sizes, devices, least, 5)
+    counts = [draw.choice((1, 2, 4)) for _ in range(draw.choice((1, 2, 2)))]
+    entries = [build.gpu(number, name=f"e{at}", memory=f"{at}Gi") for at, number in enumerate(counts)]
+    pool = build.pool("p0", draw.choice((1, 2, 3)), entries) | {"accounting": "Device"}
+    published = InferenceCluster.parse(build.cluster("east", [pool])).pools[0]
+    gangs: list[list[Pod]] = []
+    replicas = []
+    for number in range(draw.randint(1, 5)):
+        only = draw.choice([None, *range(len(counts))])
+        size = draw.randint(1, sum(counts) if only is None else counts[only])
+        chosen = range(len(counts)) if only is None else [only]
+        shares = itertools.product(
+            *(range(most + 1 if at in chosen else 1) for at, most in enumerate(counts))
+        )
+        gangs.append([tuple(share for share in shares if sum(share) == size)])
+        memory = 'device.capacity["gpu.nvidia.com"].memory'
+        cel = 'device.driver == "gpu.nvidia.com"'
+        cel = cel if only is None else f'{memory}.compareTo(quantity("{only}Gi")) == 0'
+        request = {"name": "gpu", "deviceClassName": build.GPU, "count": size, "selectors": [{"cel": cel}]}
+        parent = build.deployment(f"m{number}", 1)
+        made = build.replica(parent, "east", 0, pools="p0")
+        made["spec"]["engines"][0]["members"][0]["deviceRequests"] = [request]
+        replicas.append(parse(PlainDocument(made)))
+    assert bool(stranded(published, replicas)) == strands(published.nodes, tuple(counts), gangs, apart=False)
 
 
 def _fleet(draw: random.Random) -> list[dict[str, Any]]:

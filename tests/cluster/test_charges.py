@@ -9,11 +9,12 @@ import pytest
 
 from function.api import ModelReplica
 from function.api import replica as replica_api
-from function.api.charge import Charged, digest
-from function.api.replica import StampedEngine, StampedMember, StampedRequest
+from function.api.charge import UNKNOWN, Charged, digest
+from function.api.replica import StampedConstraint, StampedEngine, StampedMember, StampedRequest
 from function.boundary import PlainDocument
-from function.cluster.publish import NAMED, YIELDING, charge
+from function.cluster.publish import MAX_SELECTORS, NAMED, YIELDING, charge
 from function.deployment.handler import run
+from function.scheduler.device_accounting import PodClaims
 from tests.schema.admission import refusals
 from tests.schema.crds import schema_of
 from tests.support import build, generate
@@ -104,6 +105,28 @@ def test_where_devices_are_charged_a_share_says_what_is_claimed() -> None:
     requests = [{"deviceClassName": GPU, "count": 8}]
     assert made["by"][0]["engines"] == [{"copies": 2, "members": [{"pods": 1, "requests": requests}]}]
     assert "engines" not in published([replica("chat", 2)])["by"][0]
+
+
+def test_selectors_and_constraints_are_told_where_a_class_has_several_entries() -> None:
+    """What is read from the share binds the same as the replica itself; long selectors are left out."""
+    entries = [build.gpu(4, name="old", memory="40Gi"), build.gpu(4, name="new", memory="80Gi")]
+    large = 'device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("80Gi")) >= 0'
+    for selectors, constraints, published_all in (
+        ((large,), (StampedConstraint("gpu.nvidia.com/numa", ("gpu",)),), True),
+        ((large + " " * MAX_SELECTORS,), (), False),
+    ):
+        request = StampedRequest("gpu", GPU, 2, selectors)
+        engine = StampedEngine("main", 1, (StampedMember("Standalone", "p", 1, (request,), constraints),))
+        held = replica("chat")._replace(engines=(engine,), nodes={"p": 1})
+        [share] = Charged.parse(published([held], accounting="Device", devices=entries)).shares
+        [member] = share.engines[0].stamped("p").members
+        read = PodClaims.of(member.requests, member.constraints)
+        assert (read == PodClaims.of([request], constraints)) == published_all
+        assert (read.claims[0].selectors == UNKNOWN) != published_all
+        [plain] = published([held], accounting="Device", devices=entries[:1])["by"][0]["engines"][0][
+            "members"
+        ]
+        assert plain == {"pods": 1, "requests": [{"deviceClassName": GPU, "count": 2}]}
 
 
 def test_who_gives_way_is_the_last_created_that_never_was_ready() -> None:

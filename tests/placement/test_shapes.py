@@ -304,10 +304,10 @@ ACCOUNTING = [
         ],
     ),
     Case(
-        "a gang of half-node pods wants as many nodes as it has pods",
+        "the half-node pods of a gang share nodes",
         clusters(a=SHARED | {"nodes": 2}),
-        ask(1, engines=[build.gang(nodes=2, gpus=4)]),
-        [],
+        ask(2, engines=[build.gang(nodes=2, gpus=4)]),
+        ["a"],
         {"a": "InsufficientDevices"},
     ),
     Case(

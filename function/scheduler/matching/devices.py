@@ -21,9 +21,10 @@ from itertools import chain
 from math import perm
 from typing import TYPE_CHECKING, NamedTuple
 
+from function.api.devices import Values, values_of
 from function.api.reasons import DeferredGap, Reason, Rejection, combined
+from function.api.replica import StampedRequest
 from function.scheduler.budget import OutOfSteps
-from function.scheduler.device_accounting import Claim
 from function.scheduler.selectors import gap
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from function.api import Device, DeviceRequest, Member
     from function.api.engine import SubRequest
     from function.scheduler.budget import Budget
-    from function.scheduler.device_accounting import Claims
     from function.scheduler.selectors import Evaluations, Probe
 
 
@@ -75,29 +75,10 @@ def _noted(rejection: Rejection, _: Evaluations) -> Rejection:
 # Lists have it when they share at least one value; a device that lacks the attribute fails. Necessary, not
 # sufficient: an entry stands for several devices, and DRA admission on the workload cluster decides.
 
-Values = frozenset[tuple[str, object]]
 PossibleValues = tuple[Values | None, ...]
 """What each constraint's requests may still share; None where none of them has a device yet."""
 SharedAttribute = tuple[str, frozenset[int]]
 """A qualified attribute name and the positions of the requests that must share it."""
-
-
-def values_of(device: Device, name: str) -> Values:
-    """The values a device publishes under a qualified name; empty when it lacks the attribute.
-
-    A name without a domain is in the domain of the driver, on either side.
-    """
-    if not name:
-        return frozenset()
-    qualified = name if "/" in name else f"{device.driver}/{name}"
-    for published, holder in device.attributes.items():
-        if (published if "/" in published else f"{device.driver}/{published}") == qualified:
-            kind, value = next(iter(holder.items()))
-            if kind == "list":
-                kind, value = next(iter(value.items()))
-                return frozenset((kind, item) for item in value)
-            return frozenset({(kind, value)})
-    return frozenset()
 
 
 def _all_values(name: str, devices: Sequence[Device]) -> set[tuple[str, object]]:
@@ -224,9 +205,12 @@ class Match:
         return tuple(sorted(claimed, key=lambda choice: choice.ways))
 
     @property
-    def claims_of_pod(self) -> Claims:
-        """Device class and count of each claimed request, sorted: what one pod is charged."""
-        return tuple(sorted(Claim(choice.device.device_class_name, choice.count) for choice in self.claimed))
+    def stamped(self) -> tuple[StampedRequest, ...]:
+        """The claimed requests as they are stamped on a replica: what one pod is charged."""
+        return tuple(
+            StampedRequest(choice.request, choice.device.device_class_name, choice.count, choice.selectors)
+            for choice in self.claimed
+        )
 
     @property
     def essence(self) -> tuple[object, ...]:
@@ -456,7 +440,7 @@ class _Assignment:
         self, chosen: list[Option], taken: _Taken, values: PossibleValues, visited: set[object]
     ) -> Iterator[list[Option]]:
         at = len(chosen)
-        state = (at, taken, values, tuple(self._claim(choice) for choice in chosen))
+        state = (at, taken, values, tuple(self.claim(choice) for choice in chosen))
         if state in visited:
             return
         visited.add(state)
@@ -468,9 +452,13 @@ class _Assignment:
             if rest is not None:
                 yield from self._walk([*chosen, option], *rest, visited)
 
-    def _claim(self, option: Option) -> tuple[str, int] | None:
+    def claim(self, option: Option) -> tuple[str, int, tuple[str, ...]] | None:
+        """What the pods are charged. Selectors make no difference where a class has one entry."""
         device = self._devices[option.entries[0]]
-        return (device.device_class_name, option.number) if device.claimable else None
+        if not device.claimable:
+            return None
+        same = [other for other in self._devices if other.device_class_name == device.device_class_name]
+        return (device.device_class_name, option.number, option.selectors if len(same) > 1 else ())
 
 
 def resolve(
@@ -529,12 +517,13 @@ def resolve_every(
     rules = _Rules(Constraints.of(member))
     search = _Assignment(evaluations, member, devices, rules, budget)
     wider = _Assignment(evaluations, member, devices, rules._replace(several=True), budget)
-    matches: dict[Claims, Match] = {}
+    matches: dict[tuple[object, ...], Match] = {}
     try:
         for chosen in chain(search.every(), wider.every() if wider.combines else ()):
             match = _match(member.requests, chosen, devices)
             if match.claims:
-                matches.setdefault(match.claims_of_pod, match)
+                claims = sorted(claim for claim in map(search.claim, chosen) if claim is not None)
+                matches.setdefault(tuple(claims), match)
     except OutOfSteps:
         return tuple(matches.values()), True
     return tuple(matches.values()), False

@@ -15,7 +15,8 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from function.api.reasons import Reason, Rejection, combined
-from function.scheduler.device_accounting import Copies, Demand, Pods, gang, total
+from function.api.replica import StampedConstraint
+from function.scheduler.device_accounting import Demand, PodClaims, Pods, gangs_of, total
 from function.scheduler.matching.devices import Match, Refusal
 
 if TYPE_CHECKING:
@@ -228,16 +229,24 @@ def _demands(engine: Engine, pools: tuple[int, ...], matches: Sequence[Match]) -
     pods: dict[int, list[Pods]] = defaultdict(list)
     for member, pool, match in zip(engine.members, pools, matches, strict=True):
         if match.claims:
-            pods[pool].append(Pods(match.claims_of_pod, member.pods))
+            pods[pool].append(Pods(_claims(member, match), member.pods))
     return tuple(
         PoolDemand(
             pool,
             Demand(
                 engine.copies * sum(request.number for request in claiming),
-                (Copies(gang(claiming), engine.copies),),
+                gangs_of(claiming, engine.copies, apart=False),
             ),
         )
         for pool, claiming in sorted(pods.items())
+    )
+
+
+def _claims(member: Member, match: Match) -> PodClaims:
+    """What one pod claims, as it will be stamped."""
+    constraints = member.node_selector.constraints if member.node_selector else ()
+    return PodClaims.of(
+        match.stamped, [StampedConstraint(rule.match_attribute, rule.requests) for rule in constraints]
     )
 
 
@@ -258,7 +267,7 @@ def proven_same(pools: Sequence[Pool], chosen: Sequence[int]) -> bool:
 
 def variants(option: EngineOption, others: Sequence[Sequence[Match]]) -> Iterator[EngineOption]:
     """The same pools with every other combination of claims: they matter where devices are charged."""
-    claims = [match.claims_of_pod for match in option.matches]
+    claims = [match.stamped for match in option.matches]
     for matches in product(*others):
-        if [match.claims_of_pod for match in matches] != claims and any(match.claims for match in matches):
+        if [match.stamped for match in matches] != claims and any(match.claims for match in matches):
             yield _put(option.engine, option.pools, matches)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from function.api.devices import values_of
 from function.api.reasons import DeferredGap, Reason, Rejection
 from function.scheduler.budget import ALLOWANCE, CallBudget, OutOfSteps
 from function.scheduler.matching.cache import MatchCache, fit_cache
-from function.scheduler.matching.devices import Match, Refusal, resolve, resolve_every, values_of
+from function.scheduler.matching.devices import Match, Refusal, resolve, resolve_every
 from function.scheduler.matching.engine_options import (
     ClusterFit,
     EngineFit,

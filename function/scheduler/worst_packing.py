@@ -1,0 +1,219 @@
+"""The worst packing: on how many nodes other pods can stand in the way of one pod, all at once.
+
+Rules
+1. Pods start and restart in any order, each on any node with room for it. The workload cluster decides that,
+   and nothing here sees it. A pod is safe when it finds a node wherever the others are, all or some of them.
+2. What is answered is never too low: where the steps run out, the others block as many nodes as a bound
+   allows. So a pod that is called safe is safe.
+
+Theory of operation
+A pool has equal nodes with devices of some kinds. A pod takes devices in one of its ways (`Footprint`): a way
+is a number for each kind. Pods that stand on one node together and leave a pod no way are a *bundle*. Nodes
+are equal and some pods may be missing, so the others can block k nodes exactly when k disjoint bundles can be
+made of them. Only minimal bundles matter, those without a pod to spare. That is a packing problem, and it is
+settled by the first of these that can:
+
+- Count. Every bundle has a pod in it, so pods block no more nodes than there are pods. Device accounting is
+  therefore never stricter than counting a node for each pod.
+- Add up. For a pod that needs s of D devices of a kind, a node is blocked when t = D - s + 1 are taken. A pod
+  of that size blocks one alone; smaller ones block at most floor(their sum / t') nodes, t' being t rounded up
+  to a multiple of their greatest common divisor. The kinds are added: a node may be blocked by any of them.
+- Weigh. Give each pod a weight so that every bundle weighs at least 1: then there are no more bundles than
+  all pods weigh. The best weights are the dual values of a linear program with a row for each footprint and a
+  column for each bundle; it is solved in whole numbers.
+- Search. Take bundles one after the other, and turn back where the weight of what is left is too little.
+
+The first two need no bundles. With many sizes on many devices there are too many to list; then the first two
+are the answer. Steps are counted, so the answer depends on the pods and nothing else.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import gcd
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+NodeLoad: TypeAlias = tuple[int, ...]
+"""Devices of each kind."""
+Counts: TypeAlias = tuple[int, ...]
+"""Pods of each footprint."""
+
+MAX_LISTED = 300
+"""Bundles that are listed for one pod: pods of 1, 2, 3 and 14 of 28 devices make 227."""
+LISTING_STEPS, WEIGHING_STEPS, SEARCH_STEPS = 2_000, 60_000, 1_000
+"""Steps of listing bundles, of finding the weights (entries of tables), and of the search."""
+
+
+class Footprint(NamedTuple):
+    """What one pod takes of a node."""
+
+    ways: tuple[NodeLoad, ...]
+    """Each way in which it may be served. None: nobody knows, and it is taken to fill a node."""
+    needs: tuple[NodeLoad, ...]
+    """Ways of which each surely serves it. None: no node would host it, so nothing is kept free for it."""
+
+
+class Weights(NamedTuple):
+    """A weight for a pod of each footprint, so that no bundle weighs less than the unit."""
+
+    weights: Counts
+    unit: int
+
+    def of(self, counts: Counts) -> int:
+        """What some pods weigh together."""
+        return sum(weight * number for weight, number in zip(self.weights, counts, strict=True))
+
+
+def can_block(nodes: int, pod: Footprint, others: Mapping[Footprint, int], devices: NodeLoad) -> bool:
+    """Whether others can block so many nodes for a pod at once; also where the steps do not tell."""
+    alone, small = 0, {}
+    for other, number in others.items():
+        if number > 0 and (not other.ways or any(_blocks(way, pod, devices) for way in other.ways)):
+            alone += number
+        elif number > 0 and any(_meets(way, pod) for way in other.ways):
+            small[other] = number
+    missing = nodes - alone
+    if missing <= 0:
+        return True
+    if min(sum(small.values()), _added_up(pod, small, devices)) < missing:
+        return False
+    kinds = tuple(sorted(small))
+    counts = tuple(small[kind] for kind in kinds)
+    # More pods of a kind than a node has devices are never on one node.
+    bundles = _bundles(pod, kinds, tuple(min(count, sum(devices)) for count in counts), devices)
+    return bundles is None or _disjoint(bundles, counts, missing)
+
+
+def _blocks(load: NodeLoad, pod: Footprint, devices: NodeLoad) -> bool:
+    """Whether a node with this load has no way left for a pod."""
+    return all(
+        any(need and taken + need > most for taken, need, most in zip(load, way, devices, strict=True))
+        for way in pod.needs
+    )
+
+
+def _meets(way: NodeLoad, pod: Footprint) -> bool:
+    """Whether it takes a kind of devices that a pod needs."""
+    return any(taken and need for needs in pod.needs for taken, need in zip(way, needs, strict=True))
+
+
+def _added_up(pod: Footprint, small: Mapping[Footprint, int], devices: NodeLoad) -> int:
+    """How many nodes small pods can block at most: the floors of the kinds, for the pod's best way."""
+    return min(
+        sum(
+            _floor(most - need + 1, [[way[at] for way in other.ways] for other in small], small.values())
+            for at, (need, most) in enumerate(zip(way, devices, strict=True))
+            if need
+        )
+        for way in pod.needs
+    )
+
+
+def _floor(limit: int, sizes: Sequence[Sequence[int]], numbers: Iterable[int]) -> int:
+    total, divisor = 0, 0
+    for of_pod, number in zip(sizes, numbers, strict=True):
+        different = set(of_pod)
+        total += max(different) * number
+        divisor = gcd(divisor, *different)
+    return total // (-(-limit // divisor) * divisor) if total else 0
+
+
+@lru_cache(maxsize=1024)
+def _bundles(
+    pod: Footprint, kinds: tuple[Footprint, ...], counts: Counts, devices: NodeLoad
+) -> tuple[Counts, ...] | None:
+    """List the minimal bundles for a pod that can be made of others; None when there are too many."""
+    variants = [(at, way) for at, kind in enumerate(kinds) for way in kind.ways if _meets(way, pod)]
+    listed: set[Counts] = set()
+    steps = LISTING_STEPS
+
+    def add(first: int, load: NodeLoad, taken: Counts, ways: tuple[NodeLoad, ...]) -> bool:
+        """Put further pods on the node, in the order of the variants; False when there are too many."""
+        nonlocal steps
+        for number in range(first, len(variants)):
+            steps -= 1
+            at, way = variants[number]
+            more = tuple(map(int.__add__, load, way))
+            if taken[at] == counts[at] or not all(map(int.__le__, more, devices)):
+                continue
+            both = (*taken[:at], taken[at] + 1, *taken[at + 1 :])
+            if not _blocks(more, pod, devices):
+                if not add(number, more, both, (*ways, way)):
+                    return False
+            elif not any(_blocks(tuple(map(int.__sub__, more, one)), pod, devices) for one in set(ways)):
+                listed.add(both)
+            if steps <= 0 or len(listed) > MAX_LISTED:
+                return False
+        return True
+
+    return tuple(sorted(listed)) if add(0, (0,) * len(devices), (0,) * len(kinds), ()) else None
+
+
+def _disjoint(bundles: Sequence[Counts], counts: Counts, wanted: int) -> bool:
+    """Whether so many disjoint bundles can be made of some pods; also where the steps run out."""
+    weighed = _weigh(bundles, counts)
+    if weighed is None:
+        return True
+    if weighed.of(counts) < wanted * weighed.unit:
+        return False
+    lightest = sorted((weighed.of(bundle), bundle) for bundle in bundles)
+    dead: set[tuple[int, Counts]] = set()
+    steps = SEARCH_STEPS
+
+    def make(at: int, left: Counts, wanted: int) -> bool:
+        """Make bundles of what is left, of none before `at`: those that are left weigh as much or more."""
+        nonlocal steps
+        steps -= 1
+        if not wanted or steps < 0:
+            return True
+        if at == len(lightest) or weighed.of(left) < wanted * lightest[at][0] or (at, left) in dead:
+            return False
+        bundle = lightest[at][1]
+        most = min(wanted, *(have // takes for have, takes in zip(left, bundle, strict=True) if takes))
+        for times in range(most, -1, -1):
+            rest = tuple(have - times * takes for have, takes in zip(left, bundle, strict=True))
+            if make(at + 1, rest, wanted - times):
+                return True
+        dead.add((at, left))
+        return False
+
+    return make(0, counts, wanted)
+
+
+def _weigh(bundles: Sequence[Counts], counts: Counts) -> Weights | None:
+    """Find the weights by which pods weigh least: the simplex method, in whole numbers; None: too long.
+
+    It starts with no bundle and makes more of that which gains most. All entries have one denominator, the
+    pivot before, so every division is exact.
+    """
+    rows, columns = len(counts), len(bundles)
+    table = [
+        [*(bundle[row] for bundle in bundles), *(int(row == at) for at in range(rows)), counts[row]]
+        for row in range(rows)
+    ]
+    table.append([*[-1] * columns, *[0] * rows, 0])
+    basis, unit = list(range(columns, columns + rows)), 1
+    for _ in range(WEIGHING_STEPS // ((rows + 1) * (columns + rows + 1))):
+        gains = table[-1][:-1]
+        entering = gains.index(min(gains))
+        if gains[entering] >= 0:
+            return Weights(tuple(table[-1][columns:-1]), unit)
+        candidates = [row for row in range(rows) if table[row][entering] > 0]
+        leaving = candidates[0]
+        for row in candidates[1:]:
+            left = table[row][-1] * table[leaving][entering]
+            right = table[leaving][-1] * table[row][entering]
+            if left < right or (left == right and basis[row] < basis[leaving]):
+                leaving = row
+        pivot, pivots = table[leaving][entering], table[leaving]
+        for row, entries in enumerate(table):
+            if row != leaving:
+                table[row] = [
+                    (entry * pivot - entries[entering] * other) // unit
+                    for entry, other in zip(entries, pivots, strict=True)
+                ]
+        basis[leaving], unit = entering, pivot
+    return None
