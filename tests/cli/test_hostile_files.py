@@ -79,6 +79,7 @@ def test_objects_of_json_may_follow_each_other(between: str, tmp_path: Path) -> 
 
 def test_a_folder_without_manifests_is_said(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("none")
+    assert run("lint", tmp_path).code == 1, "nothing was looked at"
     assert f"note: {tmp_path}: has no file that ends in .json, .yaml, .yml" in run("plan", tmp_path).err
 
 

@@ -200,6 +200,34 @@ def test_an_empty_fleet_places_nothing_and_says_so(tmp_path: Path) -> None:
     assert "note: the files have no InferenceCluster; --context" in ran.err, "kubectl's users expect theirs"
 
 
+def test_a_fleet_without_deployments_is_a_fleet(tmp_path: Path) -> None:
+    """What a platform team has on its first day."""
+    path = write(tmp_path / "f.yaml", [build.cluster("east", [build.pool("h100", 2)])])
+    planned = run("plan", path)
+    assert (planned.code, planned.out) == (0, "")
+    assert "note: there is no ModelDeployment in the files: nothing is to be placed" in planned.err
+    drawn = run("map", path, "-o", "svg")
+    assert (drawn.code, "east" in drawn.out) == (0, True), drawn.err
+    standing = run("verify", "--standing", path)
+    assert (standing.code, "0 replicas on 1 cluster: nothing is overcommitted" in standing.out) == (0, True)
+    assert run("whatif", path, "--drain", "east").code == 0
+    assert "there is no ModelDeployment in the files" in run("verify", path).err, "a decision is about some"
+
+
+def test_a_gateway_that_a_cluster_declares_is_its_address(tmp_path: Path) -> None:
+    """Without a status, as its handler would publish it."""
+    cluster = build.cluster("east", [build.pool("h100", 2)])
+    del cluster["status"]
+    cluster["spec"]["cluster"]["existing"] = {"gateway": {"address": "203.0.113.77"}}
+    kind = {"apiVersion": build.API, "kind": "InferenceClass", "metadata": {"name": "any"}}
+    inference_class = {**kind, "spec": {"devices": [build.gpu()]}}
+    parent = build.deployment("chat", 1)
+    replica = build.replica(parent, "east", 0, pools="h100", ready=True)
+    ran = run("plan", write(tmp_path / "f.yaml", [cluster, inference_class, parent, replica]), "-o", "yaml")
+    assert "assumed Ready, with the declared gateway" in ran.err
+    assert "http://203.0.113.77/" in ran.out
+
+
 def test_one_bad_cluster_costs_only_itself(tmp_path: Path) -> None:
     bad = build.cluster("bad", [build.pool("h100", 9)])
     bad["spec"]["taints"] = "none"

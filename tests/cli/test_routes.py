@@ -57,11 +57,25 @@ def test_the_route_of_a_service_is_printed_with_its_address(tmp_path: Path) -> N
     assert "no Service yet of" in ran.err, "what is assumed is said"
 
 
-def test_a_service_without_endpoints_is_named(tmp_path: Path) -> None:
+def test_a_service_without_endpoints_is_named_and_not_fine(tmp_path: Path) -> None:
     objects = [*fleet(ready=False), routed(**{"modelplane.ai/deployment": "chat"})]
     ran = run("plan", "--workloads", write(tmp_path / "f.yaml", objects))
     assert not routes(ran.out)
-    assert "No ModelEndpoints matched" in ran.err
+    assert "warning: ModelService ml-team/chat: no route: No ModelEndpoints matched" in ran.err
+    assert ran.code == 2
+
+
+def test_an_endpoint_that_the_plan_drops_is_in_no_route(tmp_path: Path) -> None:
+    """The replica on a drained cluster leaves in this plan, and its endpoint with it."""
+    parent, east, west, *replicas = fleet(ready=True)
+    west["spec"]["taints"] = [build.taint("drain", "NoExecute")]
+    standing = [build.endpoint(replica) for replica in replicas]
+    objects = [parent, east, west, *replicas, *standing, routed(**{"modelplane.ai/deployment": "chat"})]
+    ran = run("plan", "--workloads", write(tmp_path / "f.yaml", [*objects, SETTINGS]))
+    (made,) = routes(ran.out)
+    (rule,) = made["spec"]["rules"]
+    names = [reference["name"] for reference in rule["backendRefs"]]
+    assert names == [build.composed_name("chat", "east", 0)]
 
 
 def test_a_bad_service_is_bad_input(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from function.cli.bad_input import BadInput
 from function.cli.options import Command, end, reads_fleet
 from function.cli.render.map.data import draw
 from function.cli.render.map.render import html, svg
-from function.cli.worlds.inputs import read
+from function.cli.worlds.inputs import FLEET, read
 from function.cli.worlds.simulate import settle
 from function.cli.worlds.world import ParseMemo
 
@@ -72,7 +72,7 @@ def fleet_map(source: Source, output: str, docs: str) -> None:
         raise BadInput(
             f"-o: a terminal shows no {form}: name a file (-o fleet.{form}), or redirect the output"
         )
-    inputs = read(source)
+    inputs = read(source, FLEET)
     picture = draw(inputs.world, settle(inputs.world, ParseMemo()), inputs.titles(()))
     text = html(picture, docs) if form == "html" else svg(picture)
     if path is None:

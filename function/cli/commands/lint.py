@@ -95,6 +95,8 @@ def lint(paths: Iterable[str]) -> Linted:
             problems.append(_unreadable(name, error))
         else:
             good.append((name, text))
+    if not count:
+        raise BadInput("there is no manifest to look at in what was given")
     manifests = collect_texts(good)
     problems += problems_of(manifests)
     read = sum(map(len, manifests.by_kind.values())) + len(manifests.unread)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
-from function.cli.options import Command, output_option, reads_fleet
+from function.cli.options import FINDINGS, FINE, Command, output_option, reads_fleet
 from function.cli.render.routes import show_routes
 from function.cli.render.table import show
 from function.cli.render.workloads import show_workloads
-from function.cli.text import answered, emit, track
-from function.cli.worlds.inputs import read
+from function.cli.text import answered, emit, note, track
+from function.cli.worlds.inputs import FLEET, read
 from function.cli.worlds.settling import summary_of, worst_code
 from function.cli.worlds.world import ParseMemo, Planned, plan_all
 
@@ -52,21 +52,26 @@ def plan(source: Source, output: str, *, workloads: bool) -> None:
     deployments are planned from the oldest to the youngest, each seeing what the earlier ones took.
 
     \b
-    Exit codes: 0 everything is placed, 2 something has no place, 1 bad input; the worst of several.
+    Exit codes: 0 everything is placed, 2 something has no place (or, with --workloads, a service no
+    endpoint), 1 bad input; the worst of several.
 
     \b
     Examples:
       kubectl get icl,ic,md,mr,mc -A -o yaml | fleet-scheduler plan -
       fleet-scheduler plan --workloads fleet.yaml deployment.yaml
     """
-    inputs = read(source)
+    inputs = read(source, FLEET)
+    if not inputs.world.deployments:
+        note(f"there is no ModelDeployment in {inputs.origin.where}: nothing is to be placed")
     planning = plan_all(inputs.world, reuse=ParseMemo())
     planned = list(track(planning, "Planning", total=len(inputs.world.deployments)))
     chosen = inputs.titles(())
     results = [result for result in planned if not chosen or result.title in chosen]
+    code = worst_code(results, inputs.faults)
     if workloads:
         show_workloads(inputs, results)
-        show_routes(inputs, results)
+        if not show_routes(inputs, planned) and code == FINE:
+            code = FINDINGS
     elif output == "yaml":
         click.echo(yaml.safe_dump_all(_desired(results), sort_keys=False, width=1_000), nl=False)
     elif output == "json":
@@ -75,4 +80,4 @@ def plan(source: Source, output: str, *, workloads: bool) -> None:
         emit(output, answered("Plan", data))
     else:
         show(results, inputs.origin.words)
-    sys.exit(worst_code(results, inputs.faults))
+    sys.exit(code)

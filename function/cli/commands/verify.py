@@ -23,7 +23,7 @@ from function.boundary import PlainDocument
 from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, end, reads_fleet
 from function.cli.text import answered, console, counted, emit, escape, listed, reassure
-from function.cli.worlds.inputs import Inputs, read, read_manifests
+from function.cli.worlds.inputs import DEPLOYMENTS, FLEET, Inputs, read, read_manifests
 from function.cli.worlds.simulate import one_round
 from function.cli.worlds.world import ParseMemo
 from function.verify import Decided, State, Violation, check, check_state
@@ -200,7 +200,7 @@ def verify(source: Source, decision: str | None, output: str, *, standing: bool,
     )  # As --standing was spelled before: elsewhere --live reads the control plane.
     if only_state and decision:
         raise BadInput("--standing checks no decision: leave --decision out")
-    inputs = read(source)
+    inputs = read(source, FLEET if only_state else DEPLOYMENTS)
     settings = settings_of(inputs.world.config)
     state = state_of(inputs, settings)
     faulty = check_state(state)

@@ -16,7 +16,7 @@ from function.cli.text import answered, console, counted, emit, escape
 from function.cli.worlds.apply import Apply, Commands, Script
 from function.cli.worlds.changes import AddNodes, Change, Delete, Drain, Replicas, SetTaint
 from function.cli.worlds.compare import Difference, compare
-from function.cli.worlds.inputs import taken
+from function.cli.worlds.inputs import FLEET, taken
 from function.cli.worlds.manifests import load
 from function.cli.worlds.simulate import Simulation, settle
 from function.cli.worlds.source import Origin, gather
@@ -153,8 +153,8 @@ def forecast_both(
     manifests: Manifests, changes: tuple[Change, ...], origin: Origin | None
 ) -> tuple[WhatIf, tuple[str, ...]]:
     """Forecast with and without the changes. Returns the answer and what cannot be read. Raises BadInput."""
-    reuse, changed = ParseMemo(), taken(changed_by(manifests, changes), origin)
-    start = changed if changed.faults else taken(manifests, quietly=True)
+    reuse, changed = ParseMemo(), taken(changed_by(manifests, changes), origin, needs=FLEET)
+    start = changed if changed.faults else taken(manifests, quietly=True, needs=FLEET)
     before = settle(start.world, reuse)
     after = settle(changed.world, reuse)
     emptied = {change.cluster for change in changes if isinstance(change, Drain | Delete)}

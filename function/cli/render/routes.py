@@ -54,11 +54,19 @@ class ServiceRoute:
             yield key, desired.resource
 
 
-def routes_of(inputs: Inputs, results: list[Planned]) -> list[ServiceRoute]:
-    """Ask the handler of services about each ModelService of the files."""
-    endpoints = {_name(endpoint): endpoint for endpoint in inputs.world.endpoints} | {
+def routes_of(inputs: Inputs, plans: list[Planned]) -> list[ServiceRoute]:
+    """Ask the handler of services about each ModelService of the files, once all plans are applied."""
+    dropped = {
+        _name(document.plain())
+        for planned in plans
+        for key, document in planned.request.observed.items()
+        if key not in planned.response.desired
+    }
+    endpoints = {
+        _name(endpoint): endpoint for endpoint in inputs.world.endpoints if _name(endpoint) not in dropped
+    } | {
         _name(desired.resource): desired.resource | _status(inputs, desired.resource)
-        for planned in results
+        for planned in plans
         for desired in planned.response.desired.values()
         if desired.resource.get("kind") == KIND
     }
@@ -108,17 +116,20 @@ def _with_backend(endpoint: JsonObject) -> JsonObject:
     return {**endpoint, "status": status}
 
 
-def show_routes(inputs: Inputs, results: list[Planned]) -> None:
-    """Print the route of every ModelService, with its address and what its endpoints say."""
-    for route in routes_of(inputs, results):
+def show_routes(inputs: Inputs, planned: list[Planned]) -> bool:
+    """Print the route of every ModelService, with its address; return whether each has endpoints."""
+    all_routed = True
+    for route in routes_of(inputs, planned):
         resolved = route.response.conditions[0]
         if route.assumed:
             text = f"{route.title}: no Service yet of {', '.join(route.assumed)}: assumed one of that name"
             note(text)
         if not route.response.desired:
-            complain([f"{route.title}: {resolved.message}"])
+            complain([f"ModelService {route.title}: no route: {resolved.message}"], "warning")
+            all_routed = False
         for key, manifest in route.manifests():
             where = f", {route.address}" if route.address else ""
             click.echo(f"---\n# {printable(f'control plane: {route.title}: {key}{where}')}")
             click.echo(f"# {printable(resolved.message)}")
             click.echo(as_yaml(manifest), nl=False)
+    return all_routed

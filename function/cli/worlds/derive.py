@@ -117,11 +117,12 @@ def _complete(manifest: Manifest, into: Completed, classes: Classes) -> None:
     content = manifest.content
     status = content.get("status")
     if status is None:
+        declared = _declared_gateway(content)
         status = {
             "conditions": [{"type": "Ready", "status": "True"}],
-            "gateway": {"address": PLACEHOLDER_GATEWAY},
+            "gateway": {"address": declared or PLACEHOLDER_GATEWAY},
         }
-        what = "no status: assumed Ready, with a placeholder gateway"
+        what = f"no status: assumed Ready, with {'the declared' if declared else 'a placeholder'} gateway"
         into.assumptions.append(Assumption(manifest.name, ("has", "have"), what))
     spec = content.get("spec")
     pools = spec.get("nodePools") if isinstance(spec, dict) else None
@@ -131,6 +132,13 @@ def _complete(manifest: Manifest, into: Completed, classes: Classes) -> None:
         what = "no pools: derived from nodePools and their classes"
         into.assumptions.append(Assumption(manifest.name, ("publishes", "publish"), what))
     into.clusters.append({**content, "status": status})
+
+
+def _declared_gateway(content: Mapping[str, Any]) -> str:
+    """The address that a cluster which is there already declares, as its handler would publish it."""
+    cluster = mapping(mapping(content.get("spec")).get("cluster"))
+    address = mapping(mapping(cluster.get("existing")).get("gateway")).get("address")
+    return address if isinstance(address, str) else ""
 
 
 class ChargedClusters:

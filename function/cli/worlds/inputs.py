@@ -19,7 +19,7 @@ from function.cli.worlds.source import Origin, Source, gather, read_fleet
 from function.cli.worlds.world import World, world_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from function.api.model import Model
     from function.cli.live.connection import Target
@@ -187,10 +187,15 @@ def title_of(name: str, titles: list[str], origin: Origin) -> str:
     return matching[0]
 
 
-def read(source: Source) -> Inputs:
+DEPLOYMENTS = ("ModelDeployment",)
+FLEET = (*DEPLOYMENTS, "InferenceCluster")
+"""What a command needs at least one of: most ask about deployments, some about a fleet that may have none."""
+
+
+def read(source: Source, needs: Sequence[str] = DEPLOYMENTS) -> Inputs:
     """Read what was given, and say on standard error what of it cannot be read. Raises BadInput."""
     manifests, origin = gather(source)
-    return taken(manifests, origin)
+    return taken(manifests, origin, needs=needs)
 
 
 def read_manifests(files: Iterable[str], live: Target | None = None) -> tuple[Manifests, tuple[str, ...]]:
@@ -199,11 +204,17 @@ def read_manifests(files: Iterable[str], live: Target | None = None) -> tuple[Ma
     return manifests, review(manifests)
 
 
-def taken(manifests: Manifests, origin: Origin | None = None, *, quietly: bool = False) -> Inputs:
+def taken(
+    manifests: Manifests,
+    origin: Origin | None = None,
+    *,
+    quietly: bool = False,
+    needs: Sequence[str] = DEPLOYMENTS,
+) -> Inputs:
     """Take manifests as the state of a control plane. Raises BadInput."""
     origin = origin or Origin()
     try:
-        if not manifests["ModelDeployment"]:
+        if not any(manifests[kind] for kind in needs):
             raise BadInput(f"there is no ModelDeployment in {origin.where}")  # noqa: TRY301 - as the others
         world = world_of(manifests)
     except BadInput:
