@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,31 @@ def test_the_page_of_a_kind_has_every_reason_of_its_conditions(
 ) -> None:
     text = (ROOT / "docs" / PAGE_OF[kind]).read_text()
     assert [name for name in reasons if f"`{name}`" not in text] in ([], [INTERNAL_ERROR])
+
+
+POSITIONS = {"Violation": 0, "Unmet": 1, "InputChange": 0, "_limit": 0, "Drift": 1}
+"""Where the code stands among the arguments of what says it."""
+
+
+def codes_of(source: str) -> set[str]:
+    """The codes that a module says: of a violation, a lint finding, a hint, a drift."""
+    calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    named = ((POSITIONS[call.func.id], call) for call in calls if _is_code(call.func))
+    stated = [call.args[at] for at, call in named if len(call.args) > at]
+    return {code.value for code in stated if isinstance(code, ast.Constant) and code.value[:1].isupper()}
+
+
+def _is_code(called: ast.expr) -> bool:
+    return isinstance(called, ast.Name) and called.id in POSITIONS
+
+
+def test_every_code_is_explained() -> None:
+    """Whatever word an answer says in place of a sentence, some page says what it means."""
+    sources = [path.read_text() for path in (ROOT / "function").rglob("*.py")]
+    codes = set().union(*map(codes_of, sources))
+    assert {"LeftOut", "UnknownDriver", "AddNodes", "DriverMissing"} <= codes, "every kind of code is seen"
+    text = "".join(page.read_text() for page in pages())
+    assert sorted(code for code in codes if f"`{code}`" not in text) == []
 
 
 def test_an_internal_error_is_explained_once_for_all_kinds() -> None:
