@@ -8,7 +8,7 @@ estimates the most that a selector may charge.
 `Selector.evaluate` says match, no match, error or cost.
 """
 
-from function.cel.checker.references import Comparison, Reference, published, suggest
+from function.cel.checker.references import Comparison, Reference, published, respelt_operators, suggest
 from function.cel.checker.requirements import ReleaseRequirement
 from function.cel.library import DIALECTS
 from function.cel.selector import (
@@ -41,5 +41,6 @@ __all__ = [
     "compile_device",
     "compile_node",
     "published",
+    "respelt_operators",
     "suggest",
 ]

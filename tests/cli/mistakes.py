@@ -83,6 +83,8 @@ class Mistake:
     wrong: str
     said: str
     file: str = "chat.yaml"
+    warned: bool = False
+    """Whether `lint` only warns: it is allowed, and will not work on this fleet."""
 
 
 MISTAKES = (
@@ -156,6 +158,40 @@ MISTAKES = (
     Mistake("a rule over two fields", "replicas: 3", "replicas: 3\n  minReplicas: 5",
             "spec: minReplicas must not be above replicas"),
     Mistake("a container of another name", "name: engine", "name: vllm", "expected 'engine', found \"vllm\""),
+    Mistake("no image", "                image: docker.io/vllm/vllm-openai:v0.11.2\n", "",
+            "containers[0].image: required, but missing"),
+    Mistake("one ampersand in a selector", '== "Hopper"', '== "Hopper" & device.driver == "gpu.nvidia.com"',
+            "Syntax error: unexpected '&'; write && for &"),
+    Mistake("one equals sign, and a word", '== "Hopper"', '= "Hopper" and device.driver == "gpu.nvidia.com"',
+            "write == for =, && for and"),
+    Mistake("curly quotes in a selector", '"Hopper"', "\u201cHopper\u201d",
+            "write straight quotes for curly ones"),
+    Mistake("a field of a ResourceClaim", "              count: 8\n",
+            "              count: 8\n              deviceClassName: gpu.nvidia.com\n",
+            "deviceClassName: unknown field; leave it out: the InferenceClass has it"),
+    Mistake("resources of a pod", "                args:",
+            "                resources: {limits: {nvidia.com/gpu: 8}}\n                args:",
+            "resources: unknown field; leave it out: devices are asked for in nodeSelector.devices"),
+    Mistake("another port", "args: [", "args: [--port=8080, ",
+            "listens on 8080, and requests and the probe come to 8000: --port=8000"),
+    Mistake("more tensor parallelism than GPUs", "args: [", "args: [--tensor-parallel-size=16, ",
+            "the arguments count on 16 GPUs (tensor, pipeline and data parallel), its pod asks for 8"),
+    Mistake("no model", "--model=mistralai/Mixtral-8x22B-v0.1", "--max-model-len=8192",
+            "names no model, so vLLM serves its default"),
+    Mistake("an attribute that nobody publishes", ".architecture", ".productName",
+            "no device of the fleet publishes the attribute gpu.nvidia.com/productName", warned=True),
+    Mistake("a value that none has", '"Hopper"', '"H100"',
+            'satisfies request gpu: architecture is "Hopper", not "H100"', warned=True),
+    Mistake("a driver that no device has", 'device.attributes["gpu.nvidia.com"].architecture == "Hopper"',
+            'device.driver == "nvidia.com/gpu"', "the nearest is gpu.nvidia.com", warned=True),
+    Mistake("the number on the box", 'device.attributes["gpu.nvidia.com"].architecture == "Hopper"',
+            'device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("80Gi")) >= 0',
+            "drivers report a little less than the number on the box", warned=True),
+    Mistake("a label that no cluster has", "region: us-east", "region: us-est",
+            "no cluster has region=us-est; its values are eu-west, us-east, us-west", warned=True),
+    Mistake("a model that its GPU does not hold", "--model=mistralai/Mixtral-8x22B-v0.1",
+            "--model=meta-llama/Llama-3.3-70B-Instruct", "has about 131 GiB of weights for each GPU",
+            warned=True),
 )  # fmt: skip
 
 

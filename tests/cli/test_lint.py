@@ -166,7 +166,7 @@ def test_more_replicas_than_clusters_take_are_never_placed(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("args", "expected", "reason"),
     [
-        ([], ["DecodePort"], "the engine's own default is the sidecar's port"),
+        (["-v"], ["DecodePort"], "the engine's own default is the sidecar's port"),
         (["--port=8000"], ["DecodePort"], "the sidecar's port"),
         (["--port", "8001"], [], "another port, as two words"),
         (["--port=$(PORT)"], [], "a port that only the pod knows"),
@@ -181,7 +181,7 @@ def test_a_decode_engine_listens_elsewhere(
     decode = copy.deepcopy(prefill)
     prefill |= {"name": "prefill", "phase": "Prefill"}
     decode |= {"name": "decode", "phase": "Decode"}
-    decode["members"][0]["template"]["spec"]["containers"][0]["args"] = args
+    decode["members"][0]["template"]["spec"]["containers"][0]["args"] = ["--model=small", *args]
     template |= {"serving": {"mode": "PrefillDecode"}, "engines": [prefill, decode]}
     problems = run("lint", write(tmp_path / "f.yaml", [parent]), "-o", "json").data["problems"]
     assert [problem["code"] for problem in problems] == expected, reason

@@ -50,7 +50,7 @@ CASES = [
     (
         'device.attributes["gpu.nvidia.com"].architecture == "Blackwell"',
         "NeverSatisfied",
-        "no device of the fleet satisfies request gpu",
+        'no device of the fleet satisfies request gpu: architecture is "Hopper", not "Blackwell"',
     ),
     (
         EIGHTY,

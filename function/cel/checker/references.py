@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,20 @@ if TYPE_CHECKING:
     from function.cel.subject import ReadPath, Subject
 
 
-# Suggest the nearest published name for an attribute that nobody publishes.
+# Suggest what was meant: the nearest published name, the operator of CEL for that of another language.
+
+_LITERALS = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""")
+_SLIPS = (
+    (re.compile(r"(?<!&)&(?!&)"), "&&", "&"),
+    (re.compile(r"(?<!\|)\|(?!\|)"), "||", "|"),
+    (re.compile(r"(?<![=!<>])=(?!=)"), "==", "="),
+    (re.compile(r"\band\b"), "&&", "and"),
+    (re.compile(r"\bor\b"), "||", "or"),
+    (re.compile(r"\bnot\b\s*"), "!", "not"),
+)
+"""What other languages write, outside of literals, and what CEL does."""
+_CURLY = str.maketrans("\u201c\u201d\u201e\u2018\u2019", '"""\'\'')
+"""Quotes that editors of prose put in the place of straight ones."""
 
 
 def distance(one: str, two: str) -> int:
@@ -42,6 +56,22 @@ def suggest(name: str, candidates: Iterable[str]) -> str | None:
     limit = max(1, len(wanted) // 3)
     ranked = sorted((distance(wanted, other.lower()), other) for other in set(candidates) if other != name)
     return ranked[0][1] if ranked and ranked[0][0] <= limit else None
+
+
+def respelt_operators(source: str) -> tuple[str, str]:
+    """Return a selector with the operators and quotes of CEL, and what was changed: `write && for &`.
+
+    Both are empty where there is nothing to change. Whether it compiles, the caller finds out.
+    """
+    straight = source.translate(_CURLY)
+    advice = ["straight quotes for curly ones"] if straight != source else []
+    parts = _LITERALS.split(straight)
+    for pattern, right, wrong in _SLIPS:
+        mended = [part if at % 2 else pattern.sub(right, part) for at, part in enumerate(parts)]
+        if mended != parts:
+            advice.append(f"{right} for {wrong}")
+        parts = mended
+    return ("".join(parts), f"write {', '.join(advice)}") if advice else ("", "")
 
 
 # Find the keys by which an expression reads its variable: `device.attributes["d"].x` is attributes, d, x.

@@ -257,6 +257,8 @@ class Check:
 
     def _guess(self, schema: Schema, key: str, value: Any) -> str:
         """What was meant by an unknown key: another spelling, an entry of a map beside it, another place."""
+        if key in ELSEWHERE:
+            return ELSEWHERE[key]
         if nearest(key, schema.properties):
             return closest(key, schema.properties)
         maps = [name for name, child in schema.properties.items() if child.values is not None]
@@ -266,6 +268,15 @@ class Check:
         if 0 < len(locations) <= MOST_PLACES:
             return f"it belongs to {_or(locations)}"
         return closest(key, schema.properties)
+
+
+ELSEWHERE: Mapping[str, str] = {
+    "deviceClassName": "leave it out: the InferenceClass has it, and a claim takes that of its device",
+    "allocationMode": "leave it out: a request is for exactly `count` devices",
+    "exactly": "write count and selectors beside the name",
+    "resources": "leave it out: devices are asked for in nodeSelector.devices",
+}
+"""Fields of a ResourceClaim or a pod that need no counterpart here, and why."""
 
 
 def places_of(schema: Schema, key: str, path: str = "") -> list[str]:

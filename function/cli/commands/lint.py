@@ -6,27 +6,30 @@ import re
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 from function.api.fault import path_of
 from function.cli.admission.finding import SELECTOR
 from function.cli.bad_input import BadInput
+from function.cli.commands.size import short_of_memory
 from function.cli.group import BAD_INPUT
 from function.cli.options import FILES, FINDINGS, FINE, Command, output_option
 from function.cli.text import answered, as_json, complain, console, counted, emit, escape, printable
 from function.cli.worlds.advisories import advisories
 from function.cli.worlds.inputs import faults_of, ignored_note, level
 from function.cli.worlds.manifests import collect_texts, texts
+from function.cli.worlds.pods import mistakes_of
 from function.cli.worlds.world import ParseMemo, plan_all, world_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from function.cli.admission.finding import FieldPath
+    from function.cli.worlds.advisories import Advisory
     from function.cli.worlds.manifest import Manifest, Manifests
-    from function.cli.worlds.world import World
+    from function.cli.worlds.world import Planned, World
     from function.deployment.forecast import Forecast
 
 
@@ -38,6 +41,10 @@ UNREADABLE, MISSING_CLASS = "Unreadable", "UnknownClass"
 _LINE = re.compile(r"\bline (\d+)(?:, column (\d+))?")
 _STEP = re.compile(r'([^.\[\]]+)|\[(\d+)\]|\["([^"]*)"\]')
 TEMPLATE = "spec.template.spec."
+
+
+Estimates: TypeAlias = "Callable[[Planned], Iterable[Advisory]]"
+"""What there is to say about a deployment that was planned on the fleet of the files."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -84,8 +91,11 @@ class Linted:
         return sum(problem.level == wanted for problem in self.problems)
 
 
-def lint(paths: Iterable[str]) -> Linted:
-    """Look at files. Raises BadInput where one is not there; one that cannot be parsed is a problem."""
+def lint(paths: Iterable[str], estimates: Estimates) -> Linted:
+    """Look at files, and with `estimates` at what is planned on them. Raises BadInput where one is not there.
+
+    One that cannot be parsed is a problem.
+    """
     problems, good, count = [], [], 0
     for name, text in texts(paths):
         count += 1
@@ -98,7 +108,7 @@ def lint(paths: Iterable[str]) -> Linted:
     if not count:
         raise BadInput("there is no manifest to look at in what was given")
     manifests = collect_texts(good)
-    problems += problems_of(manifests)
+    problems += problems_of(manifests, estimates)
     read = sum(map(len, manifests.by_kind.values())) + len(manifests.unread)
     objects = read + len(manifests.contradictions)
     return Linted(count, objects, tuple(sorted(dict.fromkeys(problems))), manifests.ignored)
@@ -112,7 +122,7 @@ def _unreadable(name: str, error: BadInput) -> Problem:
     return Problem(file, int(line), int(column or 1), ERROR, UNREADABLE, "", "", message)
 
 
-def problems_of(manifests: Manifests) -> Iterator[Problem]:
+def problems_of(manifests: Manifests, estimates: Estimates) -> Iterator[Problem]:
     """Every problem of objects that could be read as YAML."""
     try:
         world = world_of(manifests)
@@ -120,7 +130,11 @@ def problems_of(manifests: Manifests) -> Iterator[Problem]:
         world = None
         yield _unreadable("", error)
     faults = {**faults_of(manifests, world), **world.faults} if world else {}
-    better = {(problem.title, problem.field): problem for problem in _against_fleet(world)} if world else {}
+    better = (
+        {(problem.title, problem.field): problem for problem in _against_fleet(world, estimates)}
+        if world
+        else {}
+    )
     for issue in manifests.issues:
         finding = issue.finding
         value, hint = (f", found {finding.value}" if finding.value else ""), finding.hint
@@ -143,6 +157,10 @@ def problems_of(manifests: Manifests) -> Iterator[Problem]:
         )
     for manifest, code, path, message in advisories(manifests):
         yield _problem(manifest, path, level=WARNING, code=code, message=message)
+    for manifest in manifests["ModelDeployment"]:
+        pods_level = WARNING if manifest.stored else ERROR
+        for path, code, message in mistakes_of(manifest):
+            yield _problem(manifest, path, level=pods_level, code=code, message=message)
 
 
 def _problem(
@@ -173,7 +191,7 @@ def _faults(manifests: Manifests, faults: dict[tuple[str, str], str]) -> Iterato
         )
 
 
-def _against_fleet(world: World) -> Iterator[Problem]:
+def _against_fleet(world: World, estimates: Estimates) -> Iterator[Problem]:
     """What deployments ask and nobody in the files could ever give."""
     if not world.clusters:
         return
@@ -184,6 +202,8 @@ def _against_fleet(world: World) -> Iterator[Problem]:
             path = steps(f"{prefix}{finding.path}{'' if compiles else '.cel'}")
             level_ = WARNING if compiles else ERROR
             yield _problem(planned.manifest, path, level=level_, code=finding.code, message=finding.message)
+        for manifest, code, path_, message in estimates(planned):
+            yield _problem(manifest, path_, level=WARNING, code=code, message=message)
 
 
 def _findings(forecast: Forecast) -> Iterable[Any]:
@@ -302,7 +322,7 @@ def lint_files(context: click.Context, files: tuple[str, ...], output: str) -> N
       fleet-scheduler lint -o sarif . > lint.sarif
       kustomize build | fleet-scheduler lint -
     """
-    linted = lint(files)
+    linted = lint(files, short_of_memory)
     if output == "text":
         show_text(linted)
     elif output == "github":

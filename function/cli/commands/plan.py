@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
+from function.cli.commands.size import short_of_memory
 from function.cli.options import FINDINGS, FINE, Command, output_option, reads_fleet
 from function.cli.render.routes import show_routes
 from function.cli.render.table import show
 from function.cli.render.workloads import show_workloads
-from function.cli.text import answered, emit, note, track
-from function.cli.worlds.inputs import FLEET, read
+from function.cli.text import answered, complain, emit, note, track
+from function.cli.worlds.inputs import FLEET, capped, read
 from function.cli.worlds.settling import summary_of, worst_code
 from function.cli.worlds.world import ParseMemo, Planned, plan_all
 
@@ -32,6 +33,14 @@ def _desired(results: list[Planned]) -> Iterator[dict[str, Any]]:
 def _as_data(planned: Planned) -> dict[str, Any]:
     """One deployment's decision as plain data."""
     return {**summary_of(planned), "placement": planned.forecast.report()}
+
+
+def _estimates(results: list[Planned]) -> Iterator[str]:
+    """Pools whose GPUs a model does not fit, of deployments that no control plane holds."""
+    for planned in results:
+        manifest = planned.manifest
+        for _, _, path, message in () if manifest.stored else short_of_memory(planned):
+            yield f"{manifest.place(path)}: {manifest.short_title}: {message}"
 
 
 @click.command(cls=Command)
@@ -67,7 +76,7 @@ def plan(source: Source, output: str, *, workloads: bool) -> None:
     planned = list(track(planning, "Planning", total=len(inputs.world.deployments)))
     chosen = inputs.titles(())
     results = [result for result in planned if not chosen or result.title in chosen]
-    code = worst_code(results, inputs.faults)
+    code, estimates = worst_code(results, inputs.faults), list(_estimates(results))
     if workloads:
         show_workloads(inputs, results)
         if not show_routes(inputs, planned) and code == FINE:
@@ -80,4 +89,5 @@ def plan(source: Source, output: str, *, workloads: bool) -> None:
         emit(output, answered("Plan", data))
     else:
         show(results, inputs.origin.words)
-    sys.exit(code)
+    complain(capped(estimates), "warning")
+    sys.exit(FINDINGS if estimates and code == FINE else code)

@@ -87,6 +87,12 @@ def shapes() -> list[str]:
     return [name for name in names() if "config" in _facts()[name]]
 
 
+def of_repository(repository: str) -> SizedModel | None:
+    """The model whose weights are in a repository; None where it is not known."""
+    name = next((name for name, facts in _facts().items() if facts["repository"] == repository), None)
+    return known_model(name) if name else None
+
+
 class ModelNames:
     """Completes the models that are known by name."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from function.api import InferenceClass, InferenceCluster, Malformed, ModelCache, ModelDeployment
+from function.api.fault import path_of
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
 from function.cli.admission.finding import SELECTOR, UNKNOWN_FIELD, UNKNOWN_KIND
@@ -15,6 +16,7 @@ from function.cli.live.connection import ControlPlane
 from function.cli.text import complain, listed
 from function.cli.worlds.derive import folded
 from function.cli.worlds.manifests import load
+from function.cli.worlds.pods import mistakes_of
 from function.cli.worlds.source import Origin, Source, gather, read_fleet
 from function.cli.worlds.world import World, world_of
 
@@ -134,7 +136,7 @@ def folded_issues(issues: Iterable[Issue]) -> Iterable[str]:
         yield f"{place}: {first.manifest.short_title}: {first.finding}{also}{excerpt}"
 
 
-def capped(lines: tuple[str, ...]) -> Iterable[str]:
+def capped(lines: Sequence[str]) -> Iterable[str]:
     """The first lines, and how many there are besides."""
     yield from lines[:SHOWN]
     if len(lines) > SHOWN:
@@ -227,6 +229,14 @@ def taken(
     errors = review(manifests, faults)
     explained = {place for issue in manifests.issues for place in issue.places}
     others = tuple(text for place, text in faults.items() if place not in explained)
-    complain(others)
+    pods = tuple(_unable(manifests))
+    complain(capped((*others, *pods)))
     complain(folded(world.assumptions), "note")
-    return Inputs(manifests, world, (*errors, *others), origin)
+    return Inputs(manifests, world, (*errors, *others, *pods), origin)
+
+
+def _unable(manifests: Manifests) -> Iterator[str]:
+    """Pods that cannot serve, of deployments that no control plane holds: such a one says how it is."""
+    for manifest in manifests["ModelDeployment"]:
+        for path, _, message in () if manifest.stored else mistakes_of(manifest):
+            yield f"{manifest.place(path)}: {manifest.short_title}: {path_of(path)}: {message}"

@@ -32,7 +32,19 @@ def check_selectors(content: dict[str, Any], release: object) -> Iterator[Findin
         try:
             _compile(level, source, supported)
         except CompileError as error:
-            yield Finding(path, str(error), code=SELECTOR, excerpt=error.caret().replace("\t", " "))
+            excerpt, meant = error.caret().replace("\t", " "), _meant(level, source, supported)
+            yield Finding(path, str(error), hint=meant, code=SELECTOR, excerpt=excerpt)
+
+
+def _meant(level: str, source: str, release: str) -> str:
+    """What to write for operators and quotes of other languages, where the selector then compiles."""
+    from function.cel import CompileError, respelt_operators  # noqa: PLC0415 - as above
+
+    text, advice = respelt_operators(source)
+    try:
+        return advice if text and _compile(level, text, release) else ""
+    except CompileError:
+        return ""
 
 
 def stated(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, str, str]]:

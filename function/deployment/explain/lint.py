@@ -11,7 +11,16 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from function.cel import CompileError, Reference, compile_cluster, compile_device, compile_node, suggest
+from function.cel import (
+    CompileError,
+    Reference,
+    compile_cluster,
+    compile_device,
+    compile_node,
+    published,
+    respelt_operators,
+    suggest,
+)
 from function.cel.checker.references import distance
 from function.cel.library.charges import LIMIT
 from function.cel.library.quantity import is_quantity, quantity
@@ -184,6 +193,9 @@ def advice(invalid: InvalidSelector, fleet: Fleet) -> str:
     for variable, compiled, text in _SELECTOR_KINDS:
         if f"undeclared reference to '{variable}'" in invalid.error.message and _compiles(compiled, source):
             return text
+    text, meant = respelt_operators(source)
+    if text and any(_compiles(compiled, text) for _, compiled, _ in _SELECTOR_KINDS):
+        return meant
     return f"did you mean {corrected}?" if (corrected := _unflattened(source, fleet)[1]) else ""
 
 
@@ -252,8 +264,8 @@ SHOWN = 20
 """The most findings given."""
 GATE, GATED = "DRAListTypeAttributes", "1.36"
 """The gate that lists of attributes are behind, off by default, and the release that brought them."""
-DRIVERS = 5
-"""The most drivers of the fleet that a finding names."""
+DRIVERS = VALUES = 5
+"""The most drivers, or values of an attribute, of the fleet that a finding names."""
 BOX = 0.93
 """A device of at least this share of what is asked is taken to be the one that was meant.
 
@@ -325,7 +337,20 @@ def _request(inputs: SchedulingInput, catalogue: Catalogue, reference: RequestRe
         yield from _count(reference, nodes)
     elif not before:
         name = reference.request.name
-        yield Unmet(reference.path, "NeverSatisfied", f"no device of the fleet satisfies request {name}")
+        text = f"no device of the fleet satisfies request {name}"
+        values = "; ".join(_values(about, selectors))
+        yield Unmet(reference.path, "NeverSatisfied", f"{text}: {values}" if values else text)
+
+
+def _values(about: Catalogue, selectors: list[Selector]) -> Iterator[str]:
+    """The values that there are where a selector asks for a text that no device has."""
+    for compared in (compared for selector in selectors for compared in selector.comparisons()):
+        if compared.kind != "string" or compared.operator != "==" or compared.reference.kind != "attribute":
+            continue
+        values = {published(device.subject, compared.reference) for device in about.devices} - {None}
+        if values and compared.literal not in values:
+            listed = ", ".join(sorted(f'"{value}"' for value in values)[:VALUES])
+            yield f'{compared.reference.id} is {listed}, not "{compared.literal}"'
 
 
 def _count(reference: RequestReference, nodes: list[list[Device]]) -> Iterator[Unmet]:

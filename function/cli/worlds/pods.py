@@ -1,0 +1,191 @@
+"""Find pods that cannot serve: what their engine is started with does not go with what they are given.
+
+The manifest alone proves it. An engine whose command line is not understood hears nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from function.api.model import mapping, mappings
+from function.replica.pods import PORT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from function.cli.admission.finding import FieldPath
+    from function.cli.worlds.manifest import Manifest
+
+Mistake = tuple["Path", str, str]
+"""The field, the code and the message."""
+
+TENSOR = ("--tensor-parallel-size", "-tp", "--tp-size", "--tp")
+PIPELINE = ("--pipeline-parallel-size", "-pp", "--pp-size")
+DATA = ("--data-parallel-size-local", "-dpl", "--data-parallel-size", "-dp", "--dp-size")
+ELSEWHERE = ("--data-parallel-rank", "--data-parallel-external-lb", "--data-parallel-hybrid-lb")
+"""With one of these, other processes run the other ranks."""
+MODEL = ("--model", "--model-path", "--config")
+NETWORK = ("rdma", "linkType", "dra.net", "nic.")
+"""What a selector of network devices reads."""
+SPEC: FieldPath = ("spec", "template", "spec")
+
+
+def _texts(value: object) -> list[str]:
+    return [str(word) for word in value] if isinstance(value, list) else []
+
+
+@dataclass(frozen=True, slots=True)
+class EngineMember:
+    """A member of an engine, with its container and where it is written."""
+
+    path: FieldPath
+    plain: dict[str, Any]
+
+    @property
+    def role(self) -> str:
+        """Its role; Standalone where none is stated."""
+        return str(self.plain.get("role") or "Standalone")
+
+    @property
+    def pods(self) -> int:
+        """Its pods in one copy of the engine."""
+        nodes = mapping(self.plain.get("worker")).get("nodes")
+        return nodes if self.role == "Worker" and isinstance(nodes, int) else 1
+
+    @property
+    def container(self) -> dict[str, Any]:
+        """Its container; empty where there is none."""
+        pod = mapping(mapping(self.plain.get("template")).get("spec"))
+        return next(iter(mappings(pod.get("containers"))), {})
+
+    @property
+    def field(self) -> FieldPath:
+        """Where its arguments are written, or its container."""
+        path = (*self.path, "template", "spec", "containers", 0)
+        return (*path, "args") if self.container.get("args") else path
+
+    @property
+    def words(self) -> list[str]:
+        """What it is started with, each word by itself: arguments may stand in the script of a shell."""
+        container = self.container
+        given = [*_texts(container.get("command")), *_texts(container.get("args"))]
+        return [part.strip("'\"") for word in given for part in word.split()]
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it starts one process, as far as can be told."""
+        return not any(word.endswith(("&", "|")) and word != "&&" for word in self.words)
+
+    @property
+    def runs_vllm(self) -> bool:
+        """Whether it starts vLLM: by its command, else by its image."""
+        if not self.container.get("command"):
+            return "vllm" in str(self.container.get("image")).partition("@")[0].rpartition("/")[2]
+        return any(word.rpartition("/")[2] == "vllm" or word.startswith("vllm.") for word in self.words)
+
+    def flag(self, names: Iterable[str]) -> str:
+        """The value of the first of several flags that is given; "" for none. The last time counts."""
+        words = self.words
+        for name in names:
+            for at in range(len(words) - 1, -1, -1):
+                if words[at].startswith(f"{name}="):
+                    return words[at].partition("=")[2].strip("'\"")
+                if words[at] == name and at + 1 < len(words):
+                    return words[at + 1]
+        return ""
+
+    def number(self, names: Iterable[str]) -> int:
+        """The value of a flag as a number; 1 where it has none."""
+        text = self.flag(names)
+        return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < len("100000") else 1
+
+    @property
+    def model(self) -> str:
+        """The model that it is told to serve, as vLLM takes it; "" for none."""
+        words = self.words
+        served = words.index("serve") + 1 if "serve" in words else 0
+        positional = words[served : served + 1] if served or not self.container.get("command") else []
+        return self.flag(MODEL) or next((word for word in positional if not word.startswith("-")), "")
+
+    @property
+    def gpus(self) -> int:
+        """The devices that one pod asks for, those of a network aside; 0 where it asks for none."""
+        requests = mappings(mapping(self.plain.get("nodeSelector")).get("devices"))
+        return sum(_count(request) for request in requests if not _is_network(request))
+
+
+def _count(request: dict[str, Any]) -> int:
+    counts = [way.get("count", 1) for way in mappings(request.get("firstAvailable")) or [request]]
+    return max((count for count in counts if isinstance(count, int)), default=1)
+
+
+def _is_network(request: dict[str, Any]) -> bool:
+    ways = mappings(request.get("firstAvailable")) or [request]
+    texts = " ".join(str(stated.get("cel")) for way in ways for stated in mappings(way.get("selectors")))
+    return str(request.get("name")).startswith("nic") or any(word in texts for word in NETWORK)
+
+
+def _engines(manifest: Manifest) -> Iterator[tuple[FieldPath, dict[str, Any]]]:
+    """Every engine of every shape, with its path."""
+    template = mapping(mapping(mapping(manifest.content.get("spec")).get("template")).get("spec"))
+    shapes: list[tuple[FieldPath, dict[str, Any]]] = [(SPEC, template)]
+    shapes += [
+        ((*SPEC, "alternatives", at), shape)
+        for at, shape in enumerate(mappings(template.get("alternatives")))
+    ]
+    for path, shape in shapes:
+        for at, engine in enumerate(mappings(shape.get("engines"))):
+            yield (*path, "engines", at), engine
+
+
+def _members(path: FieldPath, engine: dict[str, Any]) -> list[EngineMember]:
+    listed_members = enumerate(mappings(engine.get("members")))
+    return [EngineMember((*path, "members", at), member) for at, member in listed_members]
+
+
+def mistakes_of(manifest: Manifest) -> Iterator[Mistake]:
+    """What keeps the pods of a deployment from serving, whatever fleet they are on."""
+    template = mapping(mapping(mapping(manifest.content.get("spec")).get("template")).get("spec"))
+    brought = bool(template.get("modelCacheRef") or mapping(template.get("serving")).get("model"))
+    for path, engine in _engines(manifest):
+        members = _members(path, engine)
+        for member in members:
+            yield from _unnamed(member, brought=brought)
+            if member.role != "Worker" and engine.get("phase") != "Decode":
+                yield from _port(member)
+        yield from _too_wide(members)
+
+
+def _unnamed(member: EngineMember, *, brought: bool) -> Iterator[Mistake]:
+    if member.runs_vllm and not member.model and not (brought and not member.container.get("command")):
+        text = "names no model, so vLLM serves its default: give --model=ORG/NAME, or a modelCacheRef"
+        yield member.field, "NoModel", text
+
+
+def _port(member: EngineMember) -> Iterator[Mistake]:
+    port = member.flag(("--port",))
+    if port.isdigit() and int(port) != PORT and member.is_alone:
+        text = f"listens on {port}, and requests and the probe come to {PORT}: --port={PORT}"
+        yield member.field, "ServingPort", text
+
+
+def _too_wide(members: list[EngineMember]) -> Iterator[Mistake]:
+    """More GPUs are counted on by the engine's arguments than its pods have."""
+    serving = next((member for member in members if member.role != "Worker"), None)
+    if serving is None or not all(member.gpus for member in members):
+        return
+    data = 1 if any(flag in " ".join(serving.words) for flag in ELSEWHERE) else serving.number(DATA)
+    needs = serving.number(TENSOR) * serving.number(PIPELINE) * data
+    has = sum(member.gpus * member.pods for member in members)
+    if needs > has:
+        pods = sum(member.pods for member in members)
+        where = "its pod asks" if pods == 1 else f"its {pods} pods ask"
+        text = f"the arguments count on {needs} GPUs (tensor, pipeline and data parallel), {where} for {has}"
+        yield serving.field, "TooFewGPUs", text
+
+
+def first_serving(manifest: Manifest) -> EngineMember | None:
+    """The serving member of the first engine; None where there is none."""
+    path, engine = next(_engines(manifest), ((), {}))
+    return next((member for member in _members(path, engine) if member.role != "Worker"), None)
