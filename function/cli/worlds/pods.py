@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from function.cli.admission.finding import FieldPath
     from function.cli.worlds.manifest import Manifest
 
-Mistake = tuple["Path", str, str]
+PodMistake = tuple["Path", str, str]
 """The field, the code and the message."""
 
 TENSOR = ("--tensor-parallel-size", "-tp", "--tp-size", "--tp")
@@ -144,7 +144,7 @@ def _members(path: FieldPath, engine: dict[str, Any]) -> list[EngineMember]:
     return [EngineMember((*path, "members", at), member) for at, member in listed_members]
 
 
-def mistakes_of(manifest: Manifest) -> Iterator[Mistake]:
+def mistakes_of(manifest: Manifest) -> Iterator[PodMistake]:
     """What keeps the pods of a deployment from serving, whatever fleet they are on."""
     template = mapping(mapping(mapping(manifest.content.get("spec")).get("template")).get("spec"))
     brought = bool(template.get("modelCacheRef") or mapping(template.get("serving")).get("model"))
@@ -157,20 +157,20 @@ def mistakes_of(manifest: Manifest) -> Iterator[Mistake]:
         yield from _too_wide(members)
 
 
-def _unnamed(member: EngineMember, *, brought: bool) -> Iterator[Mistake]:
+def _unnamed(member: EngineMember, *, brought: bool) -> Iterator[PodMistake]:
     if member.runs_vllm and not member.model and not (brought and not member.container.get("command")):
         text = "names no model, so vLLM serves its default: give --model=ORG/NAME, or a modelCacheRef"
         yield member.field, "NoModel", text
 
 
-def _port(member: EngineMember) -> Iterator[Mistake]:
+def _port(member: EngineMember) -> Iterator[PodMistake]:
     port = member.flag(("--port",))
     if port.isdigit() and int(port) != PORT and member.is_alone:
         text = f"listens on {port}, and requests and the probe come to {PORT}: --port={PORT}"
         yield member.field, "ServingPort", text
 
 
-def _too_wide(members: list[EngineMember]) -> Iterator[Mistake]:
+def _too_wide(members: list[EngineMember]) -> Iterator[PodMistake]:
     """More GPUs are counted on by the engine's arguments than its pods have."""
     serving = next((member for member in members if member.role != "Worker"), None)
     if serving is None or not all(member.gpus for member in members):
