@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
-from function.cli.commands.size import short_of_memory
 from function.cli.options import FINDINGS, FINE, Command, output_option, reads_fleet
 from function.cli.render.routes import show_routes
 from function.cli.render.table import show
 from function.cli.render.workloads import show_workloads
+from function.cli.sizing.models import short_of_memory
 from function.cli.text import answered, complain, emit, note, track
 from function.cli.worlds.inputs import FLEET, capped, read
 from function.cli.worlds.settling import summary_of, worst_code

@@ -12,7 +12,6 @@ from rich.table import Table
 from function.api import InferenceCluster, Malformed
 from function.api.names import API_VERSION
 from function.catalogue import NETWORK_DRIVER
-from function.cel.library.quantity import quantity
 from function.cel.library.strings import quoted
 from function.cli.admission.kinds import writable
 from function.cli.bad_input import BadInput
@@ -22,20 +21,15 @@ from function.cli.sizing.manifest import IMAGE, Wish, manifest, remarks
 from function.cli.sizing.memory import (
     BYTES,
     GIB,
-    USABLE,
     Load,
     Need,
-    Split,
     cache_per_token,
-    need,
     needs,
     weights_total,
 )
-from function.cli.sizing.models import of_repository
 from function.cli.text import answered, as_yaml, console, emit, escape, listed, note, printable, track
 from function.cli.worlds.inputs import review
 from function.cli.worlds.manifest import Manifest, Manifests
-from function.cli.worlds.pods import PIPELINE, TENSOR, first_serving
 from function.cli.worlds.source import gather
 from function.cli.worlds.world import ParseMemo, request_for, world_of
 from function.deployment.forecast import forecast
@@ -46,9 +40,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from function.api import Device
-    from function.cli.worlds.advisories import Advisory
     from function.cli.worlds.source import Source
-    from function.cli.worlds.world import Planned
 
 
 # Find the pools of a fleet that a sized model fits, by scheduling a deployment made for it.
@@ -56,8 +48,6 @@ if TYPE_CHECKING:
 # And the reverse: the pools that a deployment may land on, and whose GPUs its model does not fit.
 
 NAME = "sized-model"
-LIGHTER = ("--quantization", "-q", "--load-format", "--cpu-offload-gb", "--gpu-memory-utilization")
-"""With one of these, weights take another share of a GPU's memory than they are published with."""
 NETWORK_ATTRIBUTES = frozenset({"linkType", "rdma"})
 """Attributes that a network device has and no other: docs/clusters.md, Words for attributes."""
 
@@ -160,7 +150,7 @@ class SizedFleet:
                 fit.needs,
                 fit.free,
                 fit.total,
-                gpu_memory(fit.devices),
+                models.gpu_memory(fit.devices),
                 fit.barred.reason.name if fit.barred else "",
             )
             for fit in forecast(request, reuse=self._reuse).fitting_pools()
@@ -170,35 +160,6 @@ class SizedFleet:
 
 def _is_network(device: Device) -> bool:
     return not NETWORK_ATTRIBUTES.isdisjoint(name.rpartition("/")[2] for name in device.attributes)
-
-
-def gpu_memory(devices: tuple[Device, ...]) -> float:
-    """Bytes of memory of the GPU that was chosen; its pool may call it by a name with a domain."""
-    held = (device.subject.content.get(("capacity", device.driver, "memory")) for device in devices)
-    number, power = quantity(next((str(value) for value in held if value), "0")).cell
-    return number * 10.0**power
-
-
-def short_of_memory(planned: Planned) -> Iterator[Advisory]:
-    """Pools that the first engine may land on, and whose GPUs the weights of its model do not fit."""
-    serving = first_serving(planned.manifest)
-    if serving is None or not serving.runs_vllm or not planned.forecast.readable or serving.flag(LIGHTER):
-        return
-    model = of_repository(serving.model)
-    if model is None:
-        return
-    shape, split = model.architecture, Split(serving.number(TENSOR), serving.number(PIPELINE))
-    weights = need(shape, Load(shape.dtype, "bf16", 1, 1), split).weights
-    fits = planned.forecast.fitting_pools()
-    memories = {f"{fit.cluster}/{fit.pool}": gpu_memory(fit.devices) for fit in fits if not fit.barred}
-    small = [place for place, memory in sorted(memories.items()) if 0 < memory * USABLE < weights]
-    if small:
-        where = listed([f"{place} ({memories[place] / GIB:.0f} GiB)" for place in small])
-        text = (
-            f"{serving.model} has about {weights / GIB:.0f} GiB of weights for each GPU (TP {split.tensor}, "
-            f"PP {split.pipeline}), too much for what matches on {where}: see fleet-scheduler size"
-        )
-        yield planned.manifest, "MemoryShort", serving.field, text
 
 
 Sized = list[tuple[Need, list[PoolFit]]]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from function.cli.admission.finding import FieldPath
     from function.cli.worlds.manifest import Manifest
 
-PodMistake = tuple["Path", str, str]
+PodMistake = tuple["FieldPath", str, str]
 """The field, the code and the message."""
 
 TENSOR = ("--tensor-parallel-size", "-tp", "--tp-size", "--tp")
