@@ -18,6 +18,19 @@ NETWORK_DRIVER = "dra.net"
 """The driver of the network devices in every entry."""
 
 
+_SIZES = {
+    "aws/{}.xlarge": ("aws/{}.2xlarge", "aws/{}.4xlarge", "aws/{}.8xlarge", "aws/{}.16xlarge"),
+    "aws/{}.12xlarge": ("aws/{}.24xlarge",),
+}
+SAME_DEVICES = {
+    size.format(family): entry_name.format(family)
+    for entry_name, sizes in _SIZES.items()
+    for size in sizes
+    for family in ("g5", "g6", "g6e")
+} | {f"gcp/g2-standard-{size}": "gcp/g2-standard-4" for size in (8, 12, 16, 32)}
+"""Machine types that differ from another only in processors and memory, and that other one."""
+
+
 class UnknownMachineType(ValueError):
     """No entry, or no such revision of it. The message says what there is."""
 
@@ -27,19 +40,20 @@ def machine_types() -> tuple[str, ...]:
     """Return the names of all machine types, as `provider/machineType`, sorted."""
     root = files(__package__)
     providers = [folder for folder in root.iterdir() if folder.is_dir() and not folder.name.startswith("_")]
-    return tuple(
-        sorted(
-            f"{folder.name}/{entry.name.removesuffix('.yaml')}"
-            for folder in providers
-            for entry in folder.iterdir()
-            if entry.name.endswith(".yaml") and "@" not in entry.name
-        )
+    written = (
+        f"{folder.name}/{entry.name.removesuffix('.yaml')}"
+        for folder in providers
+        for entry in folder.iterdir()
+        if entry.name.endswith(".yaml") and "@" not in entry.name
     )
+    return tuple(sorted([*written, *SAME_DEVICES]))
 
 
 @lru_cache(maxsize=64)
 def entry(machine_type: str, revision: int | None = None) -> dict[str, Any]:
-    """Return an entry: machineType, revision, source, nominalMemory, spec. Not to be changed.
+    """Return an entry: machineType, revision, source, spec, nominalMemory where a driver reports memory.
+
+    Not to be changed.
 
     Raises:
         UnknownMachineType: when there is no such type, or no such revision of it. None is the newest.
@@ -48,11 +62,12 @@ def entry(machine_type: str, revision: int | None = None) -> dict[str, Any]:
         provider = machine_type.partition("/")[0]
         near = [name for name in machine_types() if name.startswith(f"{provider}/")] or machine_types()
         raise UnknownMachineType(f'no machine type "{machine_type}"; there is {", ".join(near)}')
-    newest = _read(f"{machine_type}.yaml")
+    file = SAME_DEVICES.get(machine_type, machine_type)
+    newest = {**_read(f"{file}.yaml"), "machineType": machine_type}
     if revision is None or revision == newest["revision"]:
         return newest
     try:
-        return _read(f"{machine_type}@{revision}.yaml")
+        return {**_read(f"{file}@{revision}.yaml"), "machineType": machine_type}
     except FileNotFoundError:
         text = f"{machine_type} has no revision {revision}; the newest is {newest['revision']}"
         raise UnknownMachineType(text) from None

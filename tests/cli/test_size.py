@@ -34,6 +34,8 @@ def _config(name: str) -> dict[str, Any]:
 BOUNDS = {
     "glm-4.5-air": (0.01, "published without digits behind the point"),
     "kimi-k2": (0.03, "published as one trillion"),
+    "qwen3-embedding-0.6b": (0.01, "published with one digit"),
+    "qwen3-embedding-4b": (0.01, "published with one digit"),
 }
 """Where the estimate may be further from what was published than 0.3 %, and why."""
 
@@ -44,8 +46,8 @@ def test_parameters_are_those_published(name: str) -> None:
     assert abs(models.known_model(name).error) <= bound, reason
 
 
-def test_twenty_shapes_are_known_and_described() -> None:
-    assert len(models.shapes()) == 20
+def test_the_shapes_are_known_and_described() -> None:
+    assert len(models.shapes()) == 24
     assert all(models.known_model(name).architecture.is_supported for name in models.names())
 
 
@@ -359,6 +361,31 @@ def test_weights_that_are_not_known_are_refused_with_the_nearest() -> None:
     ran = run("size", "meta-llama/Llama-3.1-70B")
     assert ran.code == 1
     assert "did you mean meta-llama/Llama-3.1-70B-Instruct" in ran.err
+
+
+def test_models_that_answer_with_vectors_and_scores_are_known_by_name(tmp_path: Path) -> None:
+    ran = run("size", "bge-m3", "--manifest", "-o", "json")
+    (member,) = ran.data["spec"]["template"]["spec"]["engines"][0]["members"]
+    (words,) = member["template"]["spec"]["containers"][0]["args"]
+    assert words.startswith("exec vllm serve BAAI/bge-m3 --runner=pooling ")
+    assert cache_per_token(_model("bge-m3"), "bf16") == 0, "an encoder keeps nothing"
+    (member, *_) = run("size", "Qwen/Qwen3-Reranker-0.6B", "--manifest", "-o", "json").data["spec"][
+        "template"
+    ]["spec"]["engines"][0]["members"]
+    assert "Qwen3ForSequenceClassification" in member["template"]["spec"]["containers"][0]["args"][0]
+
+
+def test_a_gang_is_as_wide_as_the_nodes_of_the_fleet_that_reach_others(tmp_path: Path) -> None:
+    """On nodes of four GPUs, layers are split over nodes of four."""
+    gb200 = build.pool("gb200", 4, entry("gcp/a4x-highgpu-4g")["spec"]["devices"])
+    path = write(tmp_path / "fleet.yaml", [build.cluster("east", [gb200])])
+    assert run("size", "deepseek-v3", path).code == 0
+    splits = _splits(path)
+    assert [pool["pool"] for pool in splits[4, 2]["pools"]] == ["gb200"]
+    assert (8, 2) not in splits
+    four = build.pool("l4", 2, entry("aws/g6.12xlarge")["spec"]["devices"])
+    alone = _splits(write(tmp_path / "fleet.yaml", [build.cluster("east", [four])]))
+    assert [pool["pool"] for pool in alone[4, 1]["pools"]] == ["l4"], "four GPUs of one node"
 
 
 def test_models_are_completed_and_listed() -> None:

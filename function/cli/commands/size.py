@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,6 +22,7 @@ from function.cli.sizing.manifest import IMAGE, Wish, manifest, remarks
 from function.cli.sizing.memory import (
     BYTES,
     GIB,
+    TENSOR,
     Load,
     Need,
     cache_per_token,
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from function.api import Device
+    from function.api import Device, Pool
     from function.cli.worlds.source import Source
 
 
@@ -130,15 +132,26 @@ class SizedFleet:
 
     def nic_drivers(self) -> tuple[str, ...]:
         """The drivers of its network devices, told by the attributes that such devices have."""
-        return tuple(sorted({device.driver for device in self._devices() if _is_network(device)}))
+        devices = (device for pool in self._pools for device in pool.devices or ())
+        return tuple(sorted({device.driver for device in devices if _is_network(device)}))
 
-    def _devices(self) -> Iterator[Device]:
+    def widths(self, gpu: str) -> list[int]:
+        """How many GPUs its nodes have that reach others, as far as tensors are usually split."""
+        networked = [pool.devices or () for pool in self._pools if any(map(_is_network, pool.devices or ()))]
+        counts = {device.count for devices in networked for device in devices if device.driver == gpu}
+        return sorted(counts & set(TENSOR)) or [max(TENSOR)]
+
+    @cached_property
+    def _pools(self) -> list[Pool]:
+        return list(self._published())
+
+    def _published(self) -> Iterator[Pool]:
         for cluster in self._world.clusters:
             try:
                 pools = InferenceCluster.parse(cluster).pools
             except Malformed:  # It takes nothing new, and was named when the fleet was read.
                 continue
-            yield from (device for pool in pools for device in pool.devices or ())
+            yield from pools
 
     def pools_for(self, need: Need, drivers: Drivers) -> list[PoolFit]:
         """Every pool the split fits, capacity aside: with room first, then the tightest. Raises BadInput."""
@@ -398,7 +411,9 @@ def size(  # noqa: PLR0913 - one parameter per option
     sized = models.model(model)
     load_ = Load(dtype or sized.architecture.dtype, kv_dtype, tokens, batch)
     fleet, errors = _fleet(source)
-    drivers, estimates = Drivers(driver, _nics(nic_driver, fleet)), needs(sized.architecture, load_)
+    drivers = Drivers(driver, _nics(nic_driver, fleet))
+    widths = fleet.widths(driver) if fleet else [max(TENSOR)]
+    estimates = needs(sized.architecture, load_, widths)
     answer = [
         (need, fleet.pools_for(need, drivers) if fleet else [])
         for need in track(estimates, "Asking the scheduler", total=len(estimates))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from function.cli.bad_input import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # A transformer's shape, read from a Hugging Face `config.json`, and how many weights it has where.
 
@@ -32,6 +35,8 @@ SUPPORTED_KINDS = frozenset(
     }
 )
 """Model types whose layers these formulas describe: gated MLP, grouped or latent attention."""
+ENCODERS = frozenset({"bert", "roberta", "xlm-roberta"})
+"""Model types that read a text at once: an MLP without a gate, learned positions, and no KV cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,12 @@ class Architecture:
     @property
     def is_supported(self) -> bool:
         """Whether the formulas are known to describe this kind of model."""
-        return self.kind in SUPPORTED_KINDS
+        return self.kind in SUPPORTED_KINDS or self.is_encoder
+
+    @property
+    def is_encoder(self) -> bool:
+        """Whether it reads a text at once, and keeps nothing of it."""
+        return self.kind in ENCODERS
 
     @property
     def tensor_heads(self) -> int:
@@ -100,8 +110,8 @@ class Architecture:
 
     @property
     def embedding(self) -> int:
-        """Weights of one embedding matrix."""
-        return self.vocabulary * self.hidden
+        """Weights of one embedding matrix; of an encoder, with those of the positions."""
+        return (self.vocabulary + (self.context if self.is_encoder else 0)) * self.hidden
 
     @property
     def attention(self) -> int:
@@ -120,7 +130,7 @@ class Architecture:
         """Weights of one layer's MLP, all experts counted."""
         experts = self.experts
         if experts is None or layer < experts.first:
-            return 3 * self.hidden * self.width
+            return (2 if self.is_encoder else 3) * self.hidden * self.width
         routed = experts.routed * (3 * self.hidden * experts.width + self.hidden)
         return routed + experts.shared * 3 * self.hidden * experts.shared_width
 
@@ -142,6 +152,8 @@ class Architecture:
     @property
     def cached(self) -> int:
         """Values in the cache per token and layer, over all heads."""
+        if self.is_encoder:
+            return 0
         if self.latent is not None:
             return self.latent.rank + self.latent.position
         return 2 * self.kv_heads * self.head
@@ -399,10 +411,11 @@ def possible(model: Architecture, split: Split) -> bool:
     return model.heads % split.tensor == 0 and divides and split.pipeline <= model.layers
 
 
-def usual_splits() -> list[Split]:
-    """One GPU, several of a node, then several whole nodes."""
-    one_node = [Split(tensor, 1) for tensor in TENSOR]
-    return one_node + [Split(max(TENSOR), pipeline) for pipeline in PIPELINE[1:]]
+def usual_splits(widths: Sequence[int]) -> list[Split]:
+    """One GPU, several of a node, several whole nodes of so many GPUs: by GPUs, then by nodes."""
+    nodes = {Split(width, pipeline) for width in widths for pipeline in PIPELINE[1:]}
+    splits = {*(Split(tensor, 1) for tensor in TENSOR), *nodes}
+    return sorted(splits, key=lambda split: (split.tensor * split.pipeline, split.pipeline))
 
 
 def need(model: Architecture, load: Load, split: Split) -> Need:
@@ -412,6 +425,6 @@ def need(model: Architecture, load: Load, split: Split) -> Need:
     return Need(split, _weights(model, load.dtype, split), _cache(model, load, split), loading)
 
 
-def needs(model: Architecture, load: Load) -> list[Need]:
-    """Estimate every usual split that is possible."""
-    return [need(model, load, split) for split in usual_splits() if possible(model, split)]
+def needs(model: Architecture, load: Load, widths: Sequence[int] = (max(TENSOR),)) -> list[Need]:
+    """Estimate every usual split that is possible, on nodes of so many GPUs."""
+    return [need(model, load, split) for split in usual_splits(widths) if possible(model, split)]

@@ -85,7 +85,7 @@ def known_model(name: str) -> SizedModel:
         name,
         replace(architecture, context=facts.get("context", architecture.context)),
         facts["repository"],
-        tuple(shape["arguments"]),
+        tuple(facts.get("arguments", shape["arguments"])),
         published["billions"],
         published["source"],
     )
