@@ -84,8 +84,6 @@ def call(
     resource.update(request.observed.composite, deployment)
     for key, item in observed.items():
         resource.update(request.observed.resources[key], item)
-    for name, selector in _bootstrap(step).items():
-        request.required_resources[name].CopyFrom(_fetch(selector, fleet))
     requirements: fnv1.Requirements | None = None
     for calls in range(1, ROUNDS + 1):
         response = stub.RunFunction(request, timeout=60)
@@ -93,6 +91,7 @@ def call(
         if stated == requirements:
             return Answer(deployment, observed, response, calls)
         requirements = stated
+        request.ClearField("required_resources")
         for name, selector in stated.resources.items() if stated is not None else ():
             request.required_resources[name].CopyFrom(_fetch(selector, fleet))
         request.context.CopyFrom(response.context)
@@ -102,17 +101,6 @@ def call(
 def _step() -> Plain:
     step: Plain = objects(COMPOSITION)[0]["spec"]["pipeline"][0]
     return step
-
-
-def _bootstrap(step: Plain) -> dict[str, fnv1.ResourceSelector]:
-    """What the Composition has Crossplane fetch before the first call."""
-    selectors = {}
-    for requirement in step["requirements"]["requiredResources"]:
-        selector = fnv1.ResourceSelector(api_version=requirement["apiVersion"], kind=requirement["kind"])
-        selector.match_labels.labels.update(requirement["matchLabels"])
-        selector.match_labels.SetInParent()
-        selectors[requirement["requirementName"]] = selector
-    return selectors
 
 
 def _fetch(selector: fnv1.ResourceSelector, fleet: list[Plain]) -> fnv1.Resources:

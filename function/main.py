@@ -58,6 +58,12 @@ Examples:
 @click.option("--ttl-pending", type=_SECONDS, default=15, help="Seconds until asked again, work pending.")
 @click.option("--ttl-settled", type=_SECONDS, default=60, help="Seconds until asked again, all settled.")
 @click.option(
+    "--ttl-watched",
+    type=_SECONDS,
+    default=600,
+    help="The same where Crossplane watches what is required (2.4).",
+)
+@click.option(
     "--record",
     help="Folder to record calls in, secrets left out, for `fleet-scheduler replay`. Bounded; slow.",
 )
@@ -91,6 +97,7 @@ def main(*, debug: bool, tls_certs_dir: str | None, no_reuse: bool, **flags: Any
         reuse_size=0 if no_reuse else flags["reuse_size"],
         ttl_pending=flags["ttl_pending"],
         ttl_settled=flags["ttl_settled"],
+        ttl_watched=flags["ttl_watched"],
         grace=flags["grace"],
         record=Path(flags["record"]) if flags["record"] else None,
     )
@@ -113,7 +120,7 @@ def _serve(settings: Settings, log: Any) -> int:
         from function.wire import Ttl  # noqa: PLC0415 - as above
 
         memory = Memory(settings.reuse_bytes) if settings.reuse_bytes else None
-        ttl = Ttl(settings.ttl_pending, settings.ttl_settled)
+        ttl = Ttl(settings.ttl_pending, settings.ttl_settled, settings.ttl_watched)
         recorder = _recorder(settings, log)
         return runner.Function(log, metrics=metrics, memory=memory, ttl=ttl, recorder=recorder)
 

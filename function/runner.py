@@ -101,7 +101,7 @@ class Function:
             received=len(content),
             sent=len(answer),
             settled=response.settled,
-            repeated=call.requirements_stated,
+            repeated=bool(call.request.stated),
             parsed=session.parses,
             reused=session.reuses,
             counts=dict(response.counts),

@@ -63,6 +63,8 @@ class PublishedPool(Model):
     attributes: Attributes | None = None
     accounting: Literal["Node", "Device"] | None = None
     fabric: Fabric | None = None
+    overcommitted: Any = None
+    """True where its replicas hold more than it has; anything else is no fault of the pool."""
 
 
 DeviceKey: TypeAlias = tuple[SharedDevices | None, str]
@@ -186,6 +188,7 @@ POOL_FIELDS: dict[str, Shape | None] = {
     "attributes": None,
     "accounting": None,
     "fabric": None,
+    "overcommitted": None,
 }
 """The fields scheduling reads of a published pool."""
 
@@ -323,7 +326,15 @@ class InferenceCluster(Model):
         ]
         if self.spec.stack != STANDARD:
             parts.append(self.spec.stack)
+        if self.overcommitted:
+            parts.append(sorted(self.overcommitted))
         return canonical_text(parts)
+
+    @cached_property
+    def overcommitted(self) -> frozenset[str]:
+        """The pools that hold more than they have, as far as the cluster says so."""
+        published = (self.status.gpu_pools or ()) if self.status else ()
+        return frozenset(pool.name for pool in published if pool.overcommitted is True)
 
     @cached_property
     def by_name(self) -> dict[str, Pool]:

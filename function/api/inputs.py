@@ -202,6 +202,8 @@ class ClusterConfig(StepInput):
     """The ServingStack of Modelplane: composed, withdrawn, or (not set) kept where one is observed."""
     publish: Literal["Pools", "Attributes"] = "Pools"
     """Whether `status` gets what only our XRD declares: attributes of pools, charges, capabilities."""
+    charges: Literal["Detailed", "Overcommitted"] = "Detailed"
+    """What of the charges: all that replicas hold of each pool, or only which hold more than they have."""
     gateway: RemoteName = RemoteName(namespace=SYSTEM_NAMESPACE, name=CLUSTER_GATEWAY)
     leader_worker_set: RemoteName = RemoteName(namespace="lws-system", name="lws-controller-manager")
     heartbeat: RemoteName | None = None

@@ -39,6 +39,8 @@ class Request:
     """Keys that earlier steps of the pipeline desire: theirs, never ours to touch."""
     desired_status: Mapping[str, Plain] = field(default_factory=dict)
     """The composite's status as earlier steps desire it."""
+    stated: tuple[str, ...] = ()
+    """The requirements that an earlier answer of this reconcile stated; all of them are delivered."""
 
     def resolution(self, name: str) -> Resolution:
         """Return whether a requirement was delivered, and with anything in it."""
@@ -65,12 +67,10 @@ class Requirement:
     namespace: str | None = None
     match_labels: tuple[tuple[str, str], ...] = ()
     """Labels that all must be equal, sorted by key."""
-    served_by: str | None = None
-    """The requirement whose objects include this one's: where it is delivered, this one is."""
 
     def delivered(self, request: Request) -> bool:
         """Whether a request holds what is required, perhaps as an empty list."""
-        return self.name in request.required or self.served_by in request.required
+        return self.name in request.required
 
 
 @dataclass(slots=True)
@@ -107,6 +107,7 @@ class Response:
     """The whole answer to one request."""
 
     requirements: tuple[Requirement, ...]
+    """What Crossplane is to fetch. Stated again, it is what Crossplane 2.4 watches."""
     desired: Mapping[str, Desired] = field(default_factory=dict)
     status: Mapping[str, Plain] = field(default_factory=dict)
     """Fields of the composite's status to set, merged into what earlier steps desire."""

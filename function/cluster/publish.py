@@ -130,13 +130,15 @@ def is_absent(observed_object: ObservedObject) -> bool:
 
 # Sum up what the replicas on a cluster hold of its pools, for deployments that do not read all replicas.
 #
-# The form of it is in `function.api.charge`. Who gives way in an overcommitted pool is published here too,
-# by the scheduler's own rule: that takes every replica on the pool, and a deployment has only its own.
+# Whether that is more than a pool has is all that most of them want to know (`flag`). The form of the rest
+# is in `function.api.charge`. Who gives way in an overcommitted pool is published here too, by the
+# scheduler's own rule: that takes every replica on the pool, and a deployment has only its own.
 
 NAMED = 8
 """Holders of a pool that are named; explanations show five besides the deployment's own."""
 NAMED_SHARES = 32
 """Shares that are named at most: a holder whose replicas all differ has as many as replicas."""
+OVERCOMMITTED = "overcommitted"
 YIELDING = 100
 """Replicas of a pool that are asked to give way at a time, the last created."""
 
@@ -274,19 +276,38 @@ def _others(shares: Iterable[tuple[HolderShare, int]]) -> Iterator[JsonObject]:
         yield {**_holding(number, held), "digests": " ".join(sorted(digests))}
 
 
-def _giving_way(
-    cluster: str, pools: Sequence[Mapping[str, Any]], replicas: Iterable[ModelReplica]
-) -> dict[str, list[JsonObject]]:
-    """Who gives way on each pool that holds more than it has, the most senior first."""
+def _opened(cluster: str, pools: Sequence[Mapping[str, Any]], replicas: Iterable[ModelReplica]) -> Ledger:
+    """The ledger of a cluster; one of pools that cannot be read has none of them."""
     try:
         published = InferenceCluster.parse(
             {"metadata": {"name": cluster}, "status": {"gpuPools": list(pools)}}
         )
     except ValueError:
-        return {}
+        return Ledger([])
     ledger = Ledger([published])
     for replica in replicas:
         ledger.open(replica, cluster)
+    return ledger
+
+
+def flag(
+    cluster: str, pools: Sequence[Mapping[str, Any]], replicas: Iterable[ModelReplica]
+) -> list[dict[str, Any]]:
+    """Return published pools, those marked that hold more than they have.
+
+    It is written when it turns, not with every placement: whoever runs on the cluster is woken by it.
+    """
+    ledger = _opened(cluster, pools, (replica for replica in replicas if replica.cluster == cluster))
+    marked = {pool for _, pool in ledger.overcommitted_pools()}
+    unmarked = ({key: pool[key] for key in pool if key != OVERCOMMITTED} for pool in pools)
+    return [{**pool, OVERCOMMITTED: True} if pool.get("name") in marked else pool for pool in unmarked]
+
+
+def _giving_way(
+    cluster: str, pools: Sequence[Mapping[str, Any]], replicas: Iterable[ModelReplica]
+) -> dict[str, list[JsonObject]]:
+    """Who gives way on each pool that holds more than it has, the most senior first."""
+    ledger = _opened(cluster, pools, replicas)
     entries: dict[str, list[JsonObject]] = defaultdict(list)
     for yielding_replica in yielding(ledger):
         entries[yielding_replica.pool].append(_gives_way(yielding_replica))
@@ -361,12 +382,16 @@ def pools(snapshot: ClusterSnapshot, cluster: DeclaredCluster) -> list[dict[str,
     made = [pool for pool in published if pool is not None]
     if snapshot.config.publish != "Attributes" or snapshot.replicas is None:
         return made
-    return charge(cluster.name, made, snapshot.replicas)
+    summed = flag if snapshot.config.charges == "Overcommitted" else charge
+    return summed(cluster.name, made, snapshot.replicas)
 
 
 def overcommitted(status: dict[str, Any]) -> bool:
-    """Whether some replica is asked to give way: the next reading should come soon."""
-    return any("givesWay" in mapping(pool.get("charged")) for pool in mappings(status.get("gpuPools")))
+    """Whether some pool holds more than it has: the next reading should come soon."""
+    return any(
+        pool.get(OVERCOMMITTED) is True or "givesWay" in mapping(pool.get("charged"))
+        for pool in mappings(status.get("gpuPools"))
+    )
 
 
 def _pool(
@@ -381,8 +406,9 @@ def _pool(
     if snapshot.config.publish == "Attributes":
         stated = declared.model_dump(mode="json", by_alias=True, exclude_unset=True)
         pool |= {key: stated[key] for key in MIRRORED if stated.get(key) is not None}
-        if last is not None and "charged" in last:
-            pool["charged"] = last["charged"]
+        kept = OVERCOMMITTED if snapshot.config.charges == "Overcommitted" else "charged"
+        if last is not None and kept in last:
+            pool[kept] = last[kept]
     return pool
 
 

@@ -45,6 +45,8 @@ class Given(NamedTuple):
     earlier_steps: frozenset[str]
     cache: object
     """What is known of the referenced ModelCache."""
+    stated: tuple[str, ...]
+    """The requirements that an earlier answer of the reconcile stated."""
     settings: object
     """The function's input, and what is to be returned."""
 
@@ -60,6 +62,7 @@ class Given(NamedTuple):
             versions,
             request.desired,
             (fleet.cache_resolution, fleet.cache, fleet.cache_fault),
+            request.stated,
             settings,
         )
 
@@ -73,7 +76,7 @@ def _versions(fleet: Fleet) -> Iterator[tuple[Hashable, DocumentIdentity | None]
 
 
 class LatestAnswer:
-    """The latest answer about a deployment.
+    """The latest answers about a deployment: to the first call of a reconcile, and to a later one.
 
     Law: an answer depends on the deployment, which owns this cache, and on what was given, which is compared
     by value; one that read anything else is not held (`_told_by_versions`). Buys: where nothing changed that
@@ -82,27 +85,26 @@ class LatestAnswer:
 
     def __init__(self) -> None:
         """Start with nothing."""
-        self._held: tuple[Given, Response] | None = None
-        self._size = 0
+        self._held: dict[bool, tuple[Given, Response, int]] = {}
 
     def get(self, given: Given) -> Response | None:
         """Return the answer, if it was made from the same."""
-        held = self._held
+        held = self._held.get(bool(given.stated))
         return held[1] if held is not None and held[0] == given else None
 
     def put(self, given: Given, response: Response, size: int) -> None:
         """Hold an answer in the place of the earlier one."""
         work_free = {name: 0 if name in WORK else number for name, number in response.counts.items()}
-        self._held, self._size = (given, replace(response, counts=work_free)), size
+        self._held[bool(given.stated)] = given, replace(response, counts=work_free), size
 
     def clear(self) -> None:
         """Hold none."""
-        self._held, self._size = None, 0
+        self._held.clear()
 
     @property
     def extent(self) -> Extent:
         """What it takes, besides the replicas that their own cache holds."""
-        return Extent(self, self._size)
+        return Extent(self, sum(size for _, _, size in self._held.values()))
 
 
 def answered_once(

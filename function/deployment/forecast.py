@@ -26,7 +26,7 @@ from function.deployment.explain.report import (
     standing,
 )
 from function.deployment.handler import NO_REUSE, answer
-from function.deployment.requirements import declared
+from function.deployment.requirements import everything
 from function.scheduler.disruption import is_outdated
 from function.scheduler.headroom import (
     FittingPool,
@@ -64,7 +64,7 @@ __all__ = [
     "ReplicaRow",
     "Room",
     "Shared",
-    "declared",
+    "everything",
     "forecast",
     "rejection_phrase",
 ]

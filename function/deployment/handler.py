@@ -1,11 +1,14 @@
 """Handle a ModelDeployment: one request in, one response out. This file is the table of contents.
 
-requirements -> snapshot -> schedule (retain, scale down, fill, replace, roll) -> compose (with explain)
+snapshot -> schedule (retain, scale down, fill, replace, roll) -> requirements -> compose (with explain)
+
+The pass is run on what the deployment's own replicas stand on. Only where that leaves something to be placed,
+replaced or explained it is run on the whole fleet, or the fleet is asked for.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from function.api import Malformed, ModelDeployment, SchedulerConfig
@@ -16,19 +19,30 @@ from function.deployment.compose import replicas
 from function.deployment.compose.conditions import CACHE_RESOLVED, READY, SCHEDULED, optional
 from function.deployment.compose.replicas import room_for
 from function.deployment.compose.response import compose, unreadable
-from function.deployment.requirements import coordinated, declared, published, referenced_cache
+from function.deployment.requirements import (
+    coordinated,
+    declared,
+    fleet,
+    needs_fleet,
+    published,
+    referenced_cache,
+    stated,
+    undelivered,
+    without_empty_block,
+)
 from function.deployment.snapshot import fleet as fleet_room
 from function.deployment.snapshot import ownership as peers_room
-from function.deployment.snapshot.fleet import read_fleet
+from function.deployment.snapshot.fleet import as_if_delivered, read_snapshots
 from function.deployment.snapshot.ownership import ListedPeers, read_peers
 from function.scheduler.matching.cache import parts_of
 from function.scheduler.schedule import schedule
-from function.scheduler.scheduling_input import scheduling_input
+from function.scheduler.scheduling_input import NO_PEERS, scheduling_input
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from function.boundary import Costs, Document, Part, Request, Requirement, Reuse
+    from function.boundary import Costs, Document, Part, Request, Reuse
+    from function.deployment.snapshot.fleet import Snapshots
     from function.scheduler.decision import Decision
     from function.scheduler.headroom import Shared
     from function.scheduler.scheduling_input import Fleet
@@ -44,13 +58,13 @@ KIND = "ModelDeployment"
 class Snapshot:
     """Everything that is read of a request before anything is decided."""
 
-    requirements: tuple[Requirement, ...]
+    request: Request
     composite: dict[str, Any]
     deployment: ModelDeployment
     config: SchedulerConfig
     fault: str
     """What is wrong with the function's input."""
-    fleet: Fleet
+    fleets: Snapshots
     peers: ListedPeers
     requested: tuple[str, ...]
     """The optional conditions that are returned."""
@@ -58,7 +72,10 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response and the decision it was composed from; None where the composite could not be read."""
+    """A response, and the decision behind it; None where the composite could not be read.
+
+    The decision is that of the whole fleet where it was delivered: an answer at rest is composed without it.
+    """
 
     response: Response
     decision: Decision | None = None
@@ -89,11 +106,9 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
     snapshot = _read(request, reuse)
     if isinstance(snapshot, Response):
         return snapshot
+    settings = (snapshot.config, snapshot.fault, snapshot.requested)
     given = Given.of(
-        reuse.digest(),
-        request,
-        snapshot.fleet,
-        (snapshot.config, snapshot.fault, snapshot.requirements, snapshot.requested),
+        reuse.digest(), snapshot.request, snapshot.fleets.whole or snapshot.fleets.standing, settings
     )
     return answered_once(snapshot.deployment, given, lambda: _decided(snapshot))
 
@@ -101,38 +116,59 @@ def run(request: Request, *, reuse: Reuse = NO_REUSE) -> Response:
 def answer(request: Request, *, reuse: Reuse = NO_REUSE, shared: Shared | None = None) -> Answer:
     """Answer one request anew, and hand out the decision: see `forecast`."""
     snapshot = _read(request, reuse, shared)
-    return Answer(snapshot) if isinstance(snapshot, Response) else Answer(*_decided(snapshot, shared))
+    if isinstance(snapshot, Response):
+        return Answer(snapshot)
+    response, decision = _decided(snapshot, shared)
+    whole = snapshot.fleets.whole
+    if whole is not None and not decision.inputs.fleet.whole:
+        decision = _pass(snapshot, whole, shared)
+    return Answer(response, decision)
 
 
 def _read(request: Request, reuse: Reuse, shared: Shared | None = None) -> Snapshot | Response:
     """Read the request, or say that the composite cannot be read."""
-    requirements = declared(request)
+    request = without_empty_block(request)
     try:
         composite, deployment = reuse.parsed(request.composite, read_deployment)
     except ValueError as error:
-        return unreadable(request, requirements, str(error))
+        return unreadable(request, declared(request), str(error))
     config, fault = _config(request)
-    is_coordinated = config.coordination == "GlobalOrder"
-    fleet = read_fleet(
-        request,
-        deployment,
-        reuse,
-        thorough=config.coordinates,
-        published=config.capacity == "Published",
-        shared=shared,
-    )
+    fleets = read_snapshots(request, deployment, reuse, thorough=config.coordinates, shared=shared)
+    is_coordinated = config.coordination == "GlobalOrder" and fleets.whole is not None
     peers = read_peers(request, deployment, reuse) if is_coordinated else ListedPeers()
-    return Snapshot(requirements, composite, deployment, config, fault, fleet, peers, optional(request))
+    return Snapshot(request, composite, deployment, config, fault, fleets, peers, optional(request))
 
 
 def _decided(snapshot: Snapshot, shared: Shared | None = None) -> tuple[Response, Decision]:
-    """Decide, and compose the answer."""
-    peers = snapshot.peers.on(snapshot.fleet)
-    inputs = scheduling_input(snapshot.deployment, snapshot.fleet, snapshot.config, snapshot.fault, peers)
+    """Decide on what the deployment stands on, and on the fleet where that is needed; compose the answer."""
+    request, fleets = snapshot.request, snapshot.fleets
+    decision = _pass(snapshot, fleets.standing, shared)
+    if fleets.standing.inputs_delivered:
+        needs = needs_fleet(decision)
+    else:
+        needs = needs_fleet(_pass(snapshot, as_if_delivered(fleets.standing), shared))
+    if needs and fleets.whole is not None:
+        decision = _pass(snapshot, fleets.whole, shared)
+    if needs:
+        decision = _awaiting(decision, undelivered(request, fleet(request)))
+    requirements = stated(request, fleets.requirements, needs=needs)
+    return compose(decision, snapshot.composite, requirements, snapshot.requested), decision
+
+
+def _pass(snapshot: Snapshot, seen: Fleet, shared: Shared | None) -> Decision:
+    """Decide on a fleet, or on the part of it that the deployment stands on."""
+    peers = snapshot.peers.on(seen) if seen.whole else NO_PEERS
+    inputs = scheduling_input(snapshot.deployment, seen, snapshot.config, snapshot.fault, peers)
     if shared is not None:
         shared.join(inputs)
-    decision = schedule(inputs, room=room_for(snapshot.deployment, snapshot.fleet))
-    return compose(decision, snapshot.composite, snapshot.requirements, snapshot.requested), decision
+    return schedule(inputs, room=room_for(snapshot.deployment, seen))
+
+
+def _awaiting(decision: Decision, names: tuple[str, ...]) -> Decision:
+    """Return a decision that says what it needs and was not delivered."""
+    seen = decision.inputs.fleet
+    seen = replace(seen, undelivered=tuple(dict.fromkeys((*seen.undelivered, *names))))
+    return replace(decision, inputs=replace(decision.inputs, fleet=seen))
 
 
 def condition_types(request: Request) -> tuple[str, ...]:

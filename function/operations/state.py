@@ -13,7 +13,6 @@ from function.api.model import condition_of, mapping, string
 from function.api.names import RECONCILE_ANNOTATION
 from function.api.replica import DEPLOYMENT_LABEL
 from function.boundary import Unreadable, text_at
-from function.deployment.requirements import CLUSTERS, DEPLOYMENTS, REPLICAS
 from function.deployment.snapshot.charges import read_cluster
 from function.scheduler.scheduling_input import UnreadableCluster
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
 WATCHED = "ops.crossplane.io/watched-resource"
 """The requirement under which Crossplane delivers the object that changed; empty when it was deleted."""
+CLUSTERS, REPLICAS, DEPLOYMENTS = "clusters", "all-replicas", "all-deployments"
 FLEET: Mapping[str, str] = {
     CLUSTERS: "InferenceCluster",
     REPLICAS: "ModelReplica",

@@ -184,7 +184,7 @@ INFERENCE_CLUSTER: Mapping[str, Allowed] = {
         "conditions": _CONDITION,
         "gateway": fields("address"),
         "gpuPools": {
-            **fields("name", "nodes", "className", "accounting"),
+            **fields("name", "nodes", "className", "accounting", "overcommitted"),
             "devices": _DEVICE,
             "attributes": subtree,
             "fabric": _FABRIC,

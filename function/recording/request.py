@@ -21,7 +21,7 @@ from function import wire
 from function.api import cluster, replica
 from function.api.names import read_key
 from function.boundary import Desired, Unreadable
-from function.deployment.requirements import CACHE, CACHES, CLUSTERS, DEPLOYMENTS, OWN_REPLICAS, REPLICAS
+from function.deployment.requirements import kind_of
 from function.operations.state import WATCHED
 from function.recording.allowed import (
     INFERENCE_CLUSTER,
@@ -66,7 +66,7 @@ def dumped(recording: Recording) -> bytes:
     document = {
         "format": FORMAT,
         "version": recording.version,
-        "ttl": [recording.ttl.pending, recording.ttl.settled],
+        "ttl": [recording.ttl.pending, recording.ttl.settled, recording.ttl.watched],
         "request": base64.b64encode(recording.request).decode(),
         "response": base64.b64encode(recording.response).decode(),
     }
@@ -79,13 +79,11 @@ def loaded(content: bytes) -> Recording:
         document = json.loads(content)
         if document["format"] != FORMAT:
             raise NoRecording(f"format {document['format']} is not known here, only {FORMAT}")
-        pending, settled = document["ttl"]
+        ttl = wire.Ttl(*map(float, document["ttl"]))  # Earlier ones have no third number.
         request, response = (
             base64.b64decode(document[key], validate=True) for key in ("request", "response")
         )
-        return Recording(
-            str(document["version"]), wire.Ttl(float(pending), float(settled)), request, response
-        )
+        return Recording(str(document["version"]), ttl, request, response)
     except (KeyError, TypeError, ValueError, binascii.Error, RecursionError) as error:
         if isinstance(error, NoRecording):
             raise
@@ -126,14 +124,12 @@ def _plain(content: bytes) -> Any:
 RECORDED = "ModelDeployment"
 
 REQUIRED: Mapping[str, tuple[Mapping[str, Allowed], tuple[Shape, ...]]] = {
-    CLUSTERS: (INFERENCE_CLUSTER, (cluster.SHAPE,)),
-    REPLICAS: (MODEL_REPLICA, (replica.CHARGE_SHAPE, replica.SHAPE)),
-    OWN_REPLICAS: (MODEL_REPLICA, (replica.SHAPE,)),
-    CACHE: (MODEL_CACHE, ()),
-    DEPLOYMENTS: (MODEL_DEPLOYMENT, ()),
-    CACHES: (MODEL_CACHE, ()),
+    "InferenceCluster": (INFERENCE_CLUSTER, (cluster.SHAPE,)),
+    "ModelReplica": (MODEL_REPLICA, (replica.CHARGE_SHAPE, replica.SHAPE)),
+    "ModelCache": (MODEL_CACHE, ()),
+    "ModelDeployment": (MODEL_DEPLOYMENT, ()),
 }
-"""What is kept of the objects of each requirement, and the parts that a decision reads of them, the smaller
+"""What is kept of the required objects of each kind, and the parts that a decision reads of them, the smaller
 first. Of a requirement that is not ours, not even its name is kept."""
 COMPOSED: Mapping[str, Mapping[str, Allowed]] = {
     "ModelReplica": MODEL_REPLICA,
@@ -252,12 +248,14 @@ def redacted_request(content: bytes) -> bytes | None:
             kept.desired.resources[key].SetInParent()
     if message.HasField("input"):
         kept.input = _struct(message.input, SCHEDULER_CONFIG)
-    if wire.decode(content).requirements_stated:
-        kept.context = write.struct({REQUIREMENTS_STATED: True})
-    for name in REQUIRED.keys() & set(message.required_resources):
-        items = kept.required_resources[name].items
+    stated = wire.decode(content).request.stated
+    if stated:
+        kept.context = write.struct({REQUIREMENTS_STATED: list(stated)})
+    for name in filter(kind_of, message.required_resources):
+        kept.required_resources[name].SetInParent()
+        allowed_parts = REQUIRED[kind_of(name) or ""]
         for item in message.required_resources[name].items:
-            items.add().resource = _kept(item.resource, *REQUIRED[name])
+            kept.required_resources[name].items.add().resource = _kept(item.resource, *allowed_parts)
     return bytes(kept.SerializeToString(deterministic=True))
 
 

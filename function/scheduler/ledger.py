@@ -70,10 +70,14 @@ class Overcommitted:
     """Nodes the pool has."""
     by_devices: bool = False
     """Whether the pool charges devices: then some packing of the pods would strand one."""
+    published: bool = False
+    """Whether the cluster says so, and not every replica on it is known."""
 
     def __str__(self) -> str:
         """`use1/frontier holds 3 of 2 nodes`."""
         name, nodes = f"{self.cluster}/{self.pool}", counted(self.total, "node")
+        if self.published:
+            return f"{name} holds more than its {nodes}"
         if self.by_devices:
             return f"{name} holds {self.nodes} pods, and some packing on its {nodes} strands one"
         return f"{name} holds {self.nodes} of {nodes}"
@@ -84,8 +88,13 @@ def all_overcommitted(ledger: Ledger) -> tuple[Overcommitted, ...]:
     return tuple(_entry(ledger, cluster, pool) for cluster, pool in ledger.overcommitted_pools())
 
 
-def overcommitted_pools(own_replicas: Iterable[OwnReplica], ledger: Ledger) -> tuple[Overcommitted, ...]:
-    """The overcommitted pools that replicas of this deployment hold something of."""
+def overcommitted_pools(
+    own_replicas: Iterable[OwnReplica], ledger: Ledger, publishing: Mapping[str, InferenceCluster]
+) -> tuple[Overcommitted, ...]:
+    """The overcommitted pools that replicas of this deployment hold something of.
+
+    `publishing`: the clusters whose word is taken for it, because not every replica on them is charged.
+    """
     held = sorted(
         {
             (own_replica.holds, pool)
@@ -94,9 +103,13 @@ def overcommitted_pools(own_replicas: Iterable[OwnReplica], ledger: Ledger) -> t
             for pool in own_replica.replica.nodes
         }
     )
-    return tuple(
-        _entry(ledger, cluster, pool) for cluster, pool in held if ledger.overcommitted(cluster, pool)
-    )
+    entries = []
+    for cluster, pool in held:
+        if ledger.overcommitted(cluster, pool):
+            entries.append(_entry(ledger, cluster, pool))
+        elif cluster in publishing and pool in publishing[cluster].overcommitted:
+            entries.append(Overcommitted(cluster, pool, 0, ledger.size(cluster, pool), published=True))
+    return tuple(entries)
 
 
 def _entry(ledger: Ledger, cluster: str, pool: str) -> Overcommitted:

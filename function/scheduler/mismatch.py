@@ -258,27 +258,33 @@ def examine(
     if mismatch is not None:
         return Kept(own_replica, mismatch=mismatch.mismatch, detail=mismatch.detail)
     doubt = "; ".join(dict.fromkeys(finding.detail for finding in findings))
+    until = tuple(dict.fromkeys(finding.until for finding in findings if finding.until))
     shape = _shape(inputs, own_replica)
     assert shape is not None  # noqa: S101 - an unknown shape is a mismatch, returned above
     pairs = list(_pairs(shape.engines, own_replica.replica.engines))
     growth = _growth(own_replica, shape, pairs, by_devices=cluster is not None and cluster.counts_devices)
+    if growth and not inputs.fleet.whole:  # Doubt: what is free is not known, so the fleet is needed.
+        return Kept(own_replica, doubt=doubt or "what is free on its cluster is not known yet", grows=True)
     more_nodes = [pool for pool, demand in growth.items() if demand.nodes]
     unpublished = any(cluster is None or pool not in cluster.by_name for pool in more_nodes)
     if doubt and (
         unpublished or not _consistent(pairs) or own_replica.replica.cache != inputs.deployment.cache
     ):
-        until = tuple(dict.fromkeys(finding.until for finding in findings if finding.until))
         return Kept(own_replica, doubt=doubt, withheld_until=until)
     if growth and own_replica.cluster in inputs.fleet.uncharged:  # Doubt: what is free is not known.
         return _in_doubt_of_charges(own_replica, doubt)
     short = _short(ledger, own_replica.cluster, growth)
-    if short and doubt:  # Doubt: a selector gave no answer. A want of room does not make that an answer.
-        until = tuple(dict.fromkeys(finding.until for finding in findings if finding.until))
-        return Kept(own_replica, doubt=f"{doubt}; {short}", withheld_until=until)
     if short:
-        return Kept(own_replica, mismatch=Mismatch.CostGrew, detail=short)  # M5
+        return _without_room(own_replica, short, doubt, until)
     ledger.charge(own_replica.cluster, growth)
     return Kept(own_replica, shape=shape, doubt=doubt, growth=growth)
+
+
+def _without_room(own_replica: OwnReplica, short: str, doubt: str, until: tuple[str, ...]) -> Kept:
+    """Keep a replica whose pool has no room for its growth."""
+    if doubt:  # Doubt: a selector gave no answer. A want of room does not make that an answer.
+        return Kept(own_replica, doubt=f"{doubt}; {short}", withheld_until=until)
+    return Kept(own_replica, mismatch=Mismatch.CostGrew, detail=short)  # M5
 
 
 def _in_doubt_of_charges(own_replica: OwnReplica, doubt: str) -> Kept:

@@ -85,6 +85,8 @@ class Kept:
     """Set when an edit is not applied to it because of the doubt: what must hold for it to be applied."""
     growth: Mapping[str, Demand] = field(default_factory=dict)
     """What is charged on top of what is stamped on it, by pool."""
+    grows: bool = False
+    """Set when it would cost more than is stamped on it, and nobody knows what is free."""
     detail: str = ""
     waits: str = ""
     """What it would leave for now, were it not for the disruption budget: a drain, a replacement."""
@@ -221,6 +223,24 @@ def evacuation(inputs: SchedulingInput) -> Evacuation:
         return Evacuation(after, paused=f"{text}, so nothing is evacuated")
     now = sorted(beats.values(), reverse=True)[len(beats) // 2]
     return Evacuation(after, before=now - after)
+
+
+def suspects(inputs: SchedulingInput) -> bool:
+    """Whether something of ours may have been wrong for too long: what time it is would decide."""
+    if inputs.policy.evacuate is None:
+        return False
+    clusters = inputs.fleet.clusters
+    return any(
+        _unready_since(own_replica) is not None or _is_suspect(clusters.get(own_replica.cluster))
+        for own_replica in inputs.fleet.own_replicas
+        if not own_replica.terminating
+    )
+
+
+def _is_suspect(cluster: InferenceCluster | None) -> bool:
+    if cluster is None:
+        return False
+    return cluster.unready_since is not None or (cluster.heartbeat is not None and not cluster.reached)
 
 
 def _heartbeats(fleet: Fleet) -> dict[str, int]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from function.api.engine import ReplicaShape
     from function.api.ownership import OwnReplica
     from function.scheduler.diagnosis import OnPools, Why
+    from function.scheduler.filters import StandingFilter
     from function.scheduler.ledger import Capacities, Ledger
     from function.scheduler.matching.engine_options import ClusterFit, EngineOption
     from function.scheduler.matching.matcher import Matcher
@@ -47,6 +48,19 @@ class Placement(NamedTuple):
     """The scores that decided: description and value, weightiest first."""
     runner_up: str
     """The cluster that would have been next; empty when there is none."""
+
+
+def barred(inputs: SchedulingInput, gates: Iterable[StandingFilter]) -> dict[str, Rejection]:
+    """Why clusters take no new replica for the whole pass, by name; those that may are not in it."""
+    gated = {
+        name: Rejection(Reason.MalformedCluster, detail=unreadable.fault)
+        for name, unreadable in inputs.fleet.unreadable.items()
+    }
+    for name, cluster in inputs.fleet.clusters.items():
+        rejection = next((refusal for gate in gates if (refusal := gate.reject(cluster))), None)
+        if rejection is not None:
+            gated[name] = rejection
+    return gated
 
 
 class Placer:
@@ -68,18 +82,9 @@ class Placer:
 
         Nobody asks in a pass where all is as it should be.
         """
-        gated = {
-            name: Rejection(Reason.MalformedCluster, detail=unreadable.fault)
-            for name, unreadable in self._inputs.fleet.unreadable.items()
-        }
-        eligible = []
-        for name, cluster in self._inputs.fleet.clusters.items():
-            rejection = next((refusal for gate in self._gates if (refusal := gate.reject(cluster))), None)
-            if rejection is None:
-                eligible.append(cluster)
-            else:
-                gated[name] = rejection
-        return gated, eligible
+        gated = barred(self._inputs, self._gates)
+        clusters = self._inputs.fleet.clusters
+        return gated, [cluster for name, cluster in clusters.items() if name not in gated]
 
     # One place
 

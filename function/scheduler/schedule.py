@@ -161,6 +161,7 @@ def may_place(inputs: SchedulingInput) -> bool:
     """Whether anything new may be placed: all inputs delivered, none absent, every selector valid."""
     fleet = inputs.fleet
     fleet_delivered = fleet.inputs_delivered and fleet.clusters_resolution is Resolution.DELIVERED
+    fleet_delivered = fleet_delivered and fleet.whole
     cache_delivered = fleet.cache_resolution in (None, Resolution.DELIVERED)
     resolved = fleet_delivered and cache_delivered and inputs.peers.resolved
     return resolved and not inputs.selectors.invalid and not inputs.config_fault
@@ -177,7 +178,8 @@ def schedule(inputs: SchedulingInput, *, room: int | None = None, most: int | No
         reserve(inputs, ledger, budget, partial(run, survey=False))
     ours = budget.portion() if inputs.config.coordination == "GlobalOrder" else budget
     decision = run(inputs, ledger, ours, room=room)
-    overcommitted = overcommitted_pools(inputs.fleet.own_replicas, ledger)
+    publishing = {} if inputs.fleet.whole else inputs.fleet.clusters
+    overcommitted = overcommitted_pools(inputs.fleet.own_replicas, ledger, publishing)
     return dataclasses.replace(decision, overcommitted=overcommitted, budget=budget.with_portion(ours))
 
 

@@ -137,6 +137,12 @@ class Fleet:
     """Clusters that do not say what is charged to them where they are asked to, and why."""
     gives_way: tuple[Yielding, ...] | None = None
     """Who gives way as the clusters tell it, by seniority; None where it is computed from all replicas."""
+    whole: bool = True
+    """Whether every cluster and every replica is in it; else those that the own replicas stand on.
+
+    Then nothing is placed, a cluster that is missing may exist, and what is free is not known."""
+    undelivered: tuple[str, ...] = ()
+    """The requirements that were not delivered, by name."""
 
     @property
     def inputs_delivered(self) -> bool:
@@ -146,7 +152,8 @@ class Fleet:
     def gone(self, cluster: str) -> bool:
         """Whether the cluster is known not to exist: the list was delivered, is not empty, lacks it."""
         listed = cluster in self.clusters or cluster in self.unreadable
-        return self.clusters_resolution is Resolution.DELIVERED and not self.nameless and not listed
+        complete = self.whole and self.clusters_resolution is Resolution.DELIVERED
+        return complete and not self.nameless and not listed
 
 
 @dataclass(frozen=True, slots=True)

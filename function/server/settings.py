@@ -37,6 +37,7 @@ class Settings:
     """MB of parsed objects to remember, 0 for none. None: as many as is usual, and none where `insecure`."""
     ttl_pending: float = 15.0
     ttl_settled: float = 60.0
+    ttl_watched: float = 600.0
     max_connection_age: float = 300.0
     """Seconds until a client is told to connect anew (gRPC varies it by a tenth)."""
     grace: float = 20.0

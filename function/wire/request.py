@@ -134,7 +134,9 @@ class OpenDocument(_Bytes):
 
 
 REQUIREMENTS_STATED = "fleet-scheduler.fn.modelplane.ai/requirements-stated"
-"""The key of the context that an answer leaves for the next call of the same reconcile (see `response`)."""
+"""The key of the context under which an answer tells the next call of the same reconcile what it has stated.
+
+It counts only where all of that was delivered: a later step with the same function starts afresh."""
 
 UNREADABLE_INPUT = "(unreadable)"
 """The one field of an input that could not be decoded: no reader knows it, so every reader refuses it."""
@@ -155,17 +157,6 @@ class ReceivedCall:
     def tag(self) -> str:
         """What Crossplane calls this request."""
         return str(self.message.meta.tag)
-
-    @property
-    def requirements_stated(self) -> bool:
-        """Whether an answer of this reconcile has stated requirements before.
-
-        A context that cannot be read counts as yes: stating them again is one call too many, at worst.
-        """
-        try:
-            return REQUIREMENTS_STATED in read.level(self.message.context)
-        except Unreadable:
-            return True
 
 
 def decode(content: bytes) -> ReceivedCall:
@@ -189,8 +180,19 @@ def decode(content: bytes) -> ReceivedCall:
         input=_input(message),
         desired=frozenset(message.desired.resources),
         desired_status=_status(message.desired.composite.resource),
+        stated=_stated(message.context, required),
     )
     return ReceivedCall(request, message)
+
+
+def _stated(context: bytes, required: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the requirements that an earlier answer of this reconcile stated, () in its first call."""
+    try:
+        names = read.project(context, {REQUIREMENTS_STATED: None}).get(REQUIREMENTS_STATED)
+    except Unreadable:
+        return ()
+    listed = names if isinstance(names, list) else []
+    return tuple(listed) if all(isinstance(name, str) and name in required for name in listed) else ()
 
 
 def _observed(resources: Any) -> dict[str, WireDocument]:

@@ -6,6 +6,7 @@ for the composite's status, which ours is merged into. Equal answers are equal b
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -30,26 +31,32 @@ class Ttl:
 
     pending: float = 15.0
     settled: float = 60.0
+    watched: float = 600.0
+    """Once settled, where Crossplane watches what is required: asking again is the net then, not the way."""
 
-    def of(self, response: Response) -> float:
-        """Return the time for this answer; what the function's input asks for wins."""
+    def of(self, response: Response, request: Request) -> float:
+        """Return the time for this answer; what the function's input asks for wins.
+
+        What a first call asks for and was handed by its name is seeded, and what is seeded is watched.
+        """
         pending, settled = response.ttl
         if response.settled:
-            return self.settled if settled is None else settled
+            required = response.requirements
+            seeded = required and not request.stated and all(item.delivered(request) for item in required)
+            return (self.watched if seeded else self.settled) if settled is None else settled
         return self.pending if pending is None else pending
 
 
 def encode(call: ReceivedCall, response: Response, ttl: Ttl) -> bytes:
     """Return the answer to `call`. Raises `Unreadable` when ours cannot be merged into an earlier status.
 
-    Where no earlier step left anything, all but the tag is the same for every call that gets the response,
-    in two ways: stating requirements or not. It is noted on the response, and written once.
+    Where no earlier step left anything, all but the tag is the same for every call that gets the response. It
+    is noted on the response, and written once.
     """
-    seconds = ttl.of(response)
+    seconds = ttl.of(response, call.request)
     if call.message.HasField("context") or call.message.desired.ByteSize():
         return serialised(_composed(call, response, seconds))
-    unasked = _came_unasked(call.request, response.requirements)
-    how = (seconds, unasked, call.message.HasField("desired"))
+    how = (seconds, call.message.HasField("desired"))
     rest = response.written.get(how)
     if rest is None:
         message = _composed(call, response, seconds)
@@ -69,7 +76,7 @@ def _composed(call: ReceivedCall, response: Response, seconds: float) -> Any:
         composite.resource = _with_status(composite.resource, response.status)
     if response.unready:
         message.desired.composite.ready = messages.READY_FALSE
-    require(message, call, response.requirements)
+    require(message, response.requirements)
     for condition in response.conditions:
         add_condition(message, condition)
     for result in response.results:
@@ -133,34 +140,23 @@ def merge(below: Mapping[str, Plain], above: Mapping[str, Plain]) -> dict[str, P
     return merged
 
 
-def require(message: Any, call: ReceivedCall, requirements: tuple[Requirement, ...]) -> None:
-    """State what Crossplane must fetch, unless all of it came unasked.
+def require(message: Any, requirements: tuple[Requirement, ...]) -> None:
+    """State what Crossplane must fetch, and note it for the next call of this reconcile.
 
-    Crossplane starts a reconcile with no requirements known, compares those of an answer with those of the
-    answer before, and calls again until they are equal; none at all equals none known. So an answer to the
-    first call that states nothing is final, which is right when everything came from the Composition's
-    bootstrap block. One that states anything is always called again, and must then state the same. Between
-    two calls of a reconcile, and only there, the context of an answer comes back with the next request:
-    the key put there tells a later call from the first. It stays in the context, whoever reads that next:
-    the same function in a later step states its requirements once too often then, and nothing else.
+    Crossplane starts a reconcile with no requirements known, or (2.4) with what the last one stated, compares
+    those of an answer with those of the answer before, and calls again until they are equal. None at all
+    equals none known: such an answer is final, and from 2.4 on it has nothing watched. Between two calls of a
+    reconcile, and only there, the context of an answer comes back with the next request. It stays there for
+    later steps of the pipeline.
     """
-    if not requirements or (not call.requirements_stated and _came_unasked(call.request, requirements)):
+    if not requirements:
         return
     for requirement in requirements:
         _select(message.requirements.resources[requirement.name], requirement)
-    if not call.requirements_stated:
-        message.context = write.canonical(message.context + write.struct({REQUIREMENTS_STATED: True}))
-
-
-def _came_unasked(request: Request, requirements: tuple[Requirement, ...]) -> bool:
-    """Whether the bootstrap block delivered everything.
-
-    A block of which nothing at all came is asked for again: Crossplane up to 2.2.0 drops empty matchLabels,
-    and `crossplane render` of those versions then delivers every requirement as an empty list.
-    """
-    delivered = all(requirement.delivered(request) for requirement in requirements)
-    something = any(request.required.get(requirement.name) for requirement in requirements)
-    return delivered and something
+    names = [requirement.name for requirement in requirements]
+    with suppress(Unreadable):  # A context that cannot be read is passed on as it came.
+        read.level(message.context)
+        message.context = write.canonical(message.context + write.struct({REQUIREMENTS_STATED: names}))
 
 
 def _select(selector: Any, requirement: Requirement) -> None:
@@ -235,7 +231,7 @@ class ErrorAnswer(Protocol):
 def encode_internal_error(call: ReceivedCall, error: ErrorAnswer, ttl: Ttl) -> bytes:
     """Return an answer that removes nothing, whatever was observed: not Ready, with every condition."""
     response = envelope(call, ttl.pending)
-    require(response, call, error.requirements)
+    require(response, error.requirements)
     response.desired.composite.ready = messages.READY_FALSE
     for condition in error.conditions:
         add_condition(response, condition)

@@ -27,16 +27,16 @@ CLUSTERS = {plain["metadata"]["name"]: plain for plain in caller.objects(FOLDER 
 INPUT = COMPOSITION["spec"]["pipeline"][0]["input"]
 
 
-def answer(cluster: Plain) -> Response:
+def answer(cluster: Plain, **more: Any) -> Response:
     """Ask about a cluster that was just created."""
     named = {pool["className"] for pool in cluster["spec"]["nodePools"]}
     required = {class_requirement(name): (PlainDocument(CLASSES[name]),) for name in named}
-    return clusters.run(Request(PlainDocument(cluster), {}, {**required, REPLICAS: ()}, INPUT))
+    return clusters.run(Request(PlainDocument(cluster), {}, {**required, REPLICAS: ()}, {**INPUT, **more}))
 
 
-def running(cluster: Plain) -> Plain:
+def running(cluster: Plain, **more: Any) -> Plain:
     """Return the cluster as it stands once Crossplane has applied the answer."""
-    status = {**answer(cluster).status, "conditions": [build.condition("Ready", status=True)]}
+    status = {**answer(cluster, **more).status, "conditions": [build.condition("Ready", status=True)]}
     return {**cluster, "status": status}
 
 
@@ -57,7 +57,8 @@ def test_every_cluster_publishes_its_pools_and_becomes_ready(name: str) -> None:
 
 @pytest.mark.parametrize("capacity", ["Replicas", "Published"])
 def test_a_replica_is_placed_on_each(capacity: str) -> None:
-    fleet = tuple(PlainDocument(running(cluster)) for cluster in CLUSTERS.values())
+    charges = {"charges": "Detailed"} if capacity == "Published" else {}
+    fleet = tuple(PlainDocument(running(cluster, **charges)) for cluster in CLUSTERS.values())
     required = {"clusters": fleet, "all-replicas": (), "own-replicas": ()}
     response = deployments.run(Request(PlainDocument(DEPLOYMENT), {}, required, {"capacity": capacity}))
     placed = [desired.resource["spec"]["clusterName"] for desired in response.desired.values()]

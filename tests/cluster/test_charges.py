@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -219,19 +220,25 @@ def _charged(cluster: Plain, listed: list[Plain]) -> Plain:
     return {**cluster, "status": {**status, "gpuPools": made}} if pools else cluster
 
 
+def _comparable(text: str) -> str:
+    """Return a message without what differs: at rest only charges say what others hold."""
+    text = text.replace("fleet-replicas/my-model", "fleet-replicas")
+    return re.sub(r"; PoolOvercommitted: [^;]*", "", text)
+
+
 def essence(answer: Response) -> Plain:
     """Return what an answer decides and says, digests and the texts of undelivered requirements aside."""
     status = {key: value for key, value in answer.status.items() if key != "placement"}
     placement = dict(answer.status.get("placement") or {})
     placement.pop("inputDigest", None)
     if "summary" in placement:
-        placement["summary"] = placement["summary"].replace("own-replicas", "all-replicas")
+        placement["summary"] = _comparable(placement["summary"])
     said = [
         (
             condition.type,
             condition.status,
             condition.reason,
-            condition.message.replace("own-replicas", "all-replicas"),
+            _comparable(condition.message),
         )
         for condition in answer.conditions
         if condition.type != "CapacityRespected"

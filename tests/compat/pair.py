@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from crossplane.function.proto.v1 import run_function_pb2 as pb
 from google.protobuf import json_format
 
-from function.wire.request import REQUIREMENTS_STATED
 from tests.support import drive
 from tests.support.world import World
 
@@ -31,7 +30,7 @@ class Pair:
     theirs: drive.Answer
     ours: drive.Answer
     later: drive.Answer
-    """Our answer to a later call of the same reconcile: it states its requirements whatever was delivered."""
+    """Our answer to the same where nothing was delivered yet: it states what is to be."""
 
     @property
     def inner(self) -> Plain:
@@ -54,9 +53,9 @@ def load(path: Path) -> Pair:
     recorded = json.loads(path.read_text())
     request = json_format.ParseDict(recorded["request"], pb.RunFunctionRequest())
     response = json_format.ParseDict(recorded["response"], pb.RunFunctionResponse())
-    ours = _answer(request)
-    request.context[REQUIREMENTS_STATED] = True
-    return Pair(recorded["name"], world(request), drive.answer(response), ours, _answer(request))
+    ours, asked = _answer(request), world(request)
+    request.ClearField("required_resources")
+    return Pair(recorded["name"], asked, drive.answer(response), ours, _answer(request))
 
 
 def _answer(request: pb.RunFunctionRequest) -> drive.Answer:

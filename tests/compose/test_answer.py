@@ -209,17 +209,24 @@ def test_the_report_opens_with_what_the_condition_says() -> None:
 
 
 def test_what_crossplane_must_fetch() -> None:
-    """Two lists; the named cache; and with GlobalOrder what the others want and need."""
-    both = [("clusters", "InferenceCluster", None, None), ("all-replicas", "ModelReplica", None, None)]
-    cache = [("cache", "ModelCache", "weights", build.NAMESPACE)]
-    others = [("all-deployments", "ModelDeployment", None, None), ("all-caches", "ModelCache", None, None)]
+    """Nothing runs yet, so the fleet is needed: two lists, and with GlobalOrder what others want and need."""
+    own_replicas = [("own-replicas/my-model", "ModelReplica", None, build.NAMESPACE)]
+    both = [
+        ("fleet-clusters", "InferenceCluster", None, None),
+        ("fleet-replicas", "ModelReplica", None, None),
+    ]
+    cache = [("cache/weights", "ModelCache", "weights", build.NAMESPACE)]
+    others = [
+        ("fleet-deployments", "ModelDeployment", None, None),
+        ("fleet-caches", "ModelCache", None, None),
+    ]
     for name, given, expected in (
-        (None, None, both),
-        ("weights", None, [*both, *cache]),
-        (None, {"coordination": "GlobalOrder"}, [*both, *others]),
-        ("weights", {"coordination": "GlobalOrder"}, [*both, *others, *cache]),
+        (None, None, [*own_replicas, *both]),
+        ("weights", None, [*own_replicas, *cache, *both]),
+        (None, {"coordination": "GlobalOrder"}, [*own_replicas, *both, *others]),
+        ("weights", {"coordination": "GlobalOrder"}, [*own_replicas, *cache, *both, *others]),
     ):
-        asked = run(World(ask(cache=name), clusters(a=4), input=given)).requirements
+        asked = run(World(ask(cache=name), None, None, input=given)).requirements
         requirements = [
             (manifest["name"], manifest["kind"], manifest["matchName"], manifest["namespace"])
             for manifest in asked

@@ -70,7 +70,7 @@ CASES = [
         "InputsUnresolved",
         ready=(False, "NoReplicasScheduled"),
         unready=True,
-        words=("clusters, all-replicas",),
+        words=("own-replicas/my-model, fleet-clusters, fleet-replicas",),
     ),
     Case(
         "the clusters are chosen before the pools",

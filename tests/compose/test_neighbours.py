@@ -54,22 +54,25 @@ def _coordinated(**more: Any) -> dict[str, Any]:
     return {"coordination": "GlobalOrder", **more}
 
 
-def test_requirements_are_declared_identically_on_every_call() -> None:
-    """Whatever can or cannot be read; otherwise Crossplane fetches, forgets and fetches again."""
+def test_an_answer_to_an_error_states_what_it_was_handed() -> None:
+    """Else Crossplane would fetch, forget and fetch again, and from 2.4 on watch nothing meanwhile."""
     broken = build.deployment(cache="weights")
     broken["spec"]["replicas"] = 1.5
-    fine = build.deployment(cache="weights")
-    for given in (None, _coordinated()):
-        declared = [
-            run(world).requirements
-            for world in (
-                World(fine, None, None, input=given),
-                World(fine, [CLUSTER], input=given),
-                World(broken, [CLUSTER], input=given),
-                World(fine, [CLUSTER], input=None if given is None else _coordinated(explian="x")),
-            )
-        ]
-        assert all(item == declared[0] for item in declared)
+    for names in (
+        ["cache/weights", "own-replicas/my-model"],
+        ["cache/weights", "fleet-clusters", "fleet-replicas", "own-replicas/my-model"],
+    ):
+        answer = run(World(broken, None, None, more=dict.fromkeys((*names, "somebody-elses"), ())))
+        assert sorted(item["name"] for item in answer.requirements) == names
+        assert answer.fatal
+
+
+def test_an_invalid_input_asks_for_no_less() -> None:
+    asked = [
+        run(World(build.deployment(cache="weights"), None, None, input=given)).requirements
+        for given in (_coordinated(), _coordinated(explian="x"))
+    ]
+    assert asked[0] == asked[1]
 
 
 def test_an_unreadable_deployment_still_tells_of_its_cache() -> None:

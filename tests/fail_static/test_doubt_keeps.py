@@ -75,13 +75,13 @@ CASES = [
         "a requirement that Crossplane has not delivered says nothing about the fleet",
         lambda world: world.but(clusters=None),
         "InputsUnresolved",
-        ("clusters",),
+        ("cluster/a",),
     ),
     Case(
         "nor do replicas that were not delivered",
         lambda world: world.but(replicas=None),
         "InputsUnresolved",
-        ("all-replicas",),
+        ("own-replicas",),
     ),
     Case(
         "an emptied fleet list is doubt: if the last cluster is gone, keeping its replicas costs nothing",

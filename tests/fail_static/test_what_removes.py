@@ -159,5 +159,9 @@ def test_an_unreadable_composite_is_not_fatal_before_the_requirements_were_deliv
     world.deployment["spec"]["replicas"] = "two"
     answer = run(world)
     assert not answer.fatal
-    assert [requirement["name"] for requirement in answer.requirements] == ["clusters", "all-replicas"]
+    assert [requirement["name"] for requirement in answer.requirements] == [
+        "cluster/a",
+        "cluster/b",
+        "own-replicas/my-model",
+    ]
     assert set(answer.desired) == set(world.observed)

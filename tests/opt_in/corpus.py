@@ -1,7 +1,8 @@
 """The corpus: digests of what is answered to random requests that use no opt-in field.
 
 What is opt-in may not change these answers. One line of `corpus.txt` holds a seed and three
-digests: of the request, of the decision (everything in the response but texts), and of the texts. A note
+digests: of the request, of the decision (everything in the response but texts and requirements, which have
+`tests/wire/test_calls.py`), and of the texts. A note
 about an overcommitted pool is left out of the texts: it is said where it is observed, whatever was asked for.
 
 When a fix changes answers on purpose, say so and record again: python -m tests.opt_in.corpus
@@ -10,7 +11,6 @@ When a fix changes answers on purpose, say so and record again: python -m tests.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,12 +19,10 @@ from function.deployment.handler import run
 from tests.support.generate import world
 
 if TYPE_CHECKING:
-    from function.boundary import Requirement, Response
+    from function.boundary import Response
 
 FILE = Path(__file__).with_name("corpus.txt")
 SIZE = 1_200
-UNSTATED = {"served_by", "match_labels"}
-"""Fields of a requirement that are not stated here: the first never is, the second where it is empty."""
 NOTE = "; PoolOvercommitted: "
 
 Line = tuple[str, str, str]
@@ -43,9 +41,8 @@ def line(seed: int) -> Line:
 
 
 def decision(answer: Response) -> Any:
-    """Everything the response holds but its texts."""
+    """Everything the response holds but its texts and its requirements."""
     return {
-        "requirements": [_stated(requirement) for requirement in answer.requirements],
         "desired": {key: [resource.resource, resource.ready] for key, resource in answer.desired.items()},
         "status": dict(answer.status),
         "readiness": [answer.unready, answer.settled, answer.ttl],
@@ -54,12 +51,6 @@ def decision(answer: Response) -> Any:
         ],
         "results": [[result.severity, result.reason] for result in answer.results],
     }
-
-
-def _stated(requirement: Requirement) -> Any:
-    """What Crossplane is told of a requirement that selects everything, or by name."""
-    assert not requirement.match_labels
-    return {key: value for key, value in asdict(requirement).items() if key not in UNSTATED}
 
 
 def texts(answer: Response) -> Any:

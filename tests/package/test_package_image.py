@@ -108,7 +108,7 @@ def test_the_steps_of_the_image(dockerfile: Dockerfile, tmp_path: Path) -> None:
         run([builder / "bin" / "pip", "--python", python, "check"])
         assert timed(environment) == [], "compiled by time: two builds would differ"
         answer = serve(environment / "bin" / "function", dockerfile.uid, tmp_path)
-    assert answer.requirements.resources.keys() >= {"clusters", "all-replicas"}
+    assert answer.requirements.resources.keys() >= {"fleet-clusters", "fleet-replicas"}
     assert [result.severity for result in answer.results if result.severity == fnv1.SEVERITY_FATAL] == []
 
 

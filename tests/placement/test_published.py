@@ -10,7 +10,7 @@ import pytest
 from function.api import replica as replica_api
 from function.boundary import PlainDocument
 from function.cluster.publish import charge
-from function.deployment.requirements import declared
+from function.deployment.requirements import everything
 from tests.support import build
 from tests.support.drive import run
 from tests.support.world import World
@@ -86,10 +86,12 @@ def said(answer: Answer, kind: str = "ReplicasScheduled") -> tuple[str, str]:
 
 
 def test_only_the_clusters_and_the_replicas_of_its_name_are_required() -> None:
-    requirements = declared(world(chat(), [cluster("a", 1)]).request())
+    requirements = everything(world(chat(), [cluster("a", 1)]).request())
+    label = (("modelplane.ai/deployment", "chat"),)
     assert [(entry.name, entry.kind, entry.match_labels, entry.namespace) for entry in requirements] == [
-        ("clusters", "InferenceCluster", (), None),
-        ("own-replicas", "ModelReplica", (("modelplane.ai/deployment", "chat"),), None),
+        ("fleet-clusters", "InferenceCluster", (), None),
+        ("fleet-replicas/chat", "ModelReplica", label, None),
+        ("own-replicas/chat", "ModelReplica", label, build.NAMESPACE),
     ]
 
 
@@ -190,7 +192,7 @@ def test_it_cannot_be_combined_with_one_order_for_all() -> None:
     assert reason == "InvalidInput"
     assert "capacity: Published cannot be combined with coordination: GlobalOrder" in message
     assert placed(answer) == ["replica-a-0"], "what runs is kept, nothing new is placed"
-    assert [requirement["name"] for requirement in answer.requirements] == ["clusters", "own-replicas"]
+    assert answer.requirements == (), "what is read instead of all replicas was delivered"
 
 
 def test_explanations_name_the_holders() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -371,16 +372,20 @@ def test_was_ready_is_not_carried_on_a_replica_that_is_only_listed() -> None:
     assert "annotations" not in answer.replicas["replica-a-0"]["metadata"]
 
 
-def test_an_overcommitted_pool_is_said_in_every_deployment_on_it_and_takes_nothing_new() -> None:
+def test_an_overcommitted_pool_is_said_in_every_deployment_that_reads_it_and_takes_nothing_new() -> None:
     two = ask(2)
     answer = Case(
         "", clusters(a=1), two, ["a"], {"a": "PoolOvercommitted"}, running=[ours(two)], others=[rival()]
     ).check()
     assert "PoolOvercommitted: a/p0 holds 2 of 1 node" in answer.conditions["ReplicasScheduled"][2]
-    answer = Case(
+    reported = Case(
         "", clusters(a=1), MINE, ["a"], status="ReplicasCreated", running=[ours(MINE)], others=[rival()]
-    ).check()
-    assert "PoolOvercommitted: a/p0 holds 2 of 1 node" in answer.conditions["ReplicasScheduled"][2]
+    )
+    assert "PoolOvercommitted" not in reported.check().conditions["ReplicasScheduled"][2], "it is at rest"
+    answer = dataclasses.replace(reported, on=[], status="", input=YIELD).check()
+    assert "PoolOvercommitted: a/p0 holds 2 of 1 node" in answer.conditions["ReplicasScheduled"][2], (
+        "until it was Ready it may have to give way, so all replicas there are read"
+    )
 
 
 def test_a_pool_that_charges_devices_is_overcommitted_when_a_packing_could_strand_a_pod() -> None:
@@ -403,7 +408,8 @@ def test_the_common_order_needs_all_deployments_and_caches_and_declares_them_alw
     for all_, caches in ((None, None), ([mine], None), (None, []), ([mine], [])):
         answer = coordinated(mine, all_, clusters(a=1), caches=caches)
         names = [requirement["name"] for requirement in answer.requirements]
-        assert names == ["clusters", "all-replicas", "all-deployments", "all-caches"]
+        missing = {"fleet-deployments": all_, "fleet-caches": caches}
+        assert names == [name for name, items in missing.items() if items is None]
         delivered = all_ is not None and caches is not None
         assert answer.reason() == ("Scheduling" if delivered else "InputsUnresolved")
         assert bool(answer.replicas) == delivered
@@ -506,4 +512,4 @@ def test_listed_replicas_of_others_count_as_theirs() -> None:
 
 def test_without_coordination_nothing_more_is_required() -> None:
     answer = Case("", clusters(a=1), MINE, ["a"]).check()
-    assert [requirement["name"] for requirement in answer.requirements] == ["clusters", "all-replicas"]
+    assert answer.requirements == ()

@@ -1,4 +1,4 @@
-"""How often Crossplane calls the function in one reconcile: once with the bootstrap block, twice without."""
+"""How often Crossplane calls the function in one reconcile, and what it is asked to fetch."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from tests.support.crossplane import Step, run_pipeline, run_step
 from tests.support.world import World
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+Plain = dict[str, Any]
 CACHE = build.cache("weights")
 CLUSTERS = [build.cluster("a", [build.pool("p", 4)])]
 ORDER = {"coordination": "GlobalOrder"}
@@ -159,19 +160,18 @@ def test_in_a_longer_pipeline() -> None:
     assert set(after.response.context.fields) == {"theirs", REQUIREMENTS_STATED}
 
 
-def test_after_a_step_of_the_same_function_it_is_called_twice() -> None:
-    """The key is there already, and nobody can tell whose it is: one call too many, and the same answer."""
-    first, second = run_pipeline([step(), step(*FLEET)], first_call(), fetch)
-    assert (first.calls, second.calls) == (2, 2)
+def test_after_a_step_of_the_same_function_it_starts_afresh() -> None:
+    """What that one stated is not delivered to this one, so the key does not count."""
+    first, second, third = run_pipeline([step(), step(*FLEET), step()], first_call(), fetch)
+    assert (first.calls, second.calls, third.calls) == (2, 1, 2)
 
 
-def test_a_context_that_cannot_be_read_counts_as_a_later_call() -> None:
-    """Its key could not be told from a missing one, so the requirements are stated on every call."""
-    content = World(build.deployment(), CLUSTERS).message().SerializeToString() + b"\x2a\x02\xff\xff"
+def test_a_context_that_cannot_be_read_is_passed_on_as_it_came() -> None:
+    content = World(build.deployment(), None, None).message().SerializeToString() + b"\x2a\x02\xff\xff"
     answered = function().answer(content)
-    tail = b"\x22\x02\xff\xff"  # Passed on as it came: field 4 of the answer.
+    tail = b"\x22\x02\xff\xff"  # Field 4 of the answer.
     assert tail in answered
-    assert b"all-replicas" in answered
+    assert b"fleet-replicas" in answered
 
 
 def boom(*_: Any, **__: Any) -> NoReturn:
@@ -196,18 +196,93 @@ def test_an_error_of_our_own_is_fatal_only_when_everything_was_delivered(
 def test_a_composite_that_cannot_be_read_is_fatal_only_when_everything_was_delivered() -> None:
     request = first_call(ORDER)
     request.observed.composite.resource["spec"]["replicas"] = 1.5
-    for names, calls in ((tuple(KINDS), 1), (FLEET, 2), ((), 2)):
+    for names, calls in ((tuple(KINDS), 1), (FLEET, 1), ((), 2)):
         ran = run_step(step(*names), request, fetch)
         assert ran.calls == calls
         assert [result.severity for result in ran.response.results] == [pb.SEVERITY_FATAL]
 
 
-def test_the_shipped_composition_takes_one_call() -> None:
+def test_the_shipped_composition_leaves_it_to_the_function() -> None:
     [shipped] = yaml.safe_load(COMPOSITION.read_text())["spec"]["pipeline"]
-    selected = {
-        manifest["requirementName"]: everything_of(manifest["kind"])
-        for manifest in shipped["requirements"]["requiredResources"]
+    assert "requirements" not in shipped
+    ran = run_step(step(), first_call(shipped["input"], "weights"), fetch)
+    assert ran.calls == 2
+    assert {*ran.response.requirements.resources} == {
+        "own-replicas/my-model",
+        "cache/weights",
+        *("fleet-clusters", "fleet-replicas", "fleet-deployments", "fleet-caches"),
     }
-    ran = run_step(Step(function().answer, selected), first_call(shipped["input"], "weights"), fetch)
-    assert ran.calls == 1
-    assert not ran.response.HasField("requirements")
+
+
+def at_rest(**more: Any) -> World:
+    """Return a deployment with all it wants, on a fleet of which it has one cluster."""
+    wanted = build.deployment()
+    replica = build.replica(wanted, "a", 0, pools="p", ready=True)
+    clusters = [*CLUSTERS, *(build.cluster(name, [build.pool("p", 4)]) for name in "bcd")]
+    return World(wanted, clusters, [replica], build.observed(replica), **more)
+
+
+def held_by(world: World) -> Callable[[pb.ResourceSelector], pb.Resources]:
+    """Return what fetches the clusters and the replicas of a world."""
+    held = {"InferenceCluster": world.clusters, "ModelReplica": world.replicas}
+
+    def fetch(selector: pb.ResourceSelector) -> pb.Resources:
+        resources = pb.Resources()
+        for manifest in held[selector.kind] or ():
+            if selector.match_name in ("", manifest["metadata"]["name"]):
+                resources.items.add().resource.update(manifest)
+        return resources
+
+    return fetch
+
+
+STANDING = {"cluster/a", "own-replicas/my-model"}
+FLEET_TOO = {*STANDING, "fleet-clusters", "fleet-replicas"}
+
+
+@pytest.mark.parametrize(
+    ("change", "calls", "stated", "reason"),
+    [
+        ({}, 2, STANDING, "at rest it asks for what it stands on"),
+        ({"replicas": 2}, 2, FLEET_TOO, "one more is wanted: the deployment and what is observed show it"),
+        ({"engines": 2}, 2, FLEET_TOO, "so is another shape"),
+        ({"copies": 2}, 2, FLEET_TOO, "and a larger cost"),
+        ({"gone": True}, 3, FLEET_TOO, "that its cluster is gone only the delivered objects show"),
+        ({"taint": True}, 3, FLEET_TOO, "as a drain"),
+    ],
+)
+def test_who_needs_the_fleet_asks_for_it(change: Plain, calls: int, stated: set[str], reason: str) -> None:
+    world = at_rest().copy()
+    world.deployment["spec"]["replicas"] = change.get("replicas", 1)
+    engines = world.deployment["spec"]["template"]["spec"]["engines"]
+    engines[0]["copies"] = change.get("copies", 1)
+    engines.extend(build.engine(f"more-{number}") for number in range(1, change.get("engines", 1)))
+    if "taint" in change:
+        (world.clusters or ())[0]["spec"]["taints"] = [build.taint("x", "NoExecute")]
+    if "gone" in change:
+        world = world.but(clusters=(world.clusters or ())[1:])
+    first = world.but(clusters=None, replicas=None).asked.first_message()
+    ran = run_step(step(), first, held_by(world))
+    assert (ran.calls, {*ran.response.requirements.resources}) == (calls, stated), reason
+
+
+def test_what_is_seeded_is_stated_again_and_holds_for_longer() -> None:
+    """Crossplane 2.4 hands over at once what the last reconcile stated, and watches it."""
+    world = at_rest()
+    handed = {"cluster/a": (world.clusters or ())[:1], "own-replicas/my-model": world.replicas or ()}
+    seeded = World(world.deployment, None, None, world.observed, more=handed).asked.first_message()
+    answer = pb.RunFunctionResponse.FromString(function().answer(seeded.SerializeToString()))
+    assert {*answer.requirements.resources} == STANDING
+    asked = run_step(step(), world.but(clusters=None, replicas=None).asked.first_message(), held_by(world))
+    assert (answer.meta.ttl.seconds, asked.response.meta.ttl.seconds) == (600, 60)
+
+
+def test_at_rest_the_size_of_the_fleet_is_no_matter() -> None:
+    sent = set()
+    for others in (3, 300):
+        world = at_rest()
+        more = [build.cluster(f"z{number:03}", [build.pool("p", 4)]) for number in range(others)]
+        world = world.but(clusters=[*(world.clusters or ()), *more])
+        first = world.but(clusters=None, replicas=None).asked.first_message()
+        sent.add(run_step(step(), first, held_by(world)).sent)
+    assert len(sent) == 1

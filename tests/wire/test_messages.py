@@ -289,7 +289,7 @@ class TestAnErrorOfOurOwn:
         assert [(result.severity, result.message) for result in response.results] == [
             (pb.SEVERITY_FATAL, "sorry")
         ]
-        assert not response.HasField("requirements"), "nothing is missing, and a fatal answer is the last one"
+        assert set(response.requirements.resources) == {"clusters", "cache"}, "what is stated is watched"
 
     @pytest.mark.parametrize("delivered", [(), ("clusters", "cache")])
     def test_says_so_in_every_condition_and_is_not_ready(self, delivered: tuple[str, ...]) -> None:

@@ -17,7 +17,7 @@ from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
 from function.boundary import PlainDocument, Request, Response
 from function.cli.worlds.derive import ChargedClusters, complete_all
 from function.cli.worlds.manifest import map_at
-from function.deployment.forecast import Forecast, Shared, declared, forecast
+from function.deployment.forecast import Forecast, Shared, everything, forecast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -200,7 +200,7 @@ class _Presented:
         first = Request(
             PlainDocument(deployment.content), self._observed(deployment), input=self._world.config
         )
-        required = {requirement.name: self._delivered(requirement) for requirement in declared(first)}
+        required = {requirement.name: self._delivered(requirement) for requirement in everything(first)}
         return replace(first, required=required)
 
     def _observed(self, deployment: Manifest) -> dict[str, PlainDocument]:

@@ -11,7 +11,7 @@ from function.boundary import Condition, Resolution, Unreadable
 from function.deployment.compose.updated import UPDATED, listed_pools, noted, replicas_updated
 from function.deployment.explain.lint import advice
 from function.deployment.explain.message import around, placed_of, replacement_cause
-from function.deployment.requirements import CACHE, CLUSTERS, OWN_REPLICAS, REPLICAS, coordinated, published
+from function.deployment.requirements import coordinated, published
 from function.scheduler.outcomes import Cause
 from function.transitions import conditions_before
 
@@ -68,7 +68,8 @@ def _fault(decision: Decision, name: str, *, routed: bool) -> str:
     if cluster is None:
         if routed:
             return ""  # Whether it is Ready is not known, and its endpoint is there.
-        return "cannot be read" if name in fleet.unreadable else "is not in the fleet"
+        missing = "is not in the fleet" if fleet.whole else "is not known"
+        return "cannot be read" if name in fleet.unreadable else missing
     if cluster.status is None:
         return "has no status"
     if not cluster.ready:
@@ -85,18 +86,8 @@ def degraded_text(clusters: Sequence[DegradedCluster]) -> str:
 
 SCHEDULED, READY, CACHE_RESOLVED = "ReplicasScheduled", "ReplicasReady", "ModelCacheResolved"
 CAPACITY = "CapacityRespected"
-
-
-def _unresolved(decision: Decision) -> list[str]:
-    fleet = decision.inputs.fleet
-    listed = OWN_REPLICAS if decision.inputs.config.capacity == "Published" else REPLICAS
-    resolutions = {
-        CLUSTERS: fleet.clusters_resolution,
-        listed: fleet.replicas_resolution,
-        CACHE: fleet.cache_resolution,
-    }
-    resolutions |= decision.inputs.peers.resolutions
-    return [name for name, state in resolutions.items() if state is Resolution.UNRESOLVED]
+WAITED_FOR = 4
+"""How many undelivered requirements a message names."""
 
 
 def _kept(decision: Decision, whole: str) -> str:
@@ -170,9 +161,9 @@ def _waiting(decision: Decision) -> str:
 
 def _problems(decision: Decision) -> Iterator[tuple[str, str]]:
     """Every problem that holds, in the order in which the first one is reported."""
-    unresolved = _unresolved(decision)
-    if unresolved:
-        waiting = f"Waiting for required resources: {', '.join(unresolved)}"
+    undelivered = decision.inputs.fleet.undelivered
+    if undelivered:
+        waiting = f"Waiting for required resources: {listed(undelivered, WAITED_FOR)}"
         yield "InputsUnresolved", joined(waiting, _kept(decision, "everything running"))
     if decision.inputs.config_fault:
         yield (

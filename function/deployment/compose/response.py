@@ -221,7 +221,7 @@ def compose(
     routable = _routable(decision, resources)
     stated = conditions(decision, routable, requested)
     invalid = bool(inputs.selectors.invalid or inputs.config_fault)
-    invalid = invalid or not (inputs.fleet.inputs_delivered and inputs.peers.resolved)
+    invalid = invalid or bool(inputs.fleet.undelivered)
     ttl = inputs.config.ttl
     waiting = waits_for_fleet(decision, stated) or circuit_open(mapping(composite.get("status")))
     pending = ttl.pending if ttl.waiting is None or not waiting else ttl.waiting
@@ -238,7 +238,7 @@ def compose(
         requirements=requirements,
         desired=resources,
         status=status,
-        unready=decision.total < deployment.required or invalid or _cache_unresolved(decision),
+        unready=decision.total < deployment.required or invalid,
         conditions=stated,
         results=results(decision, stated, composite),
         settled=not waiting and not invalid and all(condition.status for condition in stated),
@@ -255,8 +255,7 @@ def waits_for_fleet(decision: Decision, conditions: tuple[Condition, ...]) -> bo
     is required (clusters, other replicas, caches) is looked at again only when the ttl runs out.
     """
     fleet = decision.inputs.fleet
-    delivered = fleet.inputs_delivered and decision.inputs.peers.resolved
-    delivered = delivered and fleet.cache_resolution in (None, Resolution.DELIVERED)
+    delivered = not fleet.undelivered and fleet.cache_resolution in (None, Resolution.DELIVERED)
     moving = any(kept.outgoing for kept in decision.kept)
     degraded = any(condition.reason == "ClusterDegraded" for condition in conditions)
     short = decision.total < decision.wanted
@@ -265,7 +264,3 @@ def waits_for_fleet(decision: Decision, conditions: tuple[Condition, ...]) -> bo
 
 def _summary(stated: tuple[Condition, ...]) -> str:
     return next(condition.message for condition in stated if condition.type == SCHEDULED)
-
-
-def _cache_unresolved(decision: Decision) -> bool:
-    return decision.inputs.fleet.cache_resolution is Resolution.UNRESOLVED

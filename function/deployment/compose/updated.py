@@ -19,7 +19,7 @@ from function.api.text import LIMIT, counted, joined, listed, one_line
 from function.boundary import Condition, Resolution, Unreadable
 from function.scheduler.disruption import rollout_budget, surge
 from function.scheduler.filters import CacheFootprint, ClusterSelectorFilter
-from function.scheduler.outcomes import Update, evacuation
+from function.scheduler.outcomes import Update, evacuation, suspects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,9 +50,9 @@ def listed_pools(pools: Sequence[Overcommitted]) -> str:
 
 
 def _evacuation(decision: Decision) -> Iterator[str]:
-    """Why nothing is evacuated though it is asked for: doing nothing would look like all is well."""
+    """Why nothing is evacuated though something may have to be: doing nothing would look like all is well."""
     inputs = decision.inputs
-    if inputs.fleet.inputs_delivered and inputs.fleet.clusters_resolution is Resolution.DELIVERED:
+    if inputs.fleet.whole and inputs.fleet.clusters_resolution is Resolution.DELIVERED and suspects(inputs):
         paused = evacuation(inputs).paused
         if paused:
             yield paused

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from function.api.charge import is_anonymous
 from function.api.reasons import Reason
 from function.deployment.explain.message import rejection_phrase
-from function.scheduler.filters import StackExpresses
+from function.scheduler.filters import StackExpresses, standing
 from function.scheduler.outcomes import evacuation
+from function.scheduler.placer import barred
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -185,7 +186,9 @@ class Survey:
         """Look at every cluster once."""
         kept = {kept.own_replica.cluster for kept in decision.kept}
         placed = {placed.identity.cluster for placed in decision.placed}
-        return cls(decision, decision.survey(), frozenset(kept | placed))
+        inputs = decision.inputs
+        rejections = decision.survey() if inputs.fleet.whole else barred(inputs, standing(inputs))
+        return cls(decision, rejections, frozenset(kept | placed))
 
     def verdict(self, name: str) -> ClusterVerdict:
         """What a cluster is to the deployment, after this pass."""
@@ -225,7 +228,7 @@ class Survey:
             phrase = rejection_phrase(rejection)
             entry |= {"message": phrase} if phrase else {}
         cluster, placer = self.decision.inputs.fleet.clusters.get(name), self.decision.placer
-        if cluster is None:
+        if cluster is None or not self.decision.inputs.fleet.whole:  # What is free there is not known.
             return entry
         if placer is not None and verdict is not ClusterVerdict.Unknown:
             entry["headroom"] = 0 if rejection else placer.headroom(cluster, HEADROOM)

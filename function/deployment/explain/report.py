@@ -335,14 +335,17 @@ SUMMARY_RESERVE = 200
 def report(
     decision: Decision, summary: str = "", *, others: int = OTHERS, limit: int | None = LIMIT
 ) -> JsonObject:
-    """Everything about a decision. `others` and `limit` (None: no limit) bound what is listed."""
-    survey = Survey.of(decision)
+    """Everything about a decision. `others` and `limit` (None: no limit) bound what is listed.
+
+    One that needed no fleet tells of the clusters of its replicas, and nothing of what others have or hold.
+    """
+    survey, whole = Survey.of(decision), decision.inputs.fleet.whole
     placement: JsonObject = {
         "summary": summary or summary_of(decision),
         "replicas": replicas(decision),
         "dropped": dropped(decision),
-        "hints": [hint.plain for hint in hints(decision, survey.rejections)],
-        "lint": [finding.plain for finding in lint(decision.inputs)],
+        "hints": [hint.plain for hint in hints(decision, survey.rejections)] if whole else [],
+        "lint": [finding.plain for finding in lint(decision.inputs)] if whole else [],
         "inputDigest": input_digest(decision.inputs),
         "decisionDigest": decision_digest(decision),
     }

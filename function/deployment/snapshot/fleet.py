@@ -1,11 +1,13 @@
-"""Read the snapshot of one pass: everything the request delivers, sorted, each object parsed or unreadable.
+"""Read the snapshots of a pass: what the request delivers, sorted, each object parsed or unreadable.
 
+There are two. The *standing* one has what the deployment's replicas stand on and nothing else, however that
+was delivered: an answer at rest is decided on it alone. The *whole* one has everything, if all was delivered.
 Nothing is decided here.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,8 +15,10 @@ from function.api import InferenceCluster, ModelCache, ModelDeployment, ModelRep
 from function.api import replica as replica_api
 from function.api.names import Identity, read_key
 from function.api.ownership import OwnReplica
+from function.api.replica import DEPLOYMENT_LABEL
 from function.boundary import Cost, Resolution, text_at
-from function.deployment.requirements import CACHE, CACHES, CLUSTERS, OWN_REPLICAS, REPLICAS
+from function.deployment import requirements
+from function.deployment.requirements import CACHE, CLUSTER, CLUSTERS, HOLDERS, named
 from function.deployment.snapshot.charges import (
     ChargedCluster,
     by_name,
@@ -24,8 +28,9 @@ from function.deployment.snapshot.charges import (
     read_cluster,
 )
 from function.deployment.snapshot.ownership import Sorting
+from function.scheduler.ledger import may_yield
 from function.scheduler.other_replicas import OthersListed, Unshared
-from function.scheduler.scheduling_input import Fleet
+from function.scheduler.scheduling_input import Fleet, UnreadableCluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,7 +39,6 @@ if TYPE_CHECKING:
     from function.deployment.snapshot.charges import Clusters
     from function.scheduler.headroom import Shared
     from function.scheduler.other_replicas import Listing, OtherReplicas
-    from function.scheduler.scheduling_input import UnreadableCluster
 
 
 def _name_of(document: Document) -> str:
@@ -132,27 +136,27 @@ def _endpoint_identities(endpoints: Mapping[str, Document]) -> set[Identity]:
     return {read[1] for key in endpoints if (read := read_key(key)) is not None}
 
 
+def _is_named(document: Document, namespace: str, name: str) -> bool:
+    return (text_at(document, "metadata", "namespace"), _name_of(document)) == (namespace, name)
+
+
 def read_cache(
     request: Request, name: str, namespace: str
 ) -> tuple[Resolution | None, ModelCache | None, str]:
     """Read the referenced cache, and its fault. One that cannot be read is not known yet.
 
-    Where it was not fetched by its name it is looked up among all caches, which coordination delivers: a
-    bootstrap block cannot name it.
+    Where it was not fetched by its name it is looked up among all caches: a bootstrap block cannot name it.
     """
     if not name:
         return None, None, ""
-    if CACHE in request.required:
-        listed = request.required[CACHE]
-    else:
-        listed = tuple(
-            document
-            for document in request.required.get(CACHES, ())
-            if (text_at(document, "metadata", "namespace"), _name_of(document)) == (namespace, name)
-        )
+    source = requirements.source_of(request, named(CACHE, name))
+    if source is None:
+        return Resolution.UNRESOLVED, None, ""
+    listed = request.required[source]
+    if source in requirements.ALL_CACHES:
+        listed = tuple(document for document in listed if _is_named(document, namespace, name))
     if not listed:
-        delivered = CACHE in request.required or CACHES in request.required
-        return Resolution.ABSENT if delivered else Resolution.UNRESOLVED, None, ""
+        return Resolution.ABSENT, None, ""
     try:
         return Resolution.DELIVERED, ModelCache.parse(listed[0].plain()), ""
     except ValueError as error:
@@ -215,23 +219,35 @@ def _read_replicas(
     return own_replicas, OthersListed(listing, len(documents), places, tuple(sorting.others))
 
 
-def read_fleet(
+@dataclass(frozen=True, slots=True)
+class Snapshots:
+    """What a deployment's replicas stand on, and the whole fleet."""
+
+    standing: Fleet
+    whole: Fleet | None
+    """None where its clusters or its replicas were not delivered."""
+    requirements: tuple[str, ...]
+    """The standing set, by name."""
+
+
+def read_snapshots(
     request: Request,
     deployment: ModelDeployment,
     reuse: Reuse,
     *,
     thorough: bool = False,
-    published: bool = False,
     shared: Shared | None = None,
-) -> Fleet:
-    """Read everything the request delivers into one snapshot, in an order of its own.
+) -> Snapshots:
+    """Read everything the request delivers, in an order of its own.
 
     Of other deployments' replicas only what it takes to charge them is read, unless `thorough`, or unless
-    some pool charges devices, for which their requests are needed too. With `published` they are not listed:
-    what they hold is what the clusters say, see `charges`.
+    some pool charges devices, for which their requests are needed too. Where charges are published they are
+    not listed: what they hold is what the clusters say, see `charges`.
     """
-    listed = OWN_REPLICAS if published else REPLICAS
-    documents = request.required.get(CLUSTERS, ())
+    published = requirements.published(request)
+    whole_names = (CLUSTERS, requirements.all_replicas(request))
+    documents = requirements.delivered(request, CLUSTERS)
+    documents = _asked_by_name(request) if documents is None else documents
     read = partial(_read_clusters, documents, reuse, published=published)
     clusters, charging = read() if shared is None else shared.once((documents, published), read)
     devices = any(cluster.counts_devices for cluster in clusters.readable.values())
@@ -240,19 +256,20 @@ def read_fleet(
     sorting = Sorting.beside(deployment, observed, theirs)
     own_replicas, others = _read_replicas(
         sorting,
-        request.required.get(listed, ()),
+        _listed_replicas(request, deployment),
         clusters,
         (reuse, None if published else shared),
         thorough=thorough or published or devices,
     )
     state, cache, cache_fault = read_cache(request, deployment.cache, deployment.namespace)
+    unresolved_cache = (named(CACHE, deployment.cache),) if state is Resolution.UNRESOLVED else ()
     identities = {own_replica.identity for own_replica in own_replicas if own_replica.identity}
-    return Fleet(
+    everything = Fleet(
         clusters=clusters.readable,
         unreadable=clusters.unreadable,
         nameless=clusters.nameless,
-        clusters_resolution=request.resolution(CLUSTERS),
-        replicas_resolution=request.resolution(listed),
+        clusters_resolution=requirements.resolution(request, CLUSTERS),
+        replicas_resolution=requirements.resolution(request, whole_names[1]),
         cache_resolution=state,
         cache=cache,
         cache_fault=cache_fault,
@@ -265,4 +282,111 @@ def read_fleet(
         theirs=request.desired,
         uncharged={cluster.name: cluster.fault for cluster in charging if cluster.fault},
         gives_way=leaving_of(charging, own_replicas) if published else None,
+        undelivered=unresolved_cache,
+    )
+    namesakes = [replica for replica in sorting.others if _is_namesake(replica, deployment)]
+    standing, names = _standing(request, everything, deployment, charging, namesakes)
+    return Snapshots(
+        replace(standing, undelivered=(*standing.undelivered, *unresolved_cache)),
+        None if requirements.undelivered(request, whole_names) else everything,
+        names,
+    )
+
+
+def _asked_by_name(request: Request) -> tuple[Document, ...]:
+    """Return the clusters that were asked for by name. One that bears another name is not the one."""
+    prefix = named(CLUSTER, "")
+    return tuple(
+        document
+        for name in sorted(request.required)
+        if name.startswith(prefix)
+        for document in request.required[name]
+        if _name_of(document) == name.removeprefix(prefix)
+    )
+
+
+def _listed_replicas(request: Request, deployment: ModelDeployment) -> tuple[Document, ...]:
+    """Return the replicas that were delivered: all of them, or our own and those on clusters of ours."""
+    listed = requirements.delivered(request, requirements.all_replicas(request))
+    if listed is not None:
+        return listed
+    own_replicas = requirements.delivered(request, requirements.own_replicas(request)) or ()
+    holders = (name for name in sorted(request.required) if name.startswith(named(HOLDERS, "")))
+    others = (
+        document
+        for name in holders
+        for document in request.required[name]
+        if text_at(document, "metadata", "namespace") != deployment.namespace
+        or text_at(document, "metadata", "labels", DEPLOYMENT_LABEL) != deployment.name
+    )
+    return (*own_replicas, *others)
+
+
+def _is_namesake(replica: ModelReplica, deployment: ModelDeployment) -> bool:
+    return (replica.namespace, replica.deployment) == (deployment.namespace, deployment.name)
+
+
+def _standing(
+    request: Request,
+    everything: Fleet,
+    deployment: ModelDeployment,
+    charging: Sequence[ChargedCluster],
+    namesakes: Sequence[ModelReplica],
+) -> tuple[Fleet, tuple[str, ...]]:
+    """Cut a fleet down to what the deployment's replicas stand on; the same, wherever that was delivered.
+
+    Returns the requirements of that, too. `namesakes`: listed replicas with our label that are not our own.
+    """
+    own_replicas = everything.own_replicas
+    here = [replica for replica in own_replicas if replica.observed or not replica.terminating]
+    names = sorted({replica.cluster for replica in here} - {""})
+    young = {replica.cluster for replica in here if not replica.terminating and may_yield(replica.replica)}
+    holders = sorted(young & {*names}) if requirements.yields(request) else []
+    required = requirements.standing(request, names, holders)
+    missing = requirements.undelivered(request, required)
+    ours = [cluster for cluster in charging if cluster.name in names]
+    others: Iterable[ModelReplica] = namesakes
+    if requirements.published(request):
+        others = others_of(deployment, ours, own_replicas, tuple(namesakes))
+    elif holders:
+        others = [
+            replica
+            for replica in everything.other_replicas
+            if replica.cluster in holders or _is_namesake(replica, deployment)
+        ]
+    standing = replace(
+        everything,
+        whole=False,
+        clusters={name: everything.clusters[name] for name in names if name in everything.clusters},
+        unreadable={name: everything.unreadable[name] for name in names if name in everything.unreadable},
+        nameless=False,
+        clusters_resolution=_resolved(not any(name.startswith(named(CLUSTER, "")) for name in missing)),
+        replicas_resolution=_resolved(requirements.own_replicas(request) not in missing),
+        other_replicas=Unshared(others),
+        uncharged={cluster.name: cluster.fault for cluster in ours if cluster.fault},
+        gives_way=leaving_of(ours, own_replicas) if requirements.published(request) else None,
+        undelivered=tuple(name for name in missing if not name.startswith(named(CACHE, ""))),
+    )
+    return standing, required
+
+
+def _resolved(resolved: bool) -> Resolution:  # noqa: FBT001 - what is known, as a resolution
+    return Resolution.DELIVERED if resolved else Resolution.UNRESOLVED
+
+
+def as_if_delivered(standing: Fleet) -> Fleet:
+    """Return what a deployment's replicas stand on as if it had come, and no cluster could be read.
+
+    What then needs the fleet is seen of the composite and the observed resources alone.
+    """
+    hosts = {replica.cluster for replica in standing.own_replicas} - {
+        *standing.clusters,
+        *standing.unreadable,
+    }
+    unknown = {name: UnreadableCluster(name, "not delivered yet") for name in hosts}
+    return replace(
+        standing,
+        clusters_resolution=Resolution.DELIVERED,
+        replicas_resolution=Resolution.DELIVERED,
+        unreadable={**standing.unreadable, **unknown},
     )

@@ -12,7 +12,7 @@ from function.api.model import condition_of, mapping
 from function.api.names import NOT_COMPOSED, PAUSED_ANNOTATION, Identity, replica_key
 from function.api.ownership import Owner, OwnReplica, order, turn
 from function.boundary import Cost, Resolution
-from function.deployment.requirements import CACHES, DEPLOYMENTS, REPLICAS
+from function.deployment.requirements import CACHES, DEPLOYMENTS, REPLICAS, delivered, resolution
 from function.scheduler.matching.cache import parts_of
 from function.scheduler.other_replicas import Unshared
 from function.scheduler.scheduling_input import Peer, Peers
@@ -83,7 +83,8 @@ class Sorting:
         own_replica = self.observed.get(replica.name)
         if own_replica is None or replica.namespace != self.deployment.namespace:
             return False
-        if replica.deleting and not own_replica.terminating and _same(own_replica.replica, replica):
+        goes = replica.deleting and replica.deployment == self.name  # As its own list has it.
+        if goes and not own_replica.terminating and _same(own_replica.replica, replica):
             self.observed[replica.name] = OwnReplica(
                 own_replica.key,
                 own_replica.identity,
@@ -179,7 +180,7 @@ def _read(
     request: Request, name: str, reuse: Reuse, read: Callable[[Document], Parsed | None]
 ) -> Iterator[Parsed]:
     """Read what was delivered for a requirement, but for what cannot be read."""
-    for document in request.required.get(name, ()):
+    for document in delivered(request, name) or ():
         parsed = reuse.parsed(document, read)
         if parsed is not None:
             yield parsed
@@ -195,7 +196,7 @@ def _replica(document: Document, reuse: Reuse) -> ModelReplica | None:
 def _listed(request: Request, reuse: Reuse) -> dict[NamespacedName, list[tuple[ModelReplica, Document]]]:
     """The listed replicas by the deployment they name."""
     by_deployment: dict[NamespacedName, list[tuple[ModelReplica, Document]]] = defaultdict(list)
-    for document in request.required.get(REPLICAS, ()):
+    for document in delivered(request, REPLICAS) or ():
         replica = _replica(document, reuse)
         if replica is not None:
             by_deployment[replica.namespace, replica.deployment].append((replica, document))
@@ -247,7 +248,7 @@ class ListedPeers:
 
 def read_peers(request: Request, ours: ModelDeployment, reuse: Reuse) -> ListedPeers:
     """Read the deployments that come before ours in the canonical order."""
-    requirements = {name: request.resolution(name) for name in (DEPLOYMENTS, CACHES)}
+    requirements = {name: resolution(request, name) for name in (DEPLOYMENTS, CACHES)}
     if Resolution.UNRESOLVED in requirements.values():
         return ListedPeers(requirements)
     earlier = sorted(
