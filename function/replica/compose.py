@@ -294,7 +294,7 @@ def _extras(snapshot: ReplicaSnapshot, workloads: Sequence[EnginePods]) -> dict[
     """What the input asks for besides."""
     config, provider_config = snapshot.config, snapshot.cluster.provider_config
     wanted: dict[str, JsonObject] = {}
-    if config.remote_namespace == "Same":
+    if config.remote_namespace == "Same" and snapshot.remote_namespace == snapshot.replica.namespace:
         wanted[names.NAMESPACE] = extras.namespace(snapshot)
     if config.budget:
         wanted |= {

@@ -65,11 +65,8 @@ class ReplicaSnapshot:
     """The observed composed resources that are ours, by key."""
     was_updated: bool
     """Whether ModelUpdated was True."""
-
-    @property
-    def remote_namespace(self) -> str:
-        """Where its objects are on its cluster."""
-        return self.replica.namespace if self.config.remote_namespace == "Same" else REMOTE_NAMESPACE
+    remote_namespace: str
+    """Where its objects are on its cluster."""
 
 
 def read_observed(request: Request, reuse: Reuse) -> dict[str, ObservedObject]:
@@ -123,8 +120,28 @@ def read_snapshot(
         _on_another_stack(cluster, observed)
         or _inexpressible(cluster, replica)
         or _name_taken(request, replica)
-        or ReplicaSnapshot(replica, config, cluster, observed, was_updated(request))
+        or ReplicaSnapshot(
+            *(replica, config, cluster, observed, was_updated(request)),
+            remote_namespace=_remote_namespace(replica, config, observed),
+        )
     )
+
+
+def _remote_namespace(
+    replica: Workload, config: WorkloadConfig, observed: Mapping[str, ObservedObject]
+) -> str:
+    """Return where the objects of a replica are: where it runs, else where the input wants new ones.
+
+    Law C 6: a successor in another namespace would need the devices that the running workload holds, in all
+    replicas at once. One that an earlier release began to move goes on.
+    """
+    wanted = replica.namespace if config.remote_namespace == "Same" else REMOTE_NAMESPACE
+    running = {
+        observed[key].identity.namespace
+        for key in observed
+        if (read := read_key(base_of(key))) is not None and read.what in (WORKLOAD, SERVICE)
+    } - {""}
+    return wanted if wanted in running else min(running, default=wanted)
 
 
 def _on_another_stack(cluster: WorkloadCluster, observed: Mapping[str, ObservedObject]) -> Doubt | None:

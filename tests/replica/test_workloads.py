@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from function.boundary import PlainDocument
+from function.fail_static import key_of
+from function.objects import read_object
 from tests.replica.build import (
     Scene,
     config,
@@ -14,7 +19,7 @@ from tests.replica.build import (
     replica,
     run,
 )
-from tests.replica.provider import applied
+from tests.replica.provider import applied, observed
 
 NO_SURGE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
 SURGE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
@@ -91,14 +96,37 @@ def test_the_remote_namespace_may_be_the_replicas_own() -> None:
     assert "--pool-namespace=ml-team" in made["epp"]["spec"]["template"]["spec"]["containers"][0]["args"]
 
 
-def test_moving_to_another_namespace_keeps_the_old_workload_until_the_new_one_serves() -> None:
+TOGGLES = [(None, "Same", "default"), ("Same", None, "ml-team"), ("Same", "Default", "ml-team")]
+
+
+@pytest.mark.parametrize(("before", "now", "runs_in"), TOGGLES)
+@pytest.mark.parametrize("made", [engine(), gang()], ids=["single", "gang"])
+@pytest.mark.parametrize("stage", ["nothing", "created", "available"])
+def test_a_replica_that_runs_stays_in_its_namespace(
+    before: str | None, now: str | None, runs_in: str, made: dict[str, Any], stage: str
+) -> None:
+    """Its successor in another one would need the devices that it holds."""
+    scene = Scene(replica(made), input=config(remoteNamespace=before) if before else None)
+    toggled = scene.but(
+        observed=applied(run(scene), stage), input=config(remoteNamespace=now) if now else None
+    )
+    answer = run(toggled)
+    assert {key: one["spec"] for key, one in answer.desired.items()} == {
+        key: one["spec"] for key, one in toggled.observed.items()
+    }
+    more = engine("another")
+    added = manifests(run(toggled.edited(engines=[made, more])))["model-serving-another"]
+    assert added["metadata"]["namespace"] == runs_in, "an engine that is added joins the others"
+
+
+def test_a_replica_that_does_not_run_yet_goes_where_the_input_says() -> None:
     scene = Scene(replica())
-    before = run(scene)
-    moved = scene.but(input=config(remoteNamespace="Same"))
-    first = run(moved.but(observed=applied(before)))
-    assert before.desired.keys() < first.desired.keys()
-    for key, manifest in before.desired.items():
-        assert first.desired[key]["spec"] == manifest["spec"]
+    beside = applied(run(scene))
+    del beside["model-serving-main"]
+    moved = scene.but(input=config(remoteNamespace="Same"), observed=beside)
+    first = run(moved)
+    for key, manifest in beside.items():
+        assert first.desired[key]["spec"] == manifest["spec"], "until its successor is in use"
     second = run(moved.but(observed=applied(first)))
     third = run(moved.but(observed=applied(second)))
     assert {manifest["metadata"].get("namespace") for manifest in manifests(third).values()} == {
@@ -106,6 +134,23 @@ def test_moving_to_another_namespace_keeps_the_old_workload_until_the_new_one_se
         None,
     }
     assert third.settled
+
+
+@pytest.mark.parametrize("stage", ["started", "available"])
+def test_a_move_that_an_earlier_release_began_goes_on(stage: str) -> None:
+    same = Scene(replica(), input=config(remoteNamespace="Same"))
+    old, new = applied(run(same.but(input=None))), run(same)
+    held = {key: read_object(PlainDocument(made)) for key, made in old.items()}
+    both = dict(old)
+    for key, made in new.desired.items():
+        successor = key_of(key, made["spec"]["forProvider"]["manifest"], held)
+        both[successor] = observed(successor, made, stage)
+    answer = run(same.but(observed=both))
+    gone = both.keys() - answer.desired.keys()
+    assert "model-serving-main" in (gone if stage == "available" else answer.desired)
+    assert {key: made["spec"] for key, made in answer.desired.items()} == {
+        key: both[key]["spec"] for key in both.keys() - gone
+    }
 
 
 @pytest.mark.parametrize(

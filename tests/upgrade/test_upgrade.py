@@ -76,6 +76,20 @@ def test_nothing_is_added(release: str) -> None:
 
 
 @pytest.mark.parametrize("release", RELEASES)
+def test_another_namespace_for_new_replicas_moves_none_that_runs(release: str) -> None:
+    """As where a default changes, or a platform separates its teams."""
+    for case, _ in answers(release):
+        runs = any(key.startswith("model-serving") for key in case.observed)
+        stands = case.is_at_rest and case.kind == "ModelReplica" and runs
+        if stands and case.composite["metadata"]["namespace"] != "default":
+            other = {"Same": "Default"}.get((case.input or {}).get("remoteNamespace", ""), "Same")
+            answer = case.asked.but(input={**(case.input or {}), "remoteNamespace": other}).answer()
+            assert answer.desired.keys() == case.desired.keys(), case.name
+            for key in kept(case):
+                assert is_applied(answer.desired[key], case.observed[key]), (case.name, key)
+
+
+@pytest.mark.parametrize("release", RELEASES)
 def test_what_others_rely_on_is_published_as_it_was(release: str) -> None:
     for case, answer in answers(release):
         if case.kind in PUBLISHED:
