@@ -4,7 +4,8 @@
 for each replica, whose controller puts presets under what is written and the model beside it. So there
 
 K1. a Unified replica is one engine, PrefillDecode one of each phase;
-K2. the model has an address: a ModelCache, or `serving.model.uri` of a scheme that KServe mounts;
+K2. the model has an address: a ModelCache, or `serving.model.uri` of a scheme that KServe mounts, and no
+    ModelCache's volume;
 K3. a container says what it runs, in two words at least: to one without args the preset adds its own, and
     what an image would run by itself is replaced by the preset's command;
 K4. the size of a gang follows from its parallelism: `pipeline`, or `data` over `dataLocal`, and never both;
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 SCHEMES = (HUGGING_FACE, "s3://", "oci://", "pvc://")
 """Where KServe mounts a model from."""
+CACHE_VOLUMES = "pvc://modelcache-"
+"""How the volumes of ModelCaches are called. All of them are in one namespace of a cluster."""
 DECODE_PORT = 8001
 """Where a decode engine listens unless it is started with another port, and where its sidecar expects it."""
 
@@ -161,6 +164,8 @@ def _model(replica: ReplicaPods) -> Iterator[str]:
     model = replica.serving.model
     if replica.cache:
         return
+    if model is not None and model.uri.startswith(CACHE_VOLUMES):
+        yield f"{CACHE_VOLUMES}... is the volume of a ModelCache, perhaps another team's: set modelCacheRef"
     if model is None:
         yield "no model to mount: set serving.model.uri or modelCacheRef"
     elif not any(model.uri.startswith(scheme) and model.uri != scheme for scheme in SCHEMES):

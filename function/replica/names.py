@@ -17,34 +17,42 @@ from typing import TYPE_CHECKING, NamedTuple
 from function.api.model import mapping
 from function.api.names import (
     API_VERSION,
+    BASE_LENGTH,
     DIGEST_LENGTH,
     NAME_LENGTH,
     child_name,
     dns_1035_name,
     is_dns_1035,
+    is_dns_label,
     is_dns_subdomain,
 )
 from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL
 from function.api.workload import ROLES
-from function.boundary import Requirement, Unreadable
+from function.boundary import Requirement, Unreadable, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from function.api.names import NamespacedName
     from function.boundary import Document, Request, Shape
 
 
-# Replicas of one name in two namespaces, whose pods would be the same objects on their cluster.
+# Objects of two namespaces that would be one object on their cluster: replicas of one name, and volumes.
 #
 # A replica's name is made of the deployment's name, the cluster and an index, not of the namespace, and
 # without `remoteNamespace: Same` all pods are in one namespace of the cluster. The scheduler takes no index
 # whose name another replica on the cluster has; but deployments of one name in two namespaces that are
 # created at once do not see each other's replicas yet, and a hand may make one of any name. Workloads,
-# claims and routes of both would have one name, and each would replace the other's. With `namesakes:
-# Refuse` the replica that came first has them, and nothing is composed for the other.
+# claims and routes of both would have one name, and each would replace the other's.
+#
+# The volume of a ModelCache is named after namespace and cache, joined by a dash: team-a/weights and
+# team/a-weights have one, and pods of both would write to it. Its name stays what it was, so the other
+# spellings are looked up by name; a name that is too long to be whole is compared with those of all caches.
+#
+# With `namesakes: Refuse` whoever came first has the name, and nothing is composed for the other.
 
-NAMESAKES = "namesakes"
+NAMESAKES, CACHES = "namesakes", "caches"
 _NOT_YET = "9999"
 """When one was created that a file has before any API server: it comes after all others."""
 _LABELS = (CLUSTER_LABEL, DEPLOYMENT_LABEL)
@@ -61,18 +69,51 @@ _SHAPE: Shape = {
 
 
 def required(request: Request) -> Iterator[Requirement]:
-    """Yield what namesakes are found by: the replicas of deployments of this name on this cluster.
+    """Yield what namesakes are found by: replicas of deployments of this name on this cluster, and caches.
 
-    Nothing where they are not looked for, and for a replica without these labels: a hand made it. The input
-    is read by itself, because the rest of it may be invalid.
+    Nothing where they are not looked for. The input is read by itself, because the rest of it may be invalid.
     """
     config = request.input or {}
-    if config.get("namesakes") != "Refuse" or config.get("remoteNamespace") == "Same":
-        return
+    if config.get("namesakes") == "Refuse" and config.get("remoteNamespace") != "Same":
+        yield from _replicas(request)
+        yield from _caches(request)
+
+
+def _replicas(request: Request) -> Iterator[Requirement]:
+    """Yield nothing for a replica without these labels: a hand made it.
+
+    A deployment's name that is cut in those of its replicas may be another's there.
+    """
     labels = mapping(_metadata(_read(request.composite)).get("labels"))
-    match_labels = tuple((label, labels[label]) for label in _LABELS if _is_text(labels.get(label)))
-    if len(match_labels) == len(_LABELS):
-        yield Requirement(NAMESAKES, API_VERSION, "ModelReplica", match_labels=match_labels)
+    stated = [(label, labels[label]) for label in _LABELS if _is_text(labels.get(label))]
+    if len(stated) == len(_LABELS):
+        is_whole = len(labels[DEPLOYMENT_LABEL]) <= BASE_LENGTH
+        yield Requirement(
+            NAMESAKES, API_VERSION, "ModelReplica", match_labels=tuple(stated if is_whole else stated[:1])
+        )
+
+
+def _caches(request: Request) -> Iterator[Requirement]:
+    """Yield the ModelCaches whose volume may have one name, the replica's own among them; nothing for one."""
+    namespace, cache = _cache_of(request)
+    whole = f"{namespace}-{cache}"
+    if not (namespace and cache):
+        return
+    if whole not in cache_claim_name(namespace, cache):
+        yield Requirement(CACHES, API_VERSION, "ModelCache")
+        return
+    dashes = (at for at, character in enumerate(whole) if character == "-")
+    spellings = [(whole[:at], whole[at + 1 :]) for at in dashes]
+    spellings = [(first, rest) for first, rest in spellings if is_dns_label(first) and is_dns_subdomain(rest)]
+    for number, (first, rest) in enumerate(spellings if len(spellings) > 1 else ()):
+        name = f"{CACHES}-{number}"
+        yield Requirement(name, API_VERSION, "ModelCache", match_name=rest, namespace=first)
+
+
+def _cache_of(request: Request) -> NamespacedName:
+    """Return the ModelCache that a replica mounts, "" as its name for none."""
+    cache = text_at(request.composite, "spec", "modelCacheRef", "name")
+    return text_at(request.composite, "metadata", "namespace"), cache
 
 
 def earlier_namesake(request: Request) -> str:
@@ -88,6 +129,31 @@ def earlier_namesake(request: Request) -> str:
     }
     first = min(holders, default=("", ""))
     return first[1] if holders and first < _standing(ours) else ""
+
+
+def earlier_cache(request: Request) -> str:
+    """Return the ModelCache, as `namespace/name`, whose volume ours would be, "" for none.
+
+    The one that was created first has it. One that does not exist comes after all that do.
+    """
+    ours = _cache_of(request)
+    caches: dict[NamespacedName, tuple[str, str]] = {}
+    for requirement in _caches(request):
+        for document in request.required.get(requirement.name, ()):
+            cache = _read(document)
+            namespace, name = (str(_metadata(cache).get(key) or "") for key in ("namespace", "name"))
+            caches[namespace, name] = _standing(cache)
+    standing = caches.pop(ours, (_NOT_YET, ours[0]))
+    claim = cache_claim_name(*ours)
+    earlier = min(
+        (
+            (theirs, cache)
+            for cache, theirs in caches.items()
+            if cache_claim_name(*cache) == claim and theirs < standing
+        ),
+        default=None,
+    )
+    return "/".join(earlier[1]) if earlier is not None else ""
 
 
 def _read(document: Document) -> dict[str, Any]:

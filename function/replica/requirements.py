@@ -2,7 +2,8 @@
 
 Always the InferenceCluster of the replica, by name. With `diagnose: Pods` also the members of every
 collection of pods that is observed: they are known by the name that Crossplane gave the collection. With
-`namesakes: Refuse` also the replicas of deployments of this name on its cluster, in all namespaces.
+`namesakes: Refuse` also the replicas of deployments of this name on its cluster, in all namespaces, and the
+ModelCaches whose volume may be that of its own.
 """
 
 from __future__ import annotations

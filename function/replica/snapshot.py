@@ -165,20 +165,27 @@ def _inexpressible(cluster: WorkloadCluster, replica: Workload) -> Doubt | None:
 
 def _name_taken(request: Request, replica: Workload) -> Doubt | None:
     """A namesake in another namespace has objects of the same names there, and came first."""
-    if not any(names.required(request)):
-        return None
     cluster = replica.spec.cluster_name
-    if request.resolution(names.NAMESAKES) is Resolution.UNRESOLVED:
-        return _waiting(f"Waiting for the replicas of deployments of this name on {cluster}")
-    holder = names.earlier_namesake(request)
-    if not holder:
+    required = tuple(names.required(request))
+    for requirement in required:
+        if not requirement.delivered(request):
+            return _waiting(f"Waiting for the {requirement.kind}s that may have its names on {cluster}")
+    holder = names.earlier_namesake(request) if required else ""
+    cache = names.earlier_cache(request) if required else ""
+    if holder:
+        text = (
+            f"ModelReplica {holder}/{replica.name} came first on {cluster}, and in the namespace"
+            f" {REMOTE_NAMESPACE} the pods of both would have the same names: delete this ModelReplica, and"
+            " its deployment places one of another name"
+        )
+    elif cache:
+        text = (
+            f"ModelCache {cache} came first, and in the namespace {REMOTE_NAMESPACE} of {cluster} its volume"
+            f" has the name that {replica.namespace}/{replica.cache} would get: give this one another name"
+        )
+    else:
         return None
-    text = (
-        f"ModelReplica {holder}/{replica.name} came first on {cluster}, and in the namespace"
-        f" {REMOTE_NAMESPACE} the pods of both would have the same names: delete this ModelReplica, and its"
-        " deployment places one of another name; everything running is kept, nothing new is composed"
-    )
-    return Doubt(NAME_TAKEN, one_line(text))
+    return Doubt(NAME_TAKEN, one_line(f"{text}; everything running is kept, nothing new is composed"))
 
 
 def _is_ours(key: str, observed: ObservedObject) -> bool:

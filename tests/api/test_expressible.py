@@ -71,6 +71,12 @@ CASES = [
     ),
     Case("K2: no model", replica(single(), serving={"mode": "Unified"}), "no model to mount"),
     Case("K2: a cache brings it", replica(single(), serving={"mode": "Unified"}, **BY_CACHE)),
+    Case("K2: a volume", replica(single(), serving={"model": {"uri": "pvc://weights/llama"}})),
+    Case(
+        "K2: the volume of a ModelCache",
+        replica(single(), serving={"model": {"uri": "pvc://modelcache-team-a-weights-0a1b2/x"}}),
+        "set modelCacheRef",
+    ),
     Case(
         "K2: an unknown scheme",
         replica(single(), serving={"model": {"uri": "ftp://x/y"}}),

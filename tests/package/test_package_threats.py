@@ -18,6 +18,15 @@ def test_a_test_that_is_named_is_there(file: str, test: str) -> None:
     assert (f"\ndef {test}(" if test else "\ndef test_") in source
 
 
+def test_what_stops_a_team_is_held_by_a_test() -> None:
+    """A row without a test says that nothing stops it."""
+    _, section = TEXT.split("## What one team can do to another")
+    rows = [line.split("|") for line in section.partition("\n## ")[0].splitlines() if line.startswith("| ")]
+    bounds = [(wish, stops, tests) for _, wish, stops, tests, *_ in rows if wish.strip() != "one team wants"]
+    assert len(bounds) >= 20
+    assert [wish for wish, stops, tests in bounds if "`" not in tests and "nothing" not in stops] == []
+
+
 def test_the_flags_that_are_named_are_there() -> None:
     flags = set(re.findall(r"`(--[\w-]+)`", TEXT))
     assert flags

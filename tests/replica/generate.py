@@ -6,6 +6,7 @@ import random
 import string
 from typing import Any
 
+from function.replica.names import required
 from tests.replica import build
 from tests.replica.build import Scene
 
@@ -17,7 +18,13 @@ POOLS = ("frontier", "h200", "a100-80gb")
 def scene(seed: int) -> Scene:
     """Return a replica with its cluster and input, nothing observed."""
     draw = random.Random(seed)
-    return Scene(replica(draw), cluster(draw), input=config(draw))
+    return unshared(Scene(replica(draw), cluster(draw), input=config(draw)))
+
+
+def unshared(scene: Scene) -> Scene:
+    """Return a scene in which no ModelCache is called like that of the replica; none is there at all."""
+    asked = required(scene.asked.request())
+    return scene.but(more={one.name: () for one in asked if one.kind == "ModelCache"})
 
 
 def kserve_scene(seed: int) -> Scene:
@@ -28,7 +35,7 @@ def kserve_scene(seed: int) -> Scene:
     if "scheduling" in on_kserve["spec"]:
         on_kserve["spec"]["scheduling"]["labels"] = {"kueue.x-k8s.io/queue-name": "ml"}
         del on_kserve["spec"]["scheduling"]["annotations"]
-    return Scene(kserve_replica(draw), on_kserve, input=config(draw))
+    return unshared(Scene(kserve_replica(draw), on_kserve, input=config(draw)))
 
 
 def kserve_replica(draw: random.Random) -> Plain:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from tests.replica.build import API, CLUSTER, NAMESPACE, REPLICA, Scene, config, replica, run
+from tests.replica.build import API, CLUSTER, NAMESPACE, REPLICA, Scene, config, manifests, replica, run
 from tests.replica.provider import applied
 from tests.support import scale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from tests.support.drive import Answer
 
 Plain = dict[str, Any]
 EARLY, LATE = "2026-03-01T08:00:00Z", "2026-03-01T08:00:01Z"
@@ -134,3 +136,127 @@ def test_of_all_namesakes_exactly_one_is_composed(seed: int) -> None:
     draw.shuffle(all_of_them)
     composed = [bool(run(scene(one, *all_of_them)).desired) for one in all_of_them]
     assert composed.count(True) == 1
+
+
+# Volumes of ModelCaches
+
+
+def cache(namespace: str, name: str, created: str = EARLY) -> Plain:
+    metadata = {"namespace": namespace, "name": name, "creationTimestamp": created}
+    return {"apiVersion": API, "kind": "ModelCache", "metadata": metadata, "spec": {}}
+
+
+def mounting(namespace: str, name: str, *caches: Plain, asked: Plain | None = REFUSE) -> Scene:
+    """Return a request about a replica that mounts a cache, with what its requirements would fetch."""
+    made = replica(name="chat-1a2b3", namespace=namespace, cache=name)
+    made["metadata"] |= {"creationTimestamp": EARLY, "labels": dict(LABELS)}
+    first = Scene(made, input=asked)
+    fetched: dict[str, list[Plain]] = {"namesakes": [made]}
+    for wanted in run(first).requirements:
+        if wanted["kind"] == "ModelCache":
+            identity = wanted["namespace"], wanted["matchName"]
+            fetched[wanted["name"]] = [
+                one for one in caches
+                if identity in ((None, None), (one["metadata"]["namespace"], one["metadata"]["name"]))
+            ]  # fmt: skip
+    return first.but(more=fetched)
+
+
+def volumes(answer: Answer) -> set[str]:
+    """Return the claims that pods mount."""
+    return {
+        volume["persistentVolumeClaim"]["claimName"]
+        for manifest in manifests(answer).values()
+        for volume in manifest.get("spec", {}).get("template", {}).get("spec", {}).get("volumes", ())
+        if "persistentVolumeClaim" in volume
+    }
+
+
+LONG = "w" * 50
+MODEL = "llama-3-3-70b-instruct-fp8-dynamic-w8a8-tuned"
+
+
+class Mounted(NamedTuple):
+    """Our cache, the others, and whether ours is refused."""
+
+    reason: str
+    taken: bool
+    ours: tuple[str, str] = ("team", "a-weights")
+    created: str = LATE
+    others: tuple[Plain, ...] = (cache("team-a", "weights"),)
+    asked: Plain | None = REFUSE
+
+
+MOUNTED = [
+    Mounted("the other spelling came first", taken=True),
+    Mounted("ours came first", taken=False, others=(cache("team-a", "weights", LATE),), created=EARLY),
+    Mounted("in one second the namespace decides", taken=True, ours=("team-a", "weights"), created=EARLY,
+            others=(cache("team", "a-weights"),)),
+    Mounted("another cache of the other namespace", taken=False, others=(cache("team-a", "w"),)),
+    Mounted("ours does not exist", taken=True, created=""),
+    Mounted("neither exists", taken=False, created="", others=()),
+    Mounted("nobody asked", taken=False, asked=None),
+    Mounted("pods are in namespaces of their own", taken=False,
+            asked=config(namesakes="Refuse", remoteNamespace="Same")),
+    Mounted("a third spelling", taken=True, ours=("a", "b-c-d"), others=(cache("a-b-c", "d"),)),
+    Mounted("the same join, cut", taken=True, ours=("team", f"a-{LONG}"), others=(cache("team-a", LONG),)),
+    Mounted("another join whose name was tried until it was the same", taken=True,
+            ours=("team", f"a-{MODEL}-485839"), others=(cache("team-a", MODEL),)),
+    Mounted("cut alike, and another join", taken=False, ours=("team", f"a-{LONG}"),
+            others=(cache("team-a", f"{LONG}x"),)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MOUNTED, ids=[case.reason for case in MOUNTED])
+@pytest.mark.parametrize("level", ["plain", "wire"])
+def test_two_caches_never_share_a_volume(case: Mounted, level: str) -> None:
+    existing_cache = (cache(*case.ours, case.created),) if case.created else ()
+    scene = mounting(*case.ours, *existing_cache, *case.others, asked=case.asked)
+    answer = run(scene, level=level)
+    assert answer.reason("ModelAccepted") == ("NameTaken" if case.taken else "Deploying")
+    assert bool(answer.desired) == (not case.taken)
+    if case.taken:
+        (theirs,) = (one["metadata"] for one in case.others)
+        assert (
+            f"ModelCache {theirs['namespace']}/{theirs['name']} came first"
+            in answer.conditions["ModelAccepted"][2]
+        )
+        assert answer.unready
+    running = scene.but(observed=applied(run(scene.but(input=None))))
+    kept = run(running)
+    assert {key: made["spec"] for key, made in kept.desired.items() if made["kind"] == "Object"} == {
+        key: made["spec"] for key, made in running.observed.items()
+    } or case.asked != REFUSE
+
+
+def test_a_cache_without_another_spelling_is_not_looked_up() -> None:
+    names = [asked["name"] for asked in run(mounting("team", "weights")).requirements]
+    assert names == ["cluster", "namesakes"]
+
+
+def test_until_the_caches_are_delivered_nothing_new_is_composed() -> None:
+    scene = mounting("team", "a-weights")
+    waiting = scene.but(more={"namesakes": scene.more["namesakes"], "caches-0": []})
+    assert run(waiting).reason("ModelAccepted") == "WaitingForCluster"
+    assert not run(waiting).desired
+
+
+@pytest.mark.parametrize("seed", scale.seeds(40))
+def test_no_two_that_are_composed_write_to_one_volume(seed: int) -> None:
+    """Whatever they are called: of all that would mount one volume, those of one cache are composed."""
+    draw = random.Random(seed)
+    parts = ["-".join(draw.choice(("a", "b", LONG)) for _ in range(draw.randint(1, 3))) for _ in range(4)]
+    pairs = {(first[:63].rstrip("-"), second) for first in parts for second in parts}
+    caches = [cache(*pair, draw.choice((EARLY, LATE))) for pair in sorted(pairs)]
+    mounts: dict[str, list[tuple[str, str]]] = {}
+    for pair in sorted(pairs):
+        for claim in volumes(run(mounting(*pair, *caches))):
+            mounts.setdefault(claim, []).append(pair)
+    assert mounts
+    assert {claim: pairs for claim, pairs in mounts.items() if len(pairs) > 1} == {}
+
+
+def test_a_deployments_name_that_is_cut_is_looked_for_among_all_of_its_cluster() -> None:
+    long = existing(labels={**LABELS, "modelplane.ai/deployment": "d" * 58})
+    asked = next(one for one in run(Scene(long, input=REFUSE)).requirements if one["name"] == "namesakes")
+    assert asked["matchLabels"] == {"modelplane.ai/cluster": CLUSTER}

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from function.api.names import Identity, object_name
+from function.objects import identity_of
 from function.replica.picker import PICKER_LABEL
 from tests.replica import generate
 from tests.replica.build import (
@@ -133,6 +135,51 @@ def test_reserved_keys_reach_no_pod_and_the_replica_says_so(made: Plain) -> None
 def test_without_reserved_keys_nothing_is_said() -> None:
     scene = Scene(labelled(replica(), {"app": "mine"}))
     assert run(scene.but(observed=applied(run(scene)))).conditions["ModelAccepted"] == (True, "Accepted", "")
+
+
+# Names
+
+
+WORDS = ("a", "b", "epp", "pool", "main", "secret", "leader", "devices", "0a1b2")
+"""What deployments, engines and Secrets are called after, so that joins by dashes are often alike."""
+
+
+def joined(draw: random.Random, most: int = 3) -> str:
+    """Return a name."""
+    return "-".join(draw.choice(WORDS) for _ in range(draw.randint(1, most)))
+
+
+@pytest.mark.parametrize("number", range(scale.BATCHES))
+def test_no_object_on_a_cluster_is_of_two_replicas(number: int) -> None:
+    for seed in scale.batch(number, quick=20):
+        draw = random.Random(f"names {seed}")
+        held: dict[Any, str] = {}
+        for _ in range(8):
+            name = object_name(joined(draw), Identity("use1", draw.randint(0, 3)))
+            engines = {joined(draw): [joined(draw)] for _ in range(2)}
+            singles = [engine(part, member(secrets=secrets)) for part, secrets in engines.items()]
+            gangs = [gang(part, secrets=secrets) for part, secrets in engines.items()]
+            made = replica(singles[0], *gangs[1:], name=name, namespace=joined(draw, 2))
+            answer = run(Scene(made, input=config(secrets="Mirror", budget=True)))
+            for manifest in manifests(answer).values():
+                assert held.setdefault(identity_of(manifest), name) == name, (seed, identity_of(manifest))
+
+
+def test_a_pod_finds_no_mirrored_secret_but_its_own() -> None:
+    """Whatever Secret a user names, the pods refer to this replica's copy of one in its own namespace."""
+    theirs = "their-model-1a2b3-secret-hf-token-0c1d2"
+    variable = {"name": "T", "valueFrom": {"secretKeyRef": {"name": theirs, "key": "token"}}}
+    made = replica(engine("main", member(env=[variable], secrets=[theirs])))
+    answer = run(Scene(made, input=config(secrets="Mirror")))
+    (template,) = templates(manifests(answer)["model-serving-main"])
+    (container,) = template["spec"]["containers"]
+    named = {
+        container["env"][0]["valueFrom"]["secretKeyRef"]["name"],
+        *(one["name"] for one in template["spec"]["imagePullSecrets"]),
+    }
+    mirrored = answer.desired[f"secret-{theirs}"]
+    assert named == {mirrored["spec"]["forProvider"]["manifest"]["metadata"]["name"]} != {theirs}
+    assert {one["patchesFrom"]["namespace"] for one in mirrored["spec"]["references"]} == {"ml-team"}
 
 
 # Law C 6: an upgrade changes no pod that runs

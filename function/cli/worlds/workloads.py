@@ -17,6 +17,7 @@ from function.cli.worlds.derive import Assumption
 from function.dispatch import run
 from function.objects import COLLECTION, KIND, OBSERVE, read_object
 from function.replica.handler import declared
+from function.replica.requirements import CLUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -139,7 +140,7 @@ def _cluster(inputs: Inputs, replica: JsonObject) -> tuple[list[JsonObject], tup
 
 def _delivered(inputs: Inputs, requirement: Requirement, clusters: list[JsonObject]) -> list[JsonObject]:
     """Return what Crossplane would fetch: the cluster, the members of a collection, or namesakes."""
-    if requirement.match_name is not None:
+    if requirement.name == CLUSTER:
         return clusters
     wanted = dict(requirement.match_labels or ())
     return [
@@ -147,4 +148,5 @@ def _delivered(inputs: Inputs, requirement: Requirement, clusters: list[JsonObje
         for manifest in inputs.manifests[requirement.kind]
         if wanted.items() <= mapping(manifest.metadata.get("labels")).items()
         and requirement.namespace in (None, manifest.namespace)
+        and requirement.match_name in (None, manifest.name)
     ]
