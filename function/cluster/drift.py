@@ -9,7 +9,8 @@ Rules (the weight of a finding decides the order of a pool's):
   of its newest generation are there, else nothing is said of its node;
 - a node belongs to the pool whose label it carries; a pool scaled to zero has no node, which is not drift,
   nor has one that scales fewer than it may grow to;
-- tainted devices do not count (a taint of effect None is information);
+- tainted devices do not count (a taint of effect None is information), whether a slice or a rule taints them;
+- claims are held against the devices that nobody declares, too: the allocator asks all of a class;
 - devices that satisfy no entry are drift only where an entry has too few: a node may have more kinds.
 """
 
@@ -17,18 +18,22 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from function.api.model import mapping, mappings, number
 from function.api.names import POOL_LABEL
+from function.cel import CompileError, bind_device, compile_device
 from function.cel.library.quantity import quantity
+from function.cel.selector import MATCH, NO_MATCH
 from function.cel.values import EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from function.boundary import JsonObject
+    from function.cel import Subject
+    from function.cel.selector import Outcome
 
 
 BLOCKING, DOUBTFUL, CAPACITY, INFORMATION = range(4)
@@ -38,7 +43,12 @@ WEIGHTS = {
     "DriverMissing": BLOCKING,
     "DeviceCountShort": BLOCKING,
     "CapacityShort": BLOCKING,
+    "SelectorErrs": BLOCKING,
+    "ClassNarrower": BLOCKING,
     "AttributeDiffers": DOUBTFUL,
+    "ClassWider": DOUBTFUL,
+    "DevicesTainted": CAPACITY,
+    "NodesCordoned": CAPACITY,
     "NodesShort": CAPACITY,
     "NodesUnlabelled": CAPACITY,
     "Undeclared": INFORMATION,
@@ -92,6 +102,8 @@ class PublishedDevice:
     attributes: Mapping[str, JsonObject]
     capacity: Mapping[str, JsonObject]
     tainted: bool
+    pool: str = ""
+    """The pool of its slice, which its driver names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +116,38 @@ class NodeDevices:
     """Drivers some of whose slices are missing."""
 
 
+class LiveRules(NamedTuple):
+    """What decides on a cluster who gets its devices; empty where it is not read."""
+
+    claims: Sequence[JsonObject] = ()
+    """ResourceClaimTemplates."""
+    classes: Sequence[JsonObject] = ()
+    """DeviceClasses."""
+    taints: Sequence[JsonObject] = ()
+    """DeviceTaintRules."""
+
+    @property
+    def selectors(self) -> dict[str, tuple[str, ...]]:
+        """The selectors of every DeviceClass."""
+        return {
+            str(mapping(one.get("metadata")).get("name")): _expressions(mapping(one.get("spec")))
+            for one in self.classes
+        }
+
+
 def drift(
-    cluster: JsonObject, slices: Iterable[JsonObject], nodes: Iterable[JsonObject]
+    cluster: JsonObject,
+    slices: Iterable[JsonObject],
+    nodes: Iterable[JsonObject],
+    rules: LiveRules = LiveRules(),  # noqa: B008 - it cannot be changed
 ) -> tuple[PoolDrift, ...]:
     """Return what drifts, pool by pool in the order they are published."""
+    nodes = list(nodes)
+    cordoned = {
+        str(mapping(node.get("metadata")).get("name"))
+        for node in nodes
+        if mapping(node.get("spec")).get("unschedulable") is True
+    }
     declared = {
         str(pool.get("name")): pool for pool in mappings(mapping(cluster.get("spec")).get("nodePools"))
     }
@@ -116,12 +156,24 @@ def drift(
         for node in nodes
     }
     selectors = [_selector(name, declared[name]) for name in declared]
-    devices_by_node = read_nodes(slices)
+    devices_by_node = {
+        name: replace(
+            has, by_driver={driver: _tainted_by(rules, has.by_driver[driver]) for driver in has.by_driver}
+        )
+        for name, has in read_nodes(slices).items()
+    }
     strangers = [
         node for node in sorted(devices_by_node) if not _is_of_a_pool(labels.get(node, {}), selectors)
     ]
     return tuple(
-        _pool(pool, declared.get(str(pool.get("name")), {}), labels, devices_by_node, strangers)
+        _pool(
+            pool,
+            declared.get(str(pool.get("name")), {}),
+            labels,
+            devices_by_node,
+            strangers,
+            (cordoned, rules),
+        )
         for pool in mappings(mapping(cluster.get("status")).get("gpuPools"))
     )
 
@@ -146,13 +198,26 @@ def _pool(
     labels: Mapping[str, Mapping[str, Any]],
     devices_by_node: Mapping[str, NodeDevices],
     strangers: Sequence[str],
+    live: tuple[set[str], LiveRules],
 ) -> PoolDrift:
-    """Hold one published pool against the nodes that carry its label. `strangers`: nodes of no pool."""
-    name, most = str(pool.get("name")), number(pool.get("nodes"), 0)
+    """Hold one published pool against the nodes that carry its label. `strangers`: nodes of no pool.
+
+    `live`: the nodes that are cordoned, and the rules of the cluster.
+    """
+    (cordoned, rules), name, most = live, str(pool.get("name")), number(pool.get("nodes"), 0)
     selector = _selector(name, declared)
     members = sorted(node for node, node_labels in labels.items() if _carries(node_labels, selector))
     inventories = [(node, devices_by_node.get(node)) for node in members]
     findings = set(_on_nodes(name, mappings(pool.get("devices")), inventories))
+    findings |= {
+        Drift(name, kind, detail) for kind, detail in of_classes(mappings(pool.get("devices")), rules)
+    }
+    findings |= set(_by_rules(name, inventories, rules))
+    off = [node for node in members if node in cordoned]
+    if off:
+        findings.add(
+            Drift(name, "NodesCordoned", f"{len(off)} of {len(members)} nodes: {', '.join(off[:3])}")
+        )
     # What is published of a pool that scales is the most it grows to: fewer are no drift.
     least = number(declared.get("nodeCount"), most)
     if members and len(members) < least:
@@ -179,6 +244,103 @@ def _on_nodes(
             (node, has.by_driver[driver]) for node, has in members if has and driver in has.by_driver
         ]
         yield from _entry(pool, entry, inventories)
+
+
+def _expressions(holder: JsonObject) -> tuple[str, ...]:
+    """The CEL selectors of a DeviceClass or a request."""
+    selectors = mappings(holder.get("selectors"))
+    return tuple(str(mapping(selector.get("cel")).get("expression")) for selector in selectors)
+
+
+def _says(expressions: Sequence[str], subject: Subject) -> Outcome:
+    """What selectors say of a device: the first that does not match decides, as in Kubernetes."""
+    outcome = MATCH
+    for expression in expressions:
+        try:
+            outcome = compile_device(expression).evaluate(subject)
+        except CompileError:
+            return NO_MATCH  # The API server takes no such selector: a newer one may read it.
+        if not outcome.matched:
+            return outcome
+    return outcome
+
+
+def of_classes(entries: Iterable[JsonObject], rules: LiveRules) -> Iterator[tuple[str, str]]:
+    """Kind and detail of DeviceClasses that select other devices than the entries that name them."""
+    selectors = rules.selectors
+    claimed = [entry for entry in entries if entry.get("claim", "DRA") == "DRA"]
+    for entry in claimed:
+        content = (mapping(entry.get("attributes")), mapping(entry.get("capacity")))
+        subject = bind_device(driver=str(entry.get("driver")), attributes=content[0], capacity=content[1])
+        own, name = str(entry.get("deviceClassName")), str(entry.get("name") or entry.get("driver"))
+        if own in selectors and _says(selectors[own], subject) == NO_MATCH:
+            yield "ClassNarrower", f"DeviceClass {own} does not select entry {name}: its pods wait"
+        for other in sorted({str(entry.get("deviceClassName")) for entry in claimed} - {own}):
+            if other in selectors and _says(selectors[other], subject).matched:
+                yield "ClassWider", f"DeviceClass {other} selects entry {name} too, which is charged to {own}"
+
+
+def _by_rules(
+    pool: str, members: Sequence[tuple[str, NodeDevices | None]], rules: LiveRules
+) -> Iterator[Drift]:
+    """Claims whose selectors err on a device beside those that they select, and rules that taint devices."""
+    inventories = [
+        (node, [device for listed in has.by_driver.values() for device in listed])
+        for node, has in members
+        if has is not None
+    ]
+    for where, expressions in _claimed(rules):
+        for node, devices in inventories:
+            said = [(device, _says(expressions, _subject(device))) for device in devices]
+            erring = [(device, outcome) for device, outcome in said if outcome.kind in ("error", "cost")]
+            if erring and any(outcome.matched for _, outcome in said):
+                device, outcome = erring[0]
+                text = f"{where} on device {device.name}: {outcome.message} (node {node}); its pods wait"
+                yield Drift(pool, "SelectorErrs", text)
+                break
+    for rule in rules.taints:
+        name, spec = mapping(rule.get("metadata")).get("name"), mapping(rule.get("spec"))
+        hit = [device for _, devices in inventories for device in devices if _is_hit(rule, device)]
+        if hit:
+            key = mapping(spec.get("taint")).get("key")
+            text = f"DeviceTaintRule {name} ({key}) keeps pods off {len(hit)}, first {hit[0].name}"
+            yield Drift(pool, "DevicesTainted", text)
+
+
+def _claimed(rules: LiveRules) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Every way of a request of a claim template, with the selectors of its class and its own."""
+    selectors = rules.selectors
+    for template in rules.claims:
+        head = mapping(template.get("metadata"))
+        devices = mapping(mapping(mapping(template.get("spec")).get("spec")).get("devices"))
+        for request in mappings(devices.get("requests")):
+            for way in (mapping(request.get("exactly")), *mappings(request.get("firstAvailable"))):
+                of_class = selectors.get(str(way.get("deviceClassName")))
+                if of_class is not None:
+                    where = f"request {request.get('name')} of {head.get('namespace')}/{head.get('name')}"
+                    yield where, (*of_class, *_expressions(way))
+
+
+def _subject(device: PublishedDevice) -> Subject:
+    return bind_device(driver=device.driver, attributes=device.attributes, capacity=device.capacity)
+
+
+def _tainted_by(rules: LiveRules, devices: Sequence[PublishedDevice]) -> tuple[PublishedDevice, ...]:
+    """The devices, with what rules taint."""
+    return tuple(
+        replace(device, tainted=device.tainted or any(_is_hit(rule, device) for rule in rules.taints))
+        for device in devices
+    )
+
+
+def _is_hit(rule: JsonObject, device: PublishedDevice) -> bool:
+    """Whether a DeviceTaintRule keeps pods off a device. Without a selector it is about none."""
+    spec = mapping(rule.get("spec"))
+    selector = spec.get("deviceSelector")
+    if not isinstance(selector, dict) or mapping(spec.get("taint")).get("effect") == "None":
+        return False
+    has = {"driver": device.driver, "pool": device.pool, "device": device.name}
+    return all(selector[key] is None or selector[key] == has.get(key) for key in selector)
 
 
 def _lacks(has: NodeDevices, driver: str) -> bool:
@@ -329,6 +491,7 @@ def _devices(driver: str, spec: JsonObject) -> Iterator[PublishedDevice]:
             mapping(content.get("attributes")),
             mapping(content.get("capacity")),
             tainted=_tainted(content.get("taints")),
+            pool=str(mapping(spec.get("pool")).get("name")),
         )
 
 

@@ -156,6 +156,58 @@ def test_what_was_meant_is_said_of_caches_and_labels(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("selectors", "expected", "reason"),
+    [
+        ([{"x": "a"}, {"x": "b"}], [], "each has nodes of its own"),
+        ([{"x": "a"}, {"x": "a"}], ["SharedNodes"], "one set of nodes for both"),
+        ([{"x": "a"}, {"x": "a", "y": "b"}], ["SharedNodes"], "all nodes of one are the other's, too"),
+        ([None, {"x": "a"}], [], "the label of the pool by default"),
+        ([None, {"modelplane.ai/pool": "p0"}], ["SharedNodes"], "which another may name"),
+    ],
+)
+def test_two_pools_select_other_nodes(
+    selectors: list[Plain | None], expected: list[str], reason: str, tmp_path: Path
+) -> None:
+    made = build.cluster("a", [build.pool(f"p{at}") for at in range(len(selectors))])
+    pools = zip(made["spec"]["nodePools"], selectors, strict=True)
+    made["spec"]["nodePools"] = [pool | ({"nodeSelector": own} if own else {}) for pool, own in pools]
+    problems = run("lint", write(tmp_path / "f.yaml", [made]), "-o", "json").data["problems"]
+    assert [problem["code"] for problem in problems] == expected, (reason, problems)
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "expected", "reason"),
+    [
+        ('== "gpu.nvidia.com"', '== "gpu.amd.com"', [], "each selects its own"),
+        ('== "gpu.amd.com"', '== "gpu.nvidia.com"', ["ClassNarrower", "ClassWider"], "the other way round"),
+        ('== "gpu.nvidia.com"', '!= ""', ["ClassWider"], "one of them selects both"),
+    ],
+)
+def test_device_classes_select_what_names_them(
+    own: str, other: str, expected: list[str], reason: str, tmp_path: Path
+) -> None:
+    gpus = build.gpu(8, device_class="own")
+    cards = {"name": "amd", "claim": "DRA", "driver": "gpu.amd.com", "deviceClassName": "other", "count": 1}
+    machine = {
+        "apiVersion": build.API,
+        "kind": "InferenceClass",
+        "metadata": {"name": "m"},
+        "spec": {"devices": [gpus, cards | {"attributes": {"x": {"int": 1}}}]},
+    }
+    classes = [
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "DeviceClass",
+            "metadata": {"name": name},
+            "spec": {"selectors": [{"cel": {"expression": f"device.driver {which}"}}]},
+        }
+        for name, which in (("own", own), ("other", other))
+    ]
+    problems = run("lint", write(tmp_path / "f.yaml", [machine, *classes]), "-o", "json").data["problems"]
+    assert sorted({problem["code"] for problem in problems}) == sorted(set(expected)), (reason, problems)
+
+
 def test_more_replicas_than_clusters_take_are_never_placed(tmp_path: Path) -> None:
     objects = _fleet()
     objects[0]["spec"] |= {"replicas": 3, "placement": {"maxReplicasPerCluster": 1}}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from example.caller import ROOT
-from function.cluster.drift import drift
+from function.cluster.drift import LiveRules, drift
 from function.cluster.verification import NothingPublished, describe
 from tests.support.slices import AMD, H200, MIG, NIC, TPU, devices, node, resource_slice
 
@@ -231,3 +231,105 @@ def test_a_value_reads_the_same_in_every_order() -> None:
     (first,), (second,) = (drift(published(entry), WHOLE, NODE) for entry in (odd, turned))
     assert first.phrase() == second.phrase()
     assert 'class string {"a": [2], "b": 1}, device string "Hopper"' in first.phrase()
+
+
+GPUS = 'device.driver == "gpu.nvidia.com"'
+READS = 'device.attributes["gpu.nvidia.com"].numa == 0'
+
+
+def device_class(name: str, *expressions: str) -> Plain:
+    selectors = [{"cel": {"expression": expression}} for expression in expressions]
+    return {"metadata": {"name": name}, "spec": {"selectors": selectors}}
+
+
+def template(*expressions: str, device_class: str = "gpu.nvidia.com") -> Plain:
+    selectors = [{"cel": {"expression": expression}} for expression in expressions]
+    way = {"deviceClassName": device_class, "count": 1, "selectors": selectors}
+    devices = {"requests": [{"name": "gpu", "exactly": way}]}
+    return {"metadata": {"namespace": "ml", "name": "t"}, "spec": {"spec": {"devices": devices}}}
+
+
+def taint_rule(selector: Plain | None, effect: str = "NoSchedule") -> Plain:
+    spec = {"taint": {"key": "example.com/broken", "effect": effect}}
+    return {
+        "metadata": {"name": "r"},
+        "spec": spec | ({"deviceSelector": selector} if selector is not None else {}),
+    }
+
+
+NUMBERED = {**H200, "attributes": {**H200["attributes"], "numa": {"int": 0}}}
+BESIDE = [resource_slice("n1", [*devices(NUMBERED, 2), {"name": "odd", **H200}])]
+CLASS = device_class("gpu.nvidia.com", GPUS)
+NAMED = {"deviceClassName": "gpu.nvidia.com"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "slices", "nodes", "rules", "expected", "reason"),
+    [
+        (
+            NAMED,
+            BESIDE,
+            NODE,
+            LiveRules([template(READS)], [CLASS]),
+            {"SelectorErrs"},
+            "beside what it selects",
+        ),
+        (
+            NAMED,
+            BESIDE,
+            NODE,
+            LiveRules([template(READS)]),
+            set(),
+            "of a class that is not read, nothing is known",
+        ),
+        (
+            NAMED,
+            BESIDE,
+            NODE,
+            LiveRules([template(f'"numa" in device.attributes["gpu.nvidia.com"] && {READS}')], [CLASS]),
+            set(),
+            "a guarded selector does not err",
+        ),
+        (
+            NAMED,
+            BESIDE,
+            NODE,
+            LiveRules([template(READS)], [device_class("gpu.nvidia.com", 'device.driver == "other"')]),
+            {"ClassNarrower"},
+            "the allocator asks no device that the class leaves out, and the class is wrong",
+        ),
+        (
+            NAMED,
+            WHOLE,
+            NODE,
+            LiveRules([template(READS)], [CLASS]),
+            set(),
+            "it selects nothing here: another pool's",
+        ),
+        (
+            NAMED,
+            WHOLE,
+            NODE,
+            LiveRules(taints=[taint_rule({"driver": "gpu.nvidia.com", "device": "device-0"})]),
+            {"DevicesTainted", "DeviceCountShort"},
+            "a rule taints one of two",
+        ),
+        (NAMED, WHOLE, NODE, LiveRules(taints=[taint_rule({"device": "x"})]), set(), "another device"),
+        (NAMED, WHOLE, NODE, LiveRules(taints=[taint_rule(None)]), set(), "no selector is about no device"),
+        (NAMED, WHOLE, NODE, LiveRules(taints=[taint_rule({}, "None")]), set(), "this effect only tells"),
+        (
+            NAMED,
+            WHOLE,
+            [node("n1") | {"spec": {"unschedulable": True}}],
+            LiveRules(),
+            {"NodesCordoned"},
+            "a cordoned node takes no pod",
+        ),
+    ],
+)
+def test_what_keeps_pods_off_the_devices(
+    entry: Plain, slices: list[Plain], nodes: list[Plain], rules: LiveRules, expected: set[str], reason: str
+) -> None:
+    (pool,) = drift(published(entry), slices, nodes, rules)
+    found = {finding.kind for finding in pool.findings} - {"Undeclared"}
+    assert found == expected, (reason, pool.findings)

@@ -9,13 +9,13 @@ import click
 from function.api.model import mapping
 from function.cli.bad_input import BadInput, closest
 from function.cli.live.connection import ControlPlane, read_slices
-from function.cli.live.resources import NODES
+from function.cli.live.resources import NODES, RULES
 from function.cli.options import FILES, OUTPUT, Command, end, reads_devices
 from function.cli.text import answered, complain, console, emit, escape, listed
 from function.cli.worlds.derive import complete_all
 from function.cli.worlds.inputs import read_manifests
 from function.cli.worlds.slices import slices_of
-from function.cluster.drift import PoolDrift, drift
+from function.cluster.drift import LiveRules, PoolDrift, drift
 
 if TYPE_CHECKING:
     from function.boundary import JsonObject
@@ -33,7 +33,8 @@ def show_drift(files: tuple[str, ...], devices_of: Target | None, name: str, out
 
     The files hold the InferenceCluster (with its InferenceClasses where it publishes nothing yet). The
     ResourceSlices and Nodes are read of the cluster itself, of --context or --kubeconfig, or stand in the
-    files too. Drift changes no placement; it says which pods would wait.
+    files too; so are ResourceClaimTemplates, DeviceClasses and DeviceTaintRules, which say on what selectors
+    err and which devices nobody gets. Drift changes no placement; it says which pods would wait.
 
     \b
     Exit codes: 0 nothing drifts, 2 something does, 1 bad input.
@@ -42,13 +43,13 @@ def show_drift(files: tuple[str, ...], devices_of: Target | None, name: str, out
     Examples:
       fleet-scheduler drift cluster.yaml classes/ --context gpu-1
       kubectl get inferencecluster gpu-1 -o yaml | fleet-scheduler drift - --context gpu-1
-      kubectl --context gpu-1 get resourceslices,nodes -o yaml > seen.yaml
+      kubectl --context gpu-1 get resourceslices,nodes,deviceclasses -o yaml > seen.yaml
       fleet-scheduler drift cluster.yaml classes/ seen.yaml
     """
     manifests, errors = read_manifests(files)
     cluster, faults = _cluster(manifests, name)
-    slices, nodes = _in_files(manifests) if devices_of is None else _live(manifests, devices_of)
-    drifts = drift(cluster, slices, nodes)
+    slices, nodes, rules = _in_files(manifests) if devices_of is None else _live(manifests, devices_of)
+    drifts = drift(cluster, slices, nodes, rules)
     if output == "table":
         _print(drifts)
     else:
@@ -56,26 +57,31 @@ def show_drift(files: tuple[str, ...], devices_of: Target | None, name: str, out
     end((*errors, *faults), findings=any(pool.drifts for pool in drifts))
 
 
-def _in_files(manifests: Manifests) -> tuple[list[JsonObject], list[JsonObject]]:
-    """The ResourceSlices and the Nodes of the files. Raises BadInput where there is no slice."""
+Read = tuple[list["JsonObject"], list["JsonObject"], LiveRules]
+"""ResourceSlices, Nodes, and what else decides who gets the devices."""
+
+
+def _in_files(manifests: Manifests) -> Read:
+    """What the files hold. Raises BadInput where there is no slice."""
     slices, nodes = slices_of(manifests), [manifest.content for manifest in manifests["Node"]]
     if not slices:
         raise BadInput(
             "there is no ResourceSlice in the files: name the cluster with --context, or add what "
             "kubectl get resourceslices,nodes -o yaml prints there"
         )
-    return slices, nodes
+    return slices, nodes, LiveRules(*([one.content for one in manifests[kind.kind]] for kind in RULES))
 
 
-def _live(manifests: Manifests, target: Target) -> tuple[list[JsonObject], list[JsonObject]]:
-    """The ResourceSlices and the Nodes of a cluster. Raises BadInput, also where the files have some too."""
+def _live(manifests: Manifests, target: Target) -> Read:
+    """What a cluster has. Raises BadInput, also where the files have some too."""
     if manifests["ResourceSlice"]:
         file = manifests["ResourceSlice"][0].file
         raise BadInput(
             f"{file} has ResourceSlices, and --context or --kubeconfig read them: give one of both"
         )
     connection = ControlPlane(target)
-    return read_slices(connection), connection.objects(NODES)
+    slices, nodes = read_slices(connection), connection.objects(NODES)
+    return slices, nodes, LiveRules(*(connection.objects(kind) for kind in RULES))
 
 
 def _cluster(manifests: Manifests, name: str) -> tuple[JsonObject, tuple[str, ...]]:

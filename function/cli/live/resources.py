@@ -55,6 +55,15 @@ SLICES = tuple(
 )
 NODES = Resource("Node", "nodes", "", "v1", required=True, role=DEVICES)
 """What `drift` and `class` read of a cluster itself; ResourceSlices in the versions it may serve."""
+RULES = tuple(
+    Resource(kind, plural, "resource.k8s.io", version, role=DEVICES)
+    for kind, plural, version in (
+        ("ResourceClaimTemplate", "resourceclaimtemplates", "v1"),
+        ("DeviceClass", "deviceclasses", "v1"),
+        ("DeviceTaintRule", "devicetaintrules", "v1alpha3"),
+    )
+)
+"""What else `drift` reads there, where it is served."""
 
 
 def joined(resources: Iterable[Resource]) -> str:

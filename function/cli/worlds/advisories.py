@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from function.api.expressible import DECODE_PORT
 from function.api.model import mapping
+from function.api.names import POOL_LABEL
 from function.cli.bad_input import nearest
+from function.cluster.drift import LiveRules, of_classes
 from function.replica.pods import PORT
 
 if TYPE_CHECKING:
@@ -32,6 +34,13 @@ def advisories(manifests: Manifests) -> Iterator[Advisory]:
         yield from _cache(manifest, manifests["ModelCache"])
         yield from _limit(manifest, manifests["InferenceCluster"])
         yield from _decode_port(manifest)
+    for manifest in manifests["InferenceCluster"]:
+        yield from _nodes_of_two_pools(manifest)
+    rules = LiveRules(classes=[one.content for one in manifests["DeviceClass"]])
+    for manifest in manifests["InferenceClass"]:
+        entries = _listed(mapping(manifest.content.get("spec")).get("devices"))
+        for code, message in of_classes(entries, rules):
+            yield manifest, code, ("spec", "devices"), message
     clusters = {cluster.name for cluster in manifests["InferenceCluster"]}
     for manifest in manifests["ModelReplica"]:
         name = mapping(manifest.content.get("spec")).get("clusterName")
@@ -59,6 +68,20 @@ def _cache(manifest: Manifest, caches: list[Manifest]) -> Iterator[Advisory]:
     where = f"; there is one in namespace {elsewhere[0]}" if elsewhere else meant
     message = f'no ModelCache "{name}" in namespace {manifest.namespace} in the files{where}'
     yield manifest, "UnknownCache", ("spec", "template", "spec", "modelCacheRef", "name"), message
+
+
+def _nodes_of_two_pools(manifest: Manifest) -> Iterator[Advisory]:
+    """Nodes that two pools select are counted twice, and take the pods of one (docs/clusters.md)."""
+    pools = _listed(mapping(manifest.content.get("spec")).get("nodePools"))
+    selectors = [mapping(pool.get("nodeSelector")) or {POOL_LABEL: pool.get("name")} for pool in pools]
+    for at, selector in enumerate(selectors):
+        for before, other in enumerate(selectors[:at]):
+            if selector.items() >= other.items() or other.items() >= selector.items():
+                wider = selector if other.items() >= selector.items() else other
+                labels = ",".join(f"{key}={value}" for key, value in sorted(wider.items()))
+                names = f"{pools[before].get('name')} and {pools[at].get('name')}"
+                message = f"pools {names} select the same nodes ({labels}): each counts them as its own"
+                yield manifest, "SharedNodes", ("spec", "nodePools", at, "nodeSelector"), message
 
 
 def _identities(manifests: Iterable[Manifest]) -> set[tuple[str, str]]:

@@ -114,7 +114,8 @@ KINDS = (
     "Object",
     "ObservedObjectCollection",
 )
-API_VERSIONS = {"ResourceSlice": "resource.k8s.io/", "Node": "v1"}
+_RESOURCE_KINDS = ("ResourceSlice", "ResourceClaimTemplate", "DeviceClass", "DeviceTaintRule")
+API_VERSIONS = {**dict.fromkeys(_RESOURCE_KINDS, "resource.k8s.io/"), "Node": "v1"}
 """Kinds of a workload cluster, and how their apiVersion begins: what `class` and `drift` read."""
 CONFIGS = frozenset({"SchedulerConfig", "WorkloadConfig", "RoutingConfig"})
 """Inputs of a step: their group is the function's, and they need no name."""
