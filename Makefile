@@ -107,6 +107,10 @@ e2e: $(STAMP) ## examples and packages through the real crossplane CLI (CROSSPLA
 live: $(STAMP) ## the day of a user in a real control plane (CONTROLPLANE=/path/to/its/scripts; LIVE=--write for the docs)
 	@$(BIN)/python -m tests.live $(LIVE)
 
+.PHONY: referee
+referee: $(STAMP) ## decisions against a real kube-scheduler (REFEREE=/path/to/its/scripts; WORLDS='--minutes 3 --seed 7')
+	@$(BIN)/python -u -m tests.referee $(WORLDS)
+
 .PHONY: provider
 provider: ## provider-kubernetes for make live, from its Go module (needs Go and a few minutes)
 	hack/provider.sh dist/provider-kubernetes

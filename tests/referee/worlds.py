@@ -1,0 +1,281 @@
+"""One InferenceCluster on the real cluster: what is decided for it in process, and what becomes of it.
+
+And random ones: `World.random(seed, mode)`. In mode `exclusive` every pod takes more than half of a node, so
+that counting nodes is exact, and nothing at all may differ.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import threading
+from itertools import islice, product
+from typing import TYPE_CHECKING, Any
+
+from function.cli.worlds.inputs import taken
+from function.cli.worlds.manifests import load_texts
+from function.cli.worlds.workloads import replicas_of, workloads_of
+from function.cli.worlds.world import ParseMemo, plan_all
+from tests.referee import cluster
+from tests.support import build
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from function.cli.worlds.inputs import Inputs
+
+Plain = dict[str, Any]
+GPU, NET = build.GPU, "dra.net"
+MODES = ("exclusive", "node", "device", "mixed")
+SERVING = ("model-serving", "resource-claim")
+"""Keys of what has the pods of engines, and their claims; routes and pickers are none of the question."""
+_DECIDING = threading.Lock()
+
+
+def inputs_of(objects: Sequence[Plain]) -> Inputs:
+    """Read objects as the command line reads files."""
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
+    return taken(load_texts([("world.json", text)], checked=False), quietly=True)
+
+
+def pods_of(replicas: Sequence[Plain]) -> int:
+    """How many pods replicas have."""
+    return sum(
+        engine.get("copies", 1)
+        * (member.get("worker", {}).get("nodes", 1) if member["role"] == "Worker" else 1)
+        for replica in replicas
+        for engine in replica["spec"]["engines"]
+        for member in engine["members"]
+    )
+
+
+class World:
+    """A cluster of pools: `{name: (nodes, accounting, device entries)}`."""
+
+    def __init__(
+        self,
+        name: str,
+        pools: dict[str, tuple[int, str, list[Plain]]],
+        *,
+        published: Plain | None = None,
+    ) -> None:
+        """Take the pools, and the cluster where it is published already; nothing is built yet."""
+        self.name, self.pools, self._published = name, pools, published
+        self.replicas: list[Plain] = []
+        self._made: list[tuple[str, str]] = []
+        self._applied: dict[str, set[tuple[str, str]]] = {}
+
+    @property
+    def fleet(self) -> list[Plain]:
+        """The cluster as its platform publishes it."""
+        if self._published is not None:
+            return [self._published]
+        published = [
+            build.pool(pool, nodes, entries) | {"accounting": accounting}
+            for pool, (nodes, accounting, entries) in self.pools.items()
+        ]
+        made = build.cluster(self.name, published)
+        made["status"]["providerConfigRef"] = {"name": self.name}
+        return [made]
+
+    def decide(self, deployment: Plain) -> tuple[list[Plain], Plain]:
+        """New replicas of a deployment, and the report on it."""
+        with _DECIDING:
+            inputs = inputs_of([*self.fleet, *self.replicas, deployment])
+            name = deployment["metadata"]["name"]
+            [planned] = [
+                one for one in plan_all(inputs.world, reuse=ParseMemo()) if one.manifest.name == name
+            ]
+            wanted = replicas_of(planned)
+        known = {replica["metadata"]["name"] for replica in self.replicas}
+        new = [replica for replica in wanted if replica["metadata"]["name"] not in known]
+        for replica in new:
+            uid = build.uid(replica["metadata"]["name"])
+            replica["metadata"] |= {
+                "uid": uid,
+                "creationTimestamp": deployment["metadata"]["creationTimestamp"],
+            }
+        return new, planned.forecast.report()
+
+    def build(self, *, turned: bool = False, **node: object) -> None:
+        """Make the nodes; `turned`: their drivers list the devices the other way round."""
+        for pool, (nodes, _, entries) in self.pools.items():
+            listed = entries[::-1] if turned else entries
+            for at in range(nodes):
+                labels = {"modelplane.ai/pool": pool}
+                self._made += cluster.add_node(f"{self.name}-{pool}-{at}", labels, listed, **node)
+
+    def put(self, replicas: Sequence[Plain]) -> list[str]:
+        """Apply what replicas become on their cluster; return what the API server refuses."""
+        with _DECIDING:
+            composed = [
+                (one.name, copy.deepcopy(manifest))
+                for one in workloads_of(inputs_of([*self.fleet, build.deployment()]), replicas)
+                for key, manifest in one.manifests()
+                if key.startswith(SERVING)
+            ]
+        refused = []
+        for name, manifest in composed:
+            manifest["metadata"].setdefault("namespace", "default")
+            self._applied.setdefault(name, set()).add((manifest["kind"], manifest["metadata"]["name"]))
+            try:
+                cluster.apply(manifest)
+            except cluster.RefusedByServer as refusal:
+                refused.append(str(refusal))
+        return refused
+
+    def take_away(self, replicas: Sequence[Plain], seen: cluster.Seen) -> None:
+        """Delete replicas and wait until nothing of them is left."""
+        names = [replica["metadata"]["name"] for replica in replicas]
+        for name in names:
+            for kind, made in self._applied.pop(name, ()):
+                cluster.delete(kind, made)
+        self.replicas = [one for one in self.replicas if one["metadata"]["name"] not in names]
+        cluster.wait(lambda: not any(seen.of(n) or seen.of(n, "ResourceClaim") for n in names), 60)
+
+    def tear_down(self, seen: cluster.Seen) -> None:
+        """Delete everything."""
+        self.take_away([{"metadata": {"name": name}} for name in self._applied], seen)
+        for kind, name in self._made:
+            cluster.delete(kind, name)
+
+    def by_hand(self, deployment: Plain, pools: Sequence[str], name: str) -> Plain | None:
+        """One replica on pools of our choice, written as if every rule of matching had let it pass."""
+        parent = copy.deepcopy(deployment)
+        parent["metadata"] |= {"name": name, "uid": build.uid(name)}
+        engines = copy.deepcopy(parent["spec"]["template"]["spec"]["engines"])
+        for engine, pool in zip(engines, pools, strict=True):
+            for member in engine["members"]:
+                selector = member.pop("nodeSelector", {})
+                requests = [_claimed(request, self.pools[pool][2]) for request in selector.get("devices", ())]
+                if not all(requests):
+                    return None
+                member |= {"nodePoolName": pool, "deviceRequests": [one for one in requests if one]}
+                if "constraints" in selector:
+                    member["deviceConstraints"] = selector["constraints"]
+        made = build.replica(parent, self.name, 0, engines)
+        made["metadata"] |= {"name": f"{name}-00000"}
+        made["spec"]["engines"] = engines
+        return made
+
+    @classmethod
+    def random(cls, seed: int, mode: str) -> World:
+        """The world of a seed."""
+        draw = random.Random(f"{mode} {seed}")
+        name = f"{mode[0]}{seed:06d}"
+        return cls(name, {f"{name}{at}": _pool(draw, mode) for at in "abc"[: draw.choice((1, 1, 2, 3))]})
+
+
+def _claimed(request: Plain, entries: Sequence[Plain]) -> Plain | None:
+    """A request as a claim has it: of the class of the entries whose driver it names."""
+    way = (request.get("firstAvailable") or [request])[0]
+    text = " ".join(selector["cel"] for selector in way["selectors"])
+    classes = [one["deviceClassName"] for one in entries if cluster.claimable(one) and one["driver"] in text]
+    if not classes:
+        return None
+    return {
+        "name": request["name"],
+        "deviceClassName": classes[0],
+        "count": way.get("count", 1),
+        "selectors": way["selectors"],
+    }
+
+
+def entry(name: str, count: int, **attributes: Any) -> Plain:
+    """GPUs as their driver publishes them."""
+    typed = {"type": {"string": "gpu"}, "architecture": {"string": "Hopper"}, **attributes}
+    return {
+        "name": name,
+        "claim": "DRA",
+        "driver": GPU,
+        "deviceClassName": GPU,
+        "count": count,
+        "attributes": {key: value for key, value in typed.items() if value},
+        "capacity": {"memory": {"value": "81559Mi"}},
+    }
+
+
+def card(count: int, **attributes: Any) -> Plain:
+    """Network cards."""
+    made = {"name": "nic", "claim": "DRA", "driver": NET, "deviceClassName": "rdma.dra.net", "count": count}
+    return made | {"attributes": {"rdma": {"bool": True}, **attributes}, "capacity": {}}
+
+
+def _numbered(draw: random.Random) -> Plain:
+    """What devices are said to share, perhaps nothing."""
+    return {} if draw.random() < 0.25 else {"numa": {"int": draw.choice((0, 1))}}
+
+
+def _pool(draw: random.Random, mode: str) -> tuple[int, str, list[Plain]]:
+    chosen = {"node": "Node", "device": "Device"}.get(mode) or draw.choice(("Node", "Device"))
+    if mode == "exclusive":
+        return draw.choice((1, 2, 3, 4)), chosen, [entry("gpu", 4, **_numbered(draw)), card(8)]
+    entries = [entry("gpu", draw.choice((2, 4, 8, 8)), **_numbered(draw))]
+    if draw.random() < 0.4:
+        other = draw.choice(("Hopper", "Ada Lovelace", None))
+        named = {"architecture": {"string": other} if other else None}
+        entries.append(entry("more", draw.choice((1, 2, 4)), **named, **_numbered(draw)))
+    if draw.random() < 0.3:
+        part = {"type": {"string": "mig"}, "profile": {"string": "1g.10gb"}}
+        entries.append(entry("mig", draw.choice((2, 7)), **part) | {"deviceClassName": "mig.nvidia.com"})
+    if draw.random() < 0.4:
+        entries.append(card(draw.choice((1, 2, 8)), **_numbered(draw)))
+        if draw.random() < 0.3:
+            entries[-1]["claim"] = "Synthetic"
+            del entries[-1]["deviceClassName"]
+    draw.shuffle(entries)
+    return draw.choice((1, 1, 2, 3, 4)), chosen, entries
+
+
+_OF_GPU = f'device.attributes["{GPU}"]'
+SELECTORS = (
+    f'{_OF_GPU}.architecture == "Hopper"',
+    f"{_OF_GPU}.numa == 0",
+    f'"numa" in {_OF_GPU} && {_OF_GPU}.numa == 0',
+    f"{_OF_GPU}.?numa.orValue(1) == 1",
+    f'has({_OF_GPU}.profile) || {_OF_GPU}.architecture.startsWith("Hop")',
+    f'device.capacity["{GPU}"].memory.compareTo(quantity("40Gi")) >= 0',
+)
+
+
+def _request(draw: random.Random, name: str, driver: str, counts: Sequence[int]) -> Plain:
+    selectors = [f'device.driver == "{driver}"']
+    if driver == GPU:
+        selectors += draw.sample(SELECTORS, draw.choice((0, 0, 1, 1, 2)))
+    return build.request(name, draw.choice(counts), *selectors)
+
+
+def _member(draw: random.Random, role: str, mode: str) -> Plain:
+    exclusive = mode == "exclusive"
+    requests = [_request(draw, "gpu", GPU, (3, 4) if exclusive else (1, 1, 2, 2, 3, 4, 8))]
+    if draw.random() < 0.25:
+        requests.append(_request(draw, "nic", NET, (1, 8) if exclusive else (1, 2)))
+    elif draw.random() < 0.2 and not exclusive:
+        requests.append(_request(draw, "draft", GPU, (1, 2)))
+    made = build.member(role, requests, nodes=draw.choice((1, 1, 2)) if role == "Worker" else None)
+    if draw.random() < (0.4 if len(requests) > 1 else 0.1):
+        made["nodeSelector"]["constraints"] = [
+            {"matchAttribute": f"{GPU}/{draw.choice(('numa', 'architecture'))}"}
+        ]
+        if draw.random() < 0.7:
+            made["nodeSelector"]["constraints"][0]["requests"] = ["gpu"]
+    return made
+
+
+def deployment(draw: random.Random, name: str, at: int, mode: str) -> Plain:
+    """A random deployment."""
+    engines = []
+    for number in range(draw.choice((1, 1, 1, 2))):
+        roles = ("Leader", "Worker") if draw.random() < 0.3 else ("Standalone",)
+        members = [_member(draw, role, mode) for role in roles]
+        engines.append(build.engine(f"e{number}", members, copies=draw.choice((1, 1, 2, 3))))
+    made = build.deployment(name, draw.choice((1, 2, 3)), engines)
+    made["metadata"]["creationTimestamp"] = f"2026-01-01T00:{at:02d}:00Z"
+    return made
+
+
+def mappings(deployment: Plain, pools: Sequence[str], most: int = 4) -> Iterator[tuple[str, ...]]:
+    """Ways to put the engines of a deployment on pools."""
+    engines = deployment["spec"]["template"]["spec"]["engines"]
+    return islice(product(pools, repeat=len(engines)), most)
