@@ -272,12 +272,15 @@ def of_classes(entries: Iterable[JsonObject], rules: LiveRules) -> Iterator[tupl
     for entry in claimed:
         content = (mapping(entry.get("attributes")), mapping(entry.get("capacity")))
         subject = bind_device(driver=str(entry.get("driver")), attributes=content[0], capacity=content[1])
-        own, name = str(entry.get("deviceClassName")), str(entry.get("name") or entry.get("driver"))
-        if own in selectors and _says(selectors[own], subject) == NO_MATCH:
-            yield "ClassNarrower", f"DeviceClass {own} does not select entry {name}: its pods wait"
-        for other in sorted({str(entry.get("deviceClassName")) for entry in claimed} - {own}):
+        device_class, name = str(entry.get("deviceClassName")), str(entry.get("name") or entry.get("driver"))
+        if device_class in selectors and _says(selectors[device_class], subject) == NO_MATCH:
+            yield "ClassNarrower", f"DeviceClass {device_class} does not select entry {name}: its pods wait"
+        for other in sorted({str(entry.get("deviceClassName")) for entry in claimed} - {device_class}):
             if other in selectors and _says(selectors[other], subject).matched:
-                yield "ClassWider", f"DeviceClass {other} selects entry {name} too, which is charged to {own}"
+                yield (
+                    "ClassWider",
+                    f"DeviceClass {other} selects entry {name} too, which is charged to {device_class}",
+                )
 
 
 def _by_rules(

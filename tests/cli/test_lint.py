@@ -171,13 +171,15 @@ def test_two_pools_select_other_nodes(
 ) -> None:
     made = build.cluster("a", [build.pool(f"p{at}") for at in range(len(selectors))])
     pools = zip(made["spec"]["nodePools"], selectors, strict=True)
-    made["spec"]["nodePools"] = [pool | ({"nodeSelector": own} if own else {}) for pool, own in pools]
+    made["spec"]["nodePools"] = [
+        pool | ({"nodeSelector": labels} if labels else {}) for pool, labels in pools
+    ]
     problems = run("lint", write(tmp_path / "f.yaml", [made]), "-o", "json").data["problems"]
     assert [problem["code"] for problem in problems] == expected, (reason, problems)
 
 
 @pytest.mark.parametrize(
-    ("own", "other", "expected", "reason"),
+    ("first", "second", "expected", "reason"),
     [
         ('== "gpu.nvidia.com"', '== "gpu.amd.com"', [], "each selects its own"),
         ('== "gpu.amd.com"', '== "gpu.nvidia.com"', ["ClassNarrower", "ClassWider"], "the other way round"),
@@ -185,7 +187,7 @@ def test_two_pools_select_other_nodes(
     ],
 )
 def test_device_classes_select_what_names_them(
-    own: str, other: str, expected: list[str], reason: str, tmp_path: Path
+    first: str, second: str, expected: list[str], reason: str, tmp_path: Path
 ) -> None:
     gpus = build.gpu(8, device_class="own")
     cards = {"name": "amd", "claim": "DRA", "driver": "gpu.amd.com", "deviceClassName": "other", "count": 1}
@@ -202,7 +204,7 @@ def test_device_classes_select_what_names_them(
             "metadata": {"name": name},
             "spec": {"selectors": [{"cel": {"expression": f"device.driver {which}"}}]},
         }
-        for name, which in (("own", own), ("other", other))
+        for name, which in (("own", first), ("other", second))
     ]
     problems = run("lint", write(tmp_path / "f.yaml", [machine, *classes]), "-o", "json").data["problems"]
     assert sorted({problem["code"] for problem in problems}) == sorted(set(expected)), (reason, problems)

@@ -331,5 +331,5 @@ def test_what_keeps_pods_off_the_devices(
     entry: Plain, slices: list[Plain], nodes: list[Plain], rules: LiveRules, expected: set[str], reason: str
 ) -> None:
     (pool,) = drift(published(entry), slices, nodes, rules)
-    found = {finding.kind for finding in pool.findings} - {"Undeclared"}
-    assert found == expected, (reason, pool.findings)
+    found_kinds = {finding.kind for finding in pool.findings} - {"Undeclared"}
+    assert found_kinds == expected, (reason, pool.findings)

@@ -218,10 +218,10 @@ class Seen(threading.Thread):
                 return []
             state = len(pods), sorted(pod["metadata"]["name"] for pod in unbound)
             since, before = (since, before) if state == before else (time.monotonic(), state)
-            told = bool(unbound) and all(map(_refused, unbound))
+            refused = bool(unbound) and all(map(_refused, unbound))
             waited = time.monotonic() - since
             # The workers of a gang come after its leader is there.
-            if (told and waited > grace * (1 if len(pods) == expected else 2)) or time.monotonic() > end:
+            if (refused and waited > grace * (1 if len(pods) == expected else 2)) or time.monotonic() > end:
                 said = [f"{pod['metadata']['name']}: {_refused(pod)}" for pod in unbound]
                 return said or [f"{len(pods)} of {expected} pods"]
             time.sleep(0.1)

@@ -88,8 +88,8 @@ class World:
                 one for one in plan_all(inputs.world, reuse=ParseMemo()) if one.manifest.name == name
             ]
             wanted = replicas_of(planned)
-        known = {replica["metadata"]["name"] for replica in self.replicas}
-        new = [replica for replica in wanted if replica["metadata"]["name"] not in known]
+        names = {replica["metadata"]["name"] for replica in self.replicas}
+        new = [replica for replica in wanted if replica["metadata"]["name"] not in names]
         for replica in new:
             uid = build.uid(replica["metadata"]["name"])
             replica["metadata"] |= {

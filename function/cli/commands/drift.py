@@ -57,11 +57,11 @@ def show_drift(files: tuple[str, ...], devices_of: Target | None, name: str, out
     end((*errors, *faults), findings=any(pool.drifts for pool in drifts))
 
 
-Read = tuple[list["JsonObject"], list["JsonObject"], LiveRules]
+LiveDevices = tuple[list["JsonObject"], list["JsonObject"], LiveRules]
 """ResourceSlices, Nodes, and what else decides who gets the devices."""
 
 
-def _in_files(manifests: Manifests) -> Read:
+def _in_files(manifests: Manifests) -> LiveDevices:
     """What the files hold. Raises BadInput where there is no slice."""
     slices, nodes = slices_of(manifests), [manifest.content for manifest in manifests["Node"]]
     if not slices:
@@ -72,7 +72,7 @@ def _in_files(manifests: Manifests) -> Read:
     return slices, nodes, LiveRules(*([one.content for one in manifests[kind.kind]] for kind in RULES))
 
 
-def _live(manifests: Manifests, target: Target) -> Read:
+def _live(manifests: Manifests, target: Target) -> LiveDevices:
     """What a cluster has. Raises BadInput, also where the files have some too."""
     if manifests["ResourceSlice"]:
         file = manifests["ResourceSlice"][0].file
