@@ -204,11 +204,19 @@ class ClusterConfig(StepInput):
     """Whether `status` gets what only our XRD declares: attributes of pools, charges, capabilities."""
     charges: Literal["Detailed", "Overcommitted"] = "Detailed"
     """What of the charges: all that replicas hold of each pool, or only which hold more than they have."""
+    accounting: Literal["Node", "Device"] | None = None
+    """What is published for pools that do not say how they are charged; needs `publish: Attributes`."""
     gateway: RemoteName = RemoteName(namespace=SYSTEM_NAMESPACE, name=CLUSTER_GATEWAY)
     leader_worker_set: RemoteName = RemoteName(namespace="lws-system", name="lws-controller-manager")
     heartbeat: RemoteName | None = None
     """The Lease whose `renewTime` is published as `status.heartbeat`; none where it is not set."""
     ttl: TtlConfig = TtlConfig()
+
+    @model_validator(mode="after")
+    def _published(self) -> ClusterConfig:
+        if self.accounting is not None and self.publish != "Attributes":
+            raise ValueError("accounting: published only with publish: Attributes")
+        return self
 
 
 # RoutingConfig: the input of the steps that route requests to endpoints. Every field is optional.

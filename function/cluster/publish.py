@@ -405,6 +405,7 @@ def _pool(
     pool: dict[str, Any] = {"name": declared.name, "nodes": declared.nodes, "devices": list(devices)}
     if snapshot.config.publish == "Attributes":
         stated = declared.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        stated["accounting"] = stated.get("accounting") or snapshot.config.accounting
         pool |= {key: stated[key] for key in MIRRORED if stated.get(key) is not None}
         kept = OVERCOMMITTED if snapshot.config.charges == "Overcommitted" else "charged"
         if last is not None and kept in last:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from function.deployment import handler
 from tests.accounting.packings import Gangs, Pod, Way, strands
-from tests.support import build
+from tests.support import build, generate
 from tests.support.cases import Case, ask, first_available, one, single
+from tests.support.parts import Taste
 from tests.support.scale import count
+
+if TYPE_CHECKING:
+    from tests.support.world import World
 
 Plain = dict[str, Any]
 NIC = 'device.driver == "dra.net"'
@@ -64,6 +69,44 @@ def test_deployments_that_fill_a_pool_one_after_the_other_never_strand_a_pod() -
             shared += sum(map(len, gangs)) > nodes
             assert not strands(nodes, devices, gangs, apart=False), (seed, nodes, devices, gangs)
     assert shared, "no node was ever shared: the test would prove nothing"
+
+
+def by_devices(made: World) -> World:
+    """Return the world with pools that charge devices, where they said nothing or nodes before."""
+    changed = made.copy()
+    for cluster in changed.clusters or ():
+        status = cluster.get("status")
+        for pool in status.get("gpuPools") or () if isinstance(status, dict) else ():
+            pool["accounting"] = "Device"
+    return changed
+
+
+def outcome(made: World) -> tuple[set[tuple[str, str]], set[str], set[str]]:
+    """Overcommitted pools, mismatched replicas, and those that leave, in one pass."""
+    decision = handler.answer(made.request()).decision
+    if decision is None:
+        return set(), set(), set()
+    mismatched = {kept.own_replica.replica.name for kept in decision.kept if kept.mismatch}
+    leaving = {dropped.own_replica.replica.name for dropped in decision.dropped}
+    return set(decision.ledger.overcommitted_pools()), mismatched, leaving
+
+
+def test_charging_devices_from_now_on_disturbs_nobody() -> None:
+    """P24. What stood on whole nodes has room by devices: no pool is overcommitted, no replica mismatched.
+
+    One that was mismatched before may find its replacement a place, and leave.
+    """
+    pools, kept_up = 0, 0
+    for seed in range(count(200, 4_000, 20_000)):
+        made = generate.world(seed, Taste(doubt=0.0, edits=0.6, own_replicas=1.0, opted=seed % 2 == 0))
+        crowded, mismatched, leaving = outcome(made)
+        now_crowded, now_mismatched, now_leaving = outcome(by_devices(made))
+        assert now_crowded <= crowded, seed
+        assert now_mismatched <= mismatched, seed
+        assert now_leaving <= leaving | mismatched, seed
+        pools, kept_up = pools + len(crowded), kept_up + len(mismatched)
+    assert pools, "no pool was ever overcommitted: the test would prove little"
+    assert kept_up, "no replica was ever mismatched: the test would prove little"
 
 
 @pytest.mark.parametrize("accounting", ["Node", "Device"])

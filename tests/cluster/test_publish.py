@@ -119,6 +119,30 @@ def test_a_cluster_that_cannot_be_read_keeps_everything(broken: Plain, expected:
     assert response.unready
 
 
+@pytest.mark.parametrize(
+    ("stated", "config", "published"),
+    [
+        (None, {}, None),
+        (None, {"accounting": "Device"}, "Device"),
+        ("Node", {"accounting": "Device"}, "Node"),
+        ("Device", {"accounting": "Node"}, "Device"),
+        ("Device", {}, "Device"),
+    ],
+)
+def test_pools_that_do_not_say_are_charged_as_the_input_says(
+    stated: str | None, config: Plain, published: str | None
+) -> None:
+    pool = {"name": "gpu", "className": "h200", **({"accounting": stated} if stated else {})}
+    made = Case(cluster(pool), input={"publish": "Attributes", **config}).answer()
+    assert made.status["gpuPools"][0].get("accounting") == published
+
+
+def test_how_pools_are_charged_needs_attributes_to_be_published() -> None:
+    """Modelplane's XRD would drop it, so it would be silently ignored."""
+    response = Case(input={"accounting": "Device"}).answer()
+    assert "published only with publish: Attributes" in str(response)
+
+
 def test_an_invalid_input_is_said_and_keeps_everything() -> None:
     settled = Case().settled()
     settled.input = {"stack": "Mine"}

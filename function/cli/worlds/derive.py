@@ -52,6 +52,8 @@ class Completed:
 
     clusters: list[dict[str, Any]] = field(default_factory=list)
     assumptions: list[Assumption] = field(default_factory=list)
+    accounting: str | None = None
+    """What is published of pools that do not say how they are charged."""
     faults: dict[tuple[str, str], str] = field(default_factory=dict)
     """Pools whose class is not in the files, by object and field: they do not tell their devices."""
 
@@ -107,6 +109,8 @@ def _pool(manifest: Manifest, at: int, pool: object, into: Completed, classes: C
     except ValueError as error:
         raise BadInput(f"{manifest.title}: spec.nodePools[{at}].nodeCount: {error}") from None
     mirrored = {key: pool[key] for key in ("attributes", "accounting", "fabric") if key in pool}
+    if into.accounting and mirrored.get("accounting") is None:
+        mirrored["accounting"] = into.accounting
     devices = _class_devices(manifest, at, pool.get("className"), into, classes)
     published = {} if devices is None else {"devices": devices}
     return {"name": pool.get("name"), "nodes": nodes, **published, **mirrored}
@@ -208,7 +212,8 @@ def _accounting(declared: Mapping[str, Any]) -> dict[str, Any]:
 def complete_all(manifests: Manifests) -> Completed:
     """Complete every cluster of the files, in the order of their names. Raises BadInput."""
     classes = {manifest.name: manifest for manifest in manifests["InferenceClass"]}
-    completed = Completed()
+    configs = manifests["ClusterConfig"]
+    completed = Completed(accounting=configs[0].content.get("accounting") if configs else None)
     for manifest in sorted(manifests["InferenceCluster"], key=lambda manifest: manifest.name):
         _complete(manifest, completed, classes)
     return completed

@@ -35,6 +35,7 @@ COMPOSED = {
     "SchedulerConfig": ("ModelDeployment",),
     "WorkloadConfig": ("ModelReplica",),
     "RoutingConfig": ("ModelEndpoint", "ModelService"),
+    "ClusterConfig": ("InferenceCluster",),
 }
 """Inputs of a step, and the kinds whose Compositions have such a step."""
 
@@ -111,13 +112,14 @@ KINDS = (
     "SchedulerConfig",
     "WorkloadConfig",
     "RoutingConfig",
+    "ClusterConfig",
     "Object",
     "ObservedObjectCollection",
 )
 _RESOURCE_KINDS = ("ResourceSlice", "ResourceClaimTemplate", "DeviceClass", "DeviceTaintRule")
 API_VERSIONS = {**dict.fromkeys(_RESOURCE_KINDS, "resource.k8s.io/"), "Node": "v1"}
 """Kinds of a workload cluster, and how their apiVersion begins: what `class` and `drift` read."""
-CONFIGS = frozenset({"SchedulerConfig", "WorkloadConfig", "RoutingConfig"})
+CONFIGS = frozenset({"SchedulerConfig", "WorkloadConfig", "RoutingConfig", "ClusterConfig"})
 """Inputs of a step: their group is the function's, and they need no name."""
 SUFFIXES = {".yaml", ".yml", ".json"}
 
