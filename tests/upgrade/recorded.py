@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Plain = dict[str, Any]
 
 FOLDER = Path(__file__).parent
+CALLS = 6
 SUFFIX = ".json.xz"
 
 
@@ -55,6 +56,26 @@ class Case:
         """The same as a request."""
         return AnyRequest(self.composite, self.observed, self.required, self.input)
 
+    def answer(self, **changes: Any) -> Answer:
+        """Return what this tree answers, after fetching what it requires from what the release was given.
+
+        What a later tree requires has other names and selectors than what the release did.
+        """
+        objects = {_identity(one): one for items in self.required.values() for one in items}
+        asked = self.asked.but(**changes)
+        for _ in range(CALLS):
+            answer = asked.answer()
+            fetched = {
+                wanted["name"]: self.required.get(
+                    wanted["name"], [one for one in objects.values() if _selects(wanted, one)]
+                )
+                for wanted in answer.requirements
+            }
+            if fetched.keys() <= asked.required.keys():
+                return answer
+            asked = asked.but(required={**asked.required, **fetched})
+        raise AssertionError(f"{self.name}: what is required does not settle")
+
     def answered(self, answer: Answer) -> Case:
         """Return the case with what was answered."""
         desired = {
@@ -62,6 +83,22 @@ class Case:
             for key, resource in answer.desired.items()
         }
         return replace(self, desired=desired, status=answer.status, conditions=answer.conditions)
+
+
+def _identity(plain: Plain) -> tuple[str, ...]:
+    metadata = plain["metadata"]
+    return plain["kind"], metadata.get("namespace", ""), metadata["name"]
+
+
+def _selects(wanted: Plain, plain: Plain) -> bool:
+    kind, namespace, name = _identity(plain)
+    labels = plain["metadata"].get("labels") or {}
+    return (
+        kind == wanted["kind"]
+        and wanted["matchName"] in (None, name)
+        and wanted["namespace"] in (None, namespace)
+        and wanted["matchLabels"].items() <= labels.items()
+    )
 
 
 def is_applied(desired: Plain, observed: Plain) -> bool:
