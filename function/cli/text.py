@@ -173,7 +173,8 @@ def listed(names: list[str], most: int = NAMED) -> str:
 
 T = TypeVar("T")
 PATIENCE = 1.0
-"""Seconds before anything is shown."""
+"""Seconds that a command may take before its progress is shown, from when it started."""
+STARTED = time.monotonic()
 
 
 def track(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
@@ -184,12 +185,12 @@ def track(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     progress = Progress(*columns, console=console, transient=True)
-    task, started = progress.add_task(escape(what), total=total), time.monotonic()
+    task = progress.add_task(escape(what), total=total)
     try:
         for item in items:
             yield item
             progress.advance(task)
-            if not progress.live.is_started and time.monotonic() - started > PATIENCE:
+            if not progress.live.is_started and time.monotonic() - STARTED > PATIENCE:
                 progress.start()
     finally:
         progress.stop()

@@ -144,18 +144,25 @@ def beyond(state: State, replicas: Iterable[ModelReplica]) -> Iterator[tuple[tup
             yield (cluster, name), f"{devices} devices of {kind} held, {capacity} published"
 
 
-def _holders_text(replicas: Iterable[ModelReplica], where: tuple[str, str]) -> str:
-    holders = (
-        (held_by(replica).get(where, 0), f"{replica.namespace}/{replica.name}") for replica in replicas
-    )
-    return ", ".join(f"{name} ({nodes})" for nodes, name in sorted(holders, reverse=True) if nodes)
+def _holders(replicas: Iterable[ModelReplica]) -> dict[tuple[str, str], str]:
+    """Who holds nodes of each pool, in words."""
+    holders: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
+    for replica in replicas:
+        for where, nodes in held_by(replica).items():
+            if nodes:
+                holders[where].append((nodes, f"{replica.namespace}/{replica.name}"))
+    return {
+        where: ", ".join(f"{name} ({nodes})" for nodes, name in sorted(listed, reverse=True))
+        for where, listed in holders.items()
+    }
 
 
 def check_state(state: State) -> list[Violation]:
     """Say what is wrong with a fleet as it stands: overcommitted pools, replicas pinned to nothing."""
     living = [replica for replica in state.replicas if not replica.deleting]
+    holders = _holders(living)
     findings = [
-        Violation("Overcommitted", f"{where[0]}/{where[1]}", f"{text}, by {_holders_text(living, where)}")
+        Violation("Overcommitted", f"{where[0]}/{where[1]}", f"{text}, by {holders.get(where, '')}")
         for where, text in beyond(state, living)
     ]
     for replica in living:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from function.api import replica as replica_api
 from function.cli.commands import fleet_map
-from function.cli.worlds import world
+from function.cli.worlds import manifests, world
 from function.scheduler.filters import StateGate
 from function.scheduler.matching.engine_options import EngineOption
 from tests.cli.command import run, write
 from tests.support import build
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     import pytest
@@ -107,3 +108,19 @@ def test_where_nothing_is_missing_no_cluster_is_looked_at(
     assert asked == []
     run("plan", write(tmp_path / "short.yaml", _fleet()))
     assert {*asked} == {"east", "north", "west"}
+
+
+def test_lint_parses_each_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To name a file that cannot be read, and to look at all of them, one parsing is enough."""
+    parsed: list[str] = []
+    parse = manifests.parse_documents
+
+    def counted(name: str, text: str) -> Iterator[object]:
+        parsed.append(name)
+        return parse(name, text)
+
+    monkeypatch.setattr(manifests, "parse_documents", counted)
+    for name in ("a", "b"):
+        write(tmp_path / f"{name}.yaml", [build.cluster(name, [build.pool("h100", 2)])])
+    assert run("lint", tmp_path).code == 0
+    assert parsed == [str(tmp_path / "a.yaml"), str(tmp_path / "b.yaml")]

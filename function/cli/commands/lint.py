@@ -16,10 +16,10 @@ from function.cli.bad_input import BadInput
 from function.cli.group import BAD_INPUT
 from function.cli.options import FILES, FINDINGS, FINE, Command, output_option
 from function.cli.sizing.models import short_of_memory
-from function.cli.text import answered, as_json, complain, console, counted, emit, escape, printable
+from function.cli.text import answered, as_json, complain, console, counted, emit, escape, printable, track
 from function.cli.worlds.advisories import advisories
 from function.cli.worlds.inputs import faults_of, ignored_note, level
-from function.cli.worlds.manifests import collect_texts, texts
+from function.cli.worlds.manifests import collect, objects_of, texts
 from function.cli.worlds.pods import mistakes_of
 from function.cli.worlds.world import ParseMemo, plan_all, world_of
 
@@ -96,22 +96,24 @@ def lint(paths: Iterable[str], estimates: Estimates) -> Linted:
 
     One that cannot be parsed is a problem.
     """
-    problems, good, count = [], [], 0
+    problems, count = [], 0
+    objects: list[Manifest] = []
     for name, text in texts(paths):
         count += 1
         try:
-            collect_texts([(name, text)], checked=False)
+            written = list(track(objects_of([(name, text)]), "Reading"))
+            collect(written, checked=False)
         except BadInput as error:
             problems.append(_unreadable(name, error))
         else:
-            good.append((name, text))
+            objects += written
     if not count:
         raise BadInput("there is no manifest to look at in what was given")
-    manifests = collect_texts(good)
+    manifests = collect(objects)
     problems += problems_of(manifests, estimates)
     read = sum(map(len, manifests.by_kind.values())) + len(manifests.unread)
-    objects = read + len(manifests.contradictions)
-    return Linted(count, objects, tuple(sorted(dict.fromkeys(problems))), manifests.ignored)
+    looked_at = read + len(manifests.contradictions)
+    return Linted(count, looked_at, tuple(sorted(dict.fromkeys(problems))), manifests.ignored)
 
 
 def _unreadable(name: str, error: BadInput) -> Problem:
@@ -195,7 +197,8 @@ def _against_fleet(world: World, estimates: Estimates) -> Iterator[Problem]:
     """What deployments ask and nobody in the files could ever give."""
     if not world.clusters:
         return
-    for planned in plan_all(world, reuse=ParseMemo()):
+    planning = plan_all(world, reuse=ParseMemo())
+    for planned in track(planning, "Planning", total=len(world.deployments)):
         for finding in _findings(planned.forecast):
             prefix = "spec." if finding.path.startswith("placement") else TEMPLATE
             compiles = finding.code != "DoesNotCompile"

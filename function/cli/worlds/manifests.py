@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.cli.admission.kinds import check, head
 from function.cli.bad_input import BadInput
-from function.cli.text import listed, note
+from function.cli.text import listed, note, track
 from function.cli.worlds.manifest import Contradiction, Issue, Manifest, Manifests, Position, map_at
 from function.cli.worlds.parsing import parse_documents
 from function.cli.worlds.selectors import check_selectors
@@ -212,7 +212,7 @@ def _type(value: object) -> str:
     return kinds.get(type(value), "a number")
 
 
-def _objects(files: Iterable[tuple[str, str]]) -> Iterator[Manifest]:
+def objects_of(files: Iterable[tuple[str, str]]) -> Iterator[Manifest]:
     """Every object of files, given by name and text. Raises BadInput."""
     for name, text in files:
         for number, document in enumerate(parse_documents(name, text)):
@@ -275,11 +275,16 @@ def load_texts(files: Iterable[tuple[str, str]], *, checked: bool = True) -> Man
 
 def collect_texts(files: Iterable[tuple[str, str]], *, checked: bool = True) -> Manifests:
     """Read files likewise, and list contradictions beside what was read first. Raises BadInput."""
+    return collect(track(objects_of(files), "Reading"), checked=checked)
+
+
+def collect(objects: Iterable[Manifest], *, checked: bool = True) -> Manifests:
+    """Sort objects that were read likewise. Raises BadInput."""
     manifests = Manifests()
     by_identity: dict[tuple[str, str, str], Manifest] = {}
     numbers: Counter[str] = Counter()
     compositions: list[Manifest] = []
-    for written in _objects(files):
+    for written in objects:
         numbers[written.file] += 1
         _, slip = head(written.content)
         if slip is not None and written.content.get("apiVersion"):
@@ -316,7 +321,8 @@ def issues_of(manifests: Manifests) -> Iterator[Issue]:
     configs = manifests["SchedulerConfig"]
     release = configs[0].content.get("celVersion") if configs else None
     alone = (manifest for manifest in chain.from_iterable(manifests.by_kind.values()) if not manifest.holder)
-    for manifest in (*alone, *manifests.unread, *manifests.step_inputs):
+    everything = [*alone, *manifests.unread, *manifests.step_inputs]
+    for manifest in track(everything, "Checking", total=len(everything)):
         kind, slip = head(manifest.content)
         if slip is not None and manifest.holder:
             yield Issue(manifest, slip)

@@ -29,6 +29,9 @@ _NO_FILE = re.compile(r'in "<\w+ string>", ')
 _LINE = re.compile(r"\bline (\d+)")
 _JSON_START = re.compile(r"\s*(?=\S)")
 _MERGE = "tag:yaml.org,2002:merge"
+_TEXT, _MAP, _LIST = "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"
+_ALIAS = re.compile(r"(?:^|[\s,\[{:?-])\*[^\s,\[\]{}]", re.MULTILINE)
+"""What may be an alias; only with one can a document hold more values than are written."""
 
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # Written in C where PyYAML has it.
@@ -113,16 +116,29 @@ def compose_documents(text: str) -> Iterator[yaml.Node]:
 def _loaded(text: str) -> Iterator[object]:
     loader = _Loader(text)
     written = expanded = 0
+    may_repeat = bool(_ALIAS.search(text))
     try:
         while loader.check_node():
             node = loader.get_node()
-            sizes: dict[int, int] = {}
-            expanded += _expanded(node, sizes)
-            written += len(sizes)
-            _refuse_expansion(written, expanded)
+            if may_repeat:
+                sizes: dict[int, int] = {}
+                expanded += _expanded(node, sizes)
+                written += len(sizes)
+                _refuse_expansion(written, expanded)
             yield loader.construct_document(node)
     finally:
         loader.dispose()
+
+
+def _value(loader: Any, node: yaml.Node) -> Any:
+    """Construct a node. Most are texts, maps and lists: those take no way around the loader's registry."""
+    if node.tag == _TEXT and isinstance(node, yaml.ScalarNode):
+        return node.value
+    if node.tag == _MAP and isinstance(node, yaml.MappingNode):
+        return _mapping(loader, node)
+    if node.tag == _LIST and isinstance(node, yaml.SequenceNode):
+        return [_value(loader, item) for item in node.value]
+    return loader.construct_object(node, deep=True)
 
 
 def _refuse_depth(text: str) -> None:
@@ -185,13 +201,13 @@ def _mapping(loader: Any, node: yaml.Node) -> dict[str, Any]:
                 # Each source is built once, however often it is merged.
                 merged = {**loader.construct_object(source, deep=True), **merged}
             continue
-        key = loader.construct_object(key_node, deep=True)
+        key = _value(loader, key_node)
         where = f"line {key_node.start_mark.line + 1}"
         if not isinstance(key, str):
             raise BadInput(f"{where}: a key must be a string, found {key!r}")
         if key in entries:
             raise BadInput(f'{where}: the key "{key}" is given twice{_joined(key, key_node)}')
-        entries[key] = loader.construct_object(value_node, deep=True)
+        entries[key] = _value(loader, value_node)
     return {**merged, **entries}
 
 
