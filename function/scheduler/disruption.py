@@ -11,25 +11,29 @@ engines' shape is an edit of the template.
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from heapq import heapify, heappop, heappush
+from operator import itemgetter
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from function.api.taints import untolerated
 from function.boundary import Unreadable
 from function.scheduler.device_accounting import Demand
-from function.scheduler.ledger import ReplicaCounts
 from function.scheduler.outcomes import OUTDATED, Cause, Dropped, Kept, Placed, Update
+from function.scheduler.pass_values import PassValues
 from function.scheduler.stamp import RUNNING, same_template, updated_spec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from function.api.ownership import OwnReplica
     from function.scheduler.ledger import Ledger
     from function.scheduler.placer import Placer
     from function.scheduler.scheduling_input import SchedulingInput
+
+T = TypeVar("T")
 
 
 def drain_budget(inputs: SchedulingInput) -> int | None:
@@ -90,23 +94,69 @@ def leaving_now(
     As in scale down, one that is not Ready goes first, then one on the cluster with most of the deployment's
     replicas (recomputed for each), then the highest index, then the later cluster.
     """
-    left, waiting, gone = list(staying), list(draining), set()
-    outgoing = list(waiting)
-    while waiting:
-        counts = Counter(own_replica.cluster for own_replica in left)
-        first = max(waiting, key=partial(_order, inputs, counts=counts))
-        waiting.remove(first)
-        idle = inputs.serving.lost(first) and serving_replacement(inputs, left, outgoing)
-        if idle or may_leave(inputs, left, first, drain_budget(inputs)):
-            left.remove(first)
-            outgoing.remove(first)
+    left, waiting = list(staying), list(draining)
+    outgoing, gone = {own_replica.key for own_replica in waiting}, set[str]()
+    serving = sum(map(inputs.serving, left))
+    lasting = sum(inputs.serving(own_replica) for own_replica in left if own_replica.key not in outgoing)
+    budget, wanted = drain_budget(inputs), inputs.deployment.wanted
+    ranked = [((not inputs.serving(own_replica),), own_replica, own_replica) for own_replica in waiting]
+    leaving = Leaving(ranked, (own_replica.cluster for own_replica in left))
+    while (first := leaving.next()) is not None:
+        replaced = surge(inputs) > 0 and lasting > wanted - len(outgoing)  # As in `serving_replacement`.
+        others = serving - inputs.serving(first)
+        if (inputs.serving.lost(first) and replaced) or budget is None or wanted - others <= budget:
+            leaving.left(first)
+            outgoing.remove(first.key)
             gone.add(first.key)
+            serving = others
     return gone
 
 
-def _order(inputs: SchedulingInput, own_replica: OwnReplica, counts: Counter[str]) -> tuple[object, ...]:
-    index = own_replica.identity.index if own_replica.identity else -1
-    return (not inputs.serving(own_replica), counts[own_replica.cluster], index, own_replica.cluster)
+class Leaving(Generic[T]):
+    """Replicas that may leave, in turn: by rank, by the load of their cluster, then index and cluster name.
+
+    Only loads change while they leave, and only down. So the next is the last of some cluster's, and those of
+    3,000 are found in a tenth of a second instead of ten.
+    """
+
+    def __init__(
+        self, ranked: Iterable[tuple[tuple[bool, ...], OwnReplica, T]], clusters: Iterable[str]
+    ) -> None:
+        """Take the replicas, each with its rank, and the clusters of all that count."""
+        self._load = Counter(clusters)
+        self._queues: dict[tuple[tuple[bool, ...], str], list[tuple[int, T]]] = defaultdict(list)
+        for rank, own_replica, item in reversed(list(ranked)):
+            index = own_replica.identity.index if own_replica.identity else -1
+            self._queues[rank, own_replica.cluster].append((index, item))
+        names = sorted({cluster for _, cluster in self._queues}, reverse=True)
+        self._position = {cluster: position for position, cluster in enumerate(names)}
+        for queue in self._queues.values():
+            queue.sort(key=itemgetter(0))
+        self._heap = [self._entry(*key) for key in self._queues]
+        heapify(self._heap)
+
+    def _entry(self, rank: tuple[bool, ...], cluster: str) -> tuple[object, ...]:
+        later = tuple(not said for said in rank)
+        index = self._queues[rank, cluster][-1][0]
+        return (later, -self._load[cluster], -index, self._position[cluster], rank, cluster)
+
+    def next(self) -> T | None:
+        """Take the next out of the queue; None when nobody is left in it."""
+        while self._heap:
+            entry = heappop(self._heap)
+            rank, cluster = cast("tuple[tuple[bool, ...], str]", entry[-2:])
+            if entry != self._entry(rank, cluster):  # Its cluster has fewer replicas than it had.
+                heappush(self._heap, self._entry(rank, cluster))
+                continue
+            _, item = self._queues[rank, cluster].pop()
+            if self._queues[rank, cluster]:
+                heappush(self._heap, self._entry(rank, cluster))
+            return item
+        return None
+
+    def left(self, own_replica: OwnReplica) -> None:
+        """Count a replica no longer."""
+        self._load[own_replica.cluster] -= 1
 
 
 # Scale down: who leaves when more are kept than wanted. Survivors are never moved.
@@ -130,56 +180,72 @@ def _sick(inputs: SchedulingInput, cluster: str) -> bool:
     )
 
 
+def _ranked(
+    inputs: SchedulingInput, among: Iterable[Kept]
+) -> Iterator[tuple[tuple[bool, ...], OwnReplica, Kept]]:
+    """Those that can leave, each with what comes before the load of its cluster."""
+    sick = PassValues(partial(_sick, inputs))
+    for replica in among:
+        own_replica = replica.own_replica
+        if own_replica.identity is None:
+            continue
+        unready = not inputs.serving(own_replica)
+        ill = sick.of(own_replica.cluster, own_replica.cluster)
+        rank = (unready and surge(inputs) > 0, replica.mismatch is not None, ill, unready)
+        yield rank, own_replica, replica
+
+
+def _leaving(inputs: SchedulingInput, kept: Iterable[Kept], among: Iterable[Kept]) -> Leaving[Kept]:
+    return Leaving(_ranked(inputs, among), (stays.own_replica.cluster for stays in kept))
+
+
 def next_victim(inputs: SchedulingInput, kept: Iterable[Kept], among: Iterable[Kept]) -> Kept | None:
     """The replica that leaves first of those that can, among some of all that are kept."""
-    counts = ReplicaCounts(stays.own_replica.cluster for stays in kept)
-
-    def order(replica: Kept) -> tuple[object, ...]:
-        own_replica = replica.own_replica
-        index = own_replica.identity.index if own_replica.identity else -1
-        unready = not inputs.serving(own_replica)
-        sick = _sick(inputs, own_replica.cluster)
-        idle = unready and surge(inputs) > 0
-        return (
-            idle,
-            replica.mismatch is not None,
-            sick,
-            unready,
-            counts[own_replica.cluster],
-            index,
-            own_replica.cluster,
-        )
-
-    return max((candidate for candidate in among if candidate.own_replica.identity), key=order, default=None)
+    return _leaving(inputs, kept, among).next()
 
 
-def _excess(inputs: SchedulingInput, staying: list[Kept]) -> list[Kept]:
-    """The replicas of which one is too many; none where there are no more than wanted.
+def _excess(inputs: SchedulingInput, kept: tuple[Kept, ...]) -> Iterator[Kept]:
+    """Yield the replicas that are too many, in the order in which they leave.
 
     Surge: outgoing ones stay for their replacements, as far as surge allows, and then any may be too many.
     Where none is wanted nothing is replaced, so none stays for a replacement.
     """
     wanted = inputs.deployment.wanted
     allowed = surge(inputs) if wanted else 0
-    lasting = [replica for replica in staying if not (allowed and replica.outgoing)]
-    if len(lasting) > wanted:
-        return lasting
-    return staying if len(staying) > wanted + min(allowed, len(staying) - len(lasting)) else []
+    lasting = [replica for replica in kept if not (allowed and replica.outgoing)]
+    leaving, number = _leaving(inputs, kept, lasting), len(lasting)
+    gone: set[str] = set()
+    while number > wanted:
+        victim = leaving.next()
+        if victim is None:
+            return
+        leaving.left(victim.own_replica)
+        number -= 1
+        gone.add(victim.own_replica.key)
+        yield victim
+    staying = [replica for replica in kept if replica.own_replica.key not in gone]
+    leaving, outgoing, number = _leaving(inputs, staying, staying), len(staying) - number, len(staying)
+    while number > wanted + min(allowed, outgoing):
+        victim = leaving.next()
+        if victim is None:
+            return
+        leaving.left(victim.own_replica)
+        number -= 1
+        outgoing -= victim.outgoing
+        yield victim
 
 
 def scale_down(
     inputs: SchedulingInput, ledger: Ledger, kept: tuple[Kept, ...]
 ) -> tuple[tuple[Kept, ...], list[Dropped]]:
     """Drop the excess over what is wanted. What a victim would have grown by is given back."""
-    staying, dropped = list(kept), []
-    while inputs.fleet.inputs_delivered and (among := _excess(inputs, staying)):
-        victim = next_victim(inputs, staying, among=among)
-        if victim is None:
-            break
-        staying.remove(victim)
+    victims = list(_excess(inputs, kept)) if inputs.fleet.inputs_delivered else []
+    for victim in victims:
         ledger.release(victim.own_replica.cluster, victim.growth)
-        dropped.append(Dropped(victim.own_replica, Cause.ScaledDown))  # Law 2, reason 4.
-    return tuple(staying), dropped
+    gone = {victim.own_replica.key for victim in victims}
+    staying = tuple(replica for replica in kept if replica.own_replica.key not in gone)
+    # Law 2, reason 4.
+    return staying, [Dropped(victim.own_replica, Cause.ScaledDown) for victim in victims]
 
 
 # Replace: a mismatched replica leaves only when a place for its replacement was found in the same pass.

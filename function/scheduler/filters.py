@@ -22,11 +22,11 @@ from function.api.taints import Toleration, untolerated
 from function.api.workload import STANDARD, PodTemplate, ServingSpec
 from function.cel import bind_cluster
 from function.scheduler.outcomes import evacuation
-from function.scheduler.pass_values import LatestValue
+from function.scheduler.pass_values import LatestValue, PassValues
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from function.api import InferenceCluster, ModelCache, ModelDeployment
     from function.api.deployment import TopologySpread
@@ -368,16 +368,11 @@ class MaxReplicasPerCluster:
 class Domains:
     """The domains of one topology key and the clusters in each."""
 
-    def __init__(self, inputs: SchedulingInput, constraint: TopologySpread) -> None:
-        """Gather the clusters that pass selectors and taints, with their value of the key."""
+    def __init__(self, clusters: Iterable[InferenceCluster], constraint: TopologySpread) -> None:
+        """Take the clusters that count, with their value of the key."""
         self.constraint = constraint
-        self._domain_of: dict[str, str] = {}
-        gates = [filter_class.of(inputs) for filter_class in (ClusterSelectorFilter, CacheFootprint, Taints)]
-        keys = {constraint.topology_key, *_binding_keys(inputs)}
-        for cluster in inputs.fleet.clusters.values():
-            open_to = keys <= cluster.labels.keys()
-            if open_to and not any(gate and gate.reject(cluster) for gate in gates):
-                self._domain_of[cluster.name] = cluster.labels[constraint.topology_key]
+        key = constraint.topology_key
+        self._domain_of = {cluster.name: cluster.labels[key] for cluster in clusters if key in cluster.labels}
         self._domains = frozenset(self._domain_of.values())
         self._loads = LatestValue(self._load)
 
@@ -386,13 +381,10 @@ class Domains:
         """Whether there are as many domains as minDomains asks for."""
         return len(self._domains) >= (self.constraint.min_domains or 1)
 
-    def skew(self, cluster: InferenceCluster, counts: ReplicaCounts) -> int | None:
-        """The skew after one more replica on the cluster; None when it is in no domain."""
-        value = cluster.labels.get(self.constraint.topology_key)
-        if value is None:
-            return None
+    def skews(self, counts: ReplicaCounts) -> tuple[dict[str, int], int]:
+        """The skews after one more replica in each domain that has some, and that in one that has none."""
         replicas, least = self._loads.of(counts.version, counts)
-        return replicas[value] + 1 - least
+        return {domain: number + 1 - least for domain, number in replicas.items()}, 1 - least
 
     def phrase(self, cluster: InferenceCluster, counts: ReplicaCounts, skew: int) -> str:
         """Say what one more replica is too far ahead of: the domain that has the fewest, by its name."""
@@ -420,12 +412,39 @@ def _binding_keys(inputs: SchedulingInput) -> set[str]:
     }
 
 
-def domains(inputs: SchedulingInput, mode: str) -> tuple[Domains, ...]:
-    """The domains of every constraint of a mode: DoNotSchedule or ScheduleAnyway."""
-    stated = inputs.policy.topology_spread or ()
-    return tuple(
-        Domains(inputs, constraint) for constraint in stated if constraint.when_unsatisfiable == mode
-    )
+class Spread:
+    """The constraints of a mode, DoNotSchedule or ScheduleAnyway, and the skews on each cluster."""
+
+    def __init__(self, inputs: SchedulingInput, mode: str) -> None:
+        """Gather the clusters that pass selectors and taints."""
+        stated = inputs.policy.topology_spread or ()
+        ours = [constraint for constraint in stated if constraint.when_unsatisfiable == mode]
+        gates = [filter_class.of(inputs) for filter_class in (ClusterSelectorFilter, CacheFootprint, Taints)]
+        binding = _binding_keys(inputs)
+        clusters = [
+            cluster
+            for cluster in inputs.fleet.clusters.values()
+            if ours and binding <= cluster.labels.keys()
+            if not any(gate and gate.reject(cluster) for gate in gates)
+        ]
+        self.constraints = tuple(Domains(clusters, constraint) for constraint in ours)
+        self._keys = [constraint.topology_key for constraint in ours]
+        self._values = PassValues(self._value)
+        self._tables = LatestValue(self._table)
+
+    def _value(self, cluster: InferenceCluster) -> list[str | None]:
+        return [cluster.labels.get(key) for key in self._keys]
+
+    def _table(self, counts: ReplicaCounts) -> list[tuple[dict[str, int], int]]:
+        return [domains.skews(counts) for domains in self.constraints]
+
+    def skews(self, cluster: InferenceCluster, counts: ReplicaCounts) -> list[int | None]:
+        """The skew of each constraint after one more replica there; None where it is in no domain."""
+        values, tables = self._values.of(cluster.name, cluster), self._tables.of(counts.version, counts)
+        return [
+            None if value is None else skews.get(value, empty)
+            for value, (skews, empty) in zip(values, tables, strict=True)
+        ]
 
 
 class TopologySpreadFilter:
@@ -433,20 +452,21 @@ class TopologySpreadFilter:
 
     elsewhere = True
 
-    def __init__(self, constraints: tuple[Domains, ...]) -> None:
+    def __init__(self, spread: Spread) -> None:
         """Take the binding constraints."""
-        self._constraints = constraints
+        self._spread = spread
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> TopologySpreadFilter | None:
         """Build it where a constraint says DoNotSchedule."""
-        spread_domains = domains(inputs, "DoNotSchedule")
-        return cls(spread_domains) if spread_domains else None
+        spread = Spread(inputs, "DoNotSchedule")
+        return cls(spread) if spread.constraints else None
 
     def reject(self, cluster: InferenceCluster, counts: ReplicaCounts) -> Rejection | None:
         """Reject a cluster in no domain, or in one that would be too far ahead."""
-        for constraint in self._constraints:
-            skew, stated = constraint.skew(cluster, counts), constraint.constraint
+        skews = self._spread.skews(cluster, counts)
+        for constraint, skew in zip(self._spread.constraints, skews, strict=True):
+            stated = constraint.constraint
             if skew is None:
                 return Rejection(Reason.TopologySpread, detail=f"has no label {stated.topology_key}")
             if skew > stated.max_skew:

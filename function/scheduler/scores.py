@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from function.api.cache import readiness
 from function.cel import bind_cluster
-from function.scheduler.filters import Domains, domains
+from function.scheduler.filters import Spread
 from function.scheduler.pass_values import PassValues
 
 if TYPE_CHECKING:
@@ -109,22 +109,25 @@ class SoftSpread:
     description = "least topology skew beyond maxSkew"
     elsewhere = True
 
-    def __init__(self, constraints: tuple[Domains, ...]) -> None:
+    def __init__(self, spread: Spread) -> None:
         """Take the constraints that do not bind."""
-        self._constraints = constraints
+        self._spread = spread
+        self._most = [domains.constraint.max_skew for domains in spread.constraints]
 
     @classmethod
     def of(cls, inputs: SchedulingInput) -> SoftSpread | None:
         """Build it where a constraint says ScheduleAnyway."""
-        spread_domains = domains(inputs, "ScheduleAnyway")
-        return cls(spread_domains) if spread_domains else None
+        spread = Spread(inputs, "ScheduleAnyway")
+        return cls(spread) if spread.constraints else None
 
     def value(self, candidate: Candidate, counts: ReplicaCounts) -> tuple[int, ...]:
         """How far each constraint's skew would exceed its maxSkew."""
-        skews = (constraint.skew(candidate.cluster, counts) for constraint in self._constraints)
+        skews = self._spread.skews(candidate.cluster, counts)
         return tuple(
-            NO_DOMAIN_SKEW if skew is None else max(0, skew - spread.constraint.max_skew)
-            for skew, spread in zip(skews, self._constraints, strict=True)
+            [
+                NO_DOMAIN_SKEW if skew is None else max(0, skew - most)
+                for skew, most in zip(skews, self._most, strict=True)
+            ]
         )
 
 
