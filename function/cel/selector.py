@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -33,7 +33,7 @@ from function.cel.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
 
     from function.cel.checker.state import Checked, Environment
     from function.cel.evaluator.code import Frame, Run
@@ -53,6 +53,8 @@ class Outcome:
 
     kind: str
     message: str = ""
+    dear: bool = field(default=False, compare=False)
+    """Whether finding it out drew on units that evaluations share: then it holds for one call only."""
 
     @property
     def matched(self) -> bool:
@@ -62,7 +64,10 @@ class Outcome:
 
 MATCH = Outcome("match")
 NO_MATCH = Outcome("nomatch")
-TOO_MUCH = Outcome("cost", f"the evaluation costs more than {LIMIT} units")
+
+
+def _too_much(limit: int) -> Outcome:
+    return Outcome("cost", f"the evaluation costs more than {limit} units")
 
 
 class Program(ABC):
@@ -76,8 +81,9 @@ class Program(ABC):
         self._forms = _forms_matter(root)
         code = generate(checked, root, forms=self._forms)
         self._run: Run = code.run
-        self._budget = LIMIT - code.cost
-        self._rest = [STEPS, *[None] * (checked.size - FIRST_SLOT)]
+        self._cost = code.cost
+        """Units that it surely costs."""
+        self._slots = [None] * (checked.size - FIRST_SLOT)
 
     @cached_property
     def _paths(self) -> frozenset[ReadPath]:
@@ -97,26 +103,31 @@ class Program(ABC):
         """What it reads, sorted by name."""
         return tuple(sorted(self.reads, key=str))
 
-    def evaluate(self, subject: Subject) -> Outcome:  # noqa: PLR0911 - one for each outcome
-        """Return what the expression says about a subject. Never raises."""
+    def evaluate(self, subject: Subject, limit: int = LIMIT) -> Outcome:  # noqa: PLR0911 - one for each outcome
+        """Return what the expression says about a subject, within so many units. Never raises.
+
+        A smaller limit changes no outcome but to `cost`.
+        """
         if subject.problem:
             return Outcome("error", subject.problem)
         if subject.release not in ("", self.release):
             reading = self._reading(subject.release)
-            return reading if isinstance(reading, Outcome) else reading.evaluate(subject)
-        frame = self._frame(subject)
+            return reading if isinstance(reading, Outcome) else reading.evaluate(subject, limit)
+        if self._cost > limit:
+            return _too_much(limit)
+        frame = self._frame(subject, limit)
         try:
             value = self._run(frame)
         except CostExceeded:
-            return TOO_MUCH
+            return _too_much(limit)
         except RecursionError:
             return Outcome("error", "the caller left no room on the stack")
         except UnicodeEncodeError:
             return Outcome("error", "a value holds half of a surrogate pair, which is no text")
         except (EvaluationError, Aborted) as error:
-            return TOO_MUCH if frame[BUDGET] < 0 else Outcome("error", str(error))
+            return _too_much(limit) if frame[BUDGET] < 0 else Outcome("error", str(error))
         if frame[BUDGET] < 0:
-            return TOO_MUCH
+            return _too_much(limit)
         if value is True:
             return MATCH
         return (
@@ -132,8 +143,9 @@ class Program(ABC):
             self._run(frame)
         return LIMIT - int(frame[BUDGET])
 
-    def _frame(self, subject: Subject) -> Frame:
-        return [subject.owned() if self._forms else subject, self._budget, *self._rest]
+    def _frame(self, subject: Subject, limit: int = LIMIT) -> Frame:
+        owned = subject.owned() if self._forms else subject
+        return [owned, limit - self._cost, min(STEPS, limit), *self._slots]
 
     def projection(self, subject: Subject) -> Hashable:
         """Return what of the subject decides the outcome; equal projections have equal outcomes."""
@@ -312,9 +324,10 @@ def compile_node(source: str) -> Selector:
 class OutcomeCache:
     """A memory of outcomes and two counters. For one request and one thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, evaluate: Callable[[Program, Subject], Outcome] | None = None) -> None:
         self.evaluated = 0
         self.reused = 0
+        self._evaluate = evaluate or _unbounded
         self._outcomes: dict[tuple[Program, Hashable], Outcome] = {}
 
     def outcome(self, selector: Program, subject: Subject) -> Outcome:
@@ -325,5 +338,9 @@ class OutcomeCache:
             self.reused += 1
             return outcome
         self.evaluated += 1
-        outcome = self._outcomes[key] = selector.evaluate(subject)
+        outcome = self._outcomes[key] = self._evaluate(selector, subject)
         return outcome
+
+
+def _unbounded(selector: Program, subject: Subject) -> Outcome:
+    return selector.evaluate(subject)

@@ -33,6 +33,8 @@ class Decision:
     """Replicas that had a place and were not placed, because minReplicas was out of reach."""
     overcommitted: tuple[Overcommitted, ...] = ()
     """Pools of its replicas that hold more than they have, as observed."""
+    left_out: tuple[str, ...] = ()
+    """Deployments before ours in the common order whose selectors cost too much to place for them."""
     matched: int = 0
     """Work: (member, pool shape) pairs matched."""
     budget: CallBudget | None = field(default=None, repr=False, compare=False)

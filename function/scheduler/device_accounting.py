@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 MAX_WAYS = 24
 """Ways in which one pod may be served that are told apart. Beyond, it is taken to fill a node."""
+MAX_LENGTH, MAX_UNITS = 4_096, 128
+"""Characters of a pod's selectors, and units of an evaluation: beyond, there is no answer."""
 
 
 class Claim(NamedTuple):
@@ -224,6 +226,8 @@ class PoolDevices:
         )
         if all(len(entries) == 1 for entries in of_class):
             return Bindings((anything,), certain=True)
+        if sum(len(selector) for claim in pod.claims for selector in claim.selectors) > MAX_LENGTH:
+            return Bindings((anything,), certain=False)
         answers = [
             {at: len(entries) == 1 or self._selects(claim, self.entries[at]) for at in entries}
             for entries, claim in zip(of_class, pod.claims, strict=True)
@@ -239,7 +243,7 @@ class PoolDevices:
         """Ask the selectors of a claim in order, as Kubernetes does; None: there is no answer."""
         for selector in claim.selectors:
             try:
-                outcome = compile_device(selector).evaluate(device.subject)
+                outcome = compile_device(selector).evaluate(device.subject, MAX_UNITS)
             except CompileError:
                 return None
             if outcome.kind != "match":

@@ -27,6 +27,7 @@ from function.scheduler.matching.matcher import Matcher
 from function.scheduler.placer import Placer
 from function.scheduler.retain import retain
 from function.scheduler.scheduling_input import scheduling_input
+from function.scheduler.selectors import MOST
 from function.scheduler.stamp import Indices
 
 if TYPE_CHECKING:
@@ -58,19 +59,26 @@ def reserve(
     ledger: Ledger,
     budget: CallBudget,
     run: Callable[[SchedulingInput, Ledger, CallBudget], Decision],
-) -> None:
+) -> tuple[str, ...]:
     """Charge what every earlier deployment would place now. All passes share the budget of the call.
 
-    What one of them gives up in its pass stays charged for everybody else until it is really gone.
+    What one of them gives up in its pass stays charged for everybody else until it is really gone. Returns
+    those whose selectors cost more than the passes of others may: where one does, nothing is reserved.
     """
+    left_out, most = [], MOST
     for peer in inputs.peers.earlier:
-        peer_input = scheduling_input(peer.deployment, peer.fleet, inputs.config)
+        peer_input = scheduling_input(peer.deployment, peer.fleet, inputs.config, most=most // 2)
         part = budget.portion()
         decision = run(peer_input, ledger, part)
         budget.with_portion(part)
+        if peer_input.selectors.too_many or peer_input.evaluations.dear:
+            left_out.append(f"{peer.deployment.namespace}/{peer.deployment.name}")
+        elif peer_input.selectors.many:
+            most -= peer_input.selectors.evaluations(peer.fleet.clusters.values())
         for placed in decision.placed:
             if placed.replaces is not None:
                 ledger.charge(placed.replaces.holds, _stood_on(placed, placed.replaces))
+    return tuple(left_out)
 
 
 def _stood_on(placed: Placed, own_replica: OwnReplica) -> dict[str, Demand]:
@@ -174,13 +182,16 @@ def schedule(inputs: SchedulingInput, *, room: int | None = None, most: int | No
     """
     ledger, budget = open_ledger(inputs), CallBudget.of(inputs, most=most)
     run = partial(run_pass, gives_way=_gives_way(inputs, ledger))
+    left_out: tuple[str, ...] = ()
     if may_place(inputs):
-        reserve(inputs, ledger, budget, partial(run, survey=False))
+        left_out = reserve(inputs, ledger, budget, partial(run, survey=False))
     ours = budget.portion() if inputs.config.coordination == "GlobalOrder" else budget
     decision = run(inputs, ledger, ours, room=room)
     publishing = {} if inputs.fleet.whole else inputs.fleet.clusters
     overcommitted = overcommitted_pools(inputs.fleet.own_replicas, ledger, publishing)
-    return dataclasses.replace(decision, overcommitted=overcommitted, budget=budget.with_portion(ours))
+    return dataclasses.replace(
+        decision, overcommitted=overcommitted, budget=budget.with_portion(ours), left_out=left_out
+    )
 
 
 def _gives_way(inputs: SchedulingInput, ledger: Ledger) -> tuple[Yielding, ...]:

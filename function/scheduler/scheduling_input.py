@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from function.api.deployment import PlacementPolicy
@@ -11,6 +12,7 @@ from function.api.workload import SERVING, serving_digest
 from function.boundary import Resolution
 from function.scheduler.pass_values import PassValues
 from function.scheduler.selectors import (
+    MOST,
     OF_DEPLOYMENT,
     OF_INPUT,
     Evaluations,
@@ -207,14 +209,28 @@ def scheduling_input(
     config: SchedulerConfig,
     config_fault: str = "",
     peers: Peers = NO_PEERS,
+    *,
+    most: int | None = None,
 ) -> SchedulingInput:
-    """Put the input of one pass together; selectors are gone through here."""
+    """Put the input of one pass together; selectors are gone through here.
+
+    `most` is given for a deployment that places before ours: the evaluations that it may make.
+    """
     stated = deployment.spec.placement or PlacementPolicy()
     policy = stated.over(config.defaults.placement)
     origin = OF_DEPLOYMENT if "preferences" in stated.model_fields_set else OF_INPUT
-    selectors = check_selectors(deployment, policy.preferences or (), config.cel_version, origin)
+    clusters = fleet.clusters.values()
+    selectors = check_selectors(
+        deployment,
+        policy.preferences or (),
+        config.cel_version,
+        origin,
+        clusters=clusters,
+        most=MOST if most is None else most,
+    )
     deployment.cache_of(HeldPrograms).programs = selectors.programs
-    evaluations = Evaluations(config.cel_version)
+    count = partial(selectors.evaluations, clusters) if most is None else None
+    evaluations = Evaluations(config.cel_version, count)
     surges = policy.disruption is not None and policy.disruption.max_surge > 0
     serving = Serving(by_template=policy.rollout is not None or surges)
     return SchedulingInput(

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from function.api.engine import requests_of
 from function.api.reasons import Gap
 from function.cel import CompileError, OutcomeCache
+from function.cel.library.charges import LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Callable, Collection, Hashable, Iterator
 
-    from function.api import Device, ModelDeployment
+    from function.api import Device, InferenceCluster, ModelDeployment
     from function.api.deployment import Preference
     from function.api.engine import CelSelector, SubRequest
     from function.cel import Comparison, Reference, Selector, Subject
-    from function.cel.selector import Conjunct, Outcome
+    from function.cel.selector import Conjunct, Outcome, Program
+
+MAX_LENGTH, SELECTOR_OVERHEAD = 32 * 1024, 200
+"""Characters the selectors of one deployment may have together, and how many each one counts for besides its
+own; one that is stated twice counts once. Without a bound, compiling them could hold up all others."""
+ALLOWANCE, UNITS = 128, 3_000_000
+"""Units of every evaluation's own, and those that all evaluations of a pass share: see below."""
+FEW, MOST = 16, 30_000
+"""Selectors that may be asked of every device however many there are, and evaluations that more may make."""
 
 
 # Explain a failing selector: what a subject publishes where its first failing term reads.
@@ -42,9 +53,12 @@ _PHRASES = {
 
 
 def gap(selector: Selector, subject: Subject) -> Gap:
-    """The gap at the first failing term; empty when no term fails."""
+    """The gap at the first failing term; empty when no term fails, or one takes too long to look at."""
     for term, compared in _terms(selector):
-        if term.evaluate(subject).kind != "match":
+        outcome = term.evaluate(subject, ALLOWANCE)
+        if outcome.kind == "cost":
+            break
+        if outcome.kind != "match":
             read = (name for name in term.named if name.id or name.kind not in _MAPS)
             has = ", ".join(_published(subject, reference) for reference in read)
             return Gap(has, _PHRASES[compared.operator].format(compared.literal) if compared else _cut(term))
@@ -96,7 +110,20 @@ def _text(content: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-# Evaluate selectors on devices, pools and clusters, each pair once in a pass.
+# Evaluate selectors on devices, pools and clusters, each pair once in a pass and within a budget.
+#
+# Units, not seconds, and nothing is counted while a pass runs: the same request must get the same answer,
+# in whatever order it is looked at and whatever is remembered of earlier calls.
+#
+# 1. Every evaluation has ALLOWANCE units of its own, nearly twice what a real selector costs. What is found
+#    out within them may be remembered from call to call.
+# 2. An evaluation that needs more may take its part of UNITS: as much as any other that the pass could make,
+#    of each selector on each different device, pool or cluster. One that needs more than that says `cost`.
+#    What was found out with a part holds for this pass only (`dear`), because the part depends on the fleet.
+# 3. A deployment with more than FEW selectors makes at most MOST evaluations; with more its input is invalid
+#    in this fleet. One with fewer may ask all of them of every device.
+# 4. A deployment that places before ours (`coordination`) has the units of rule 1, and of the evaluations of
+#    rule 3 half of those that the ones before it left. One that needs more is left out, and named.
 
 
 class Probe(NamedTuple):
@@ -106,6 +133,8 @@ class Probe(NamedTuple):
     """match, nomatch, error or cost."""
     selector: int = -1
     message: str = ""
+    dear: bool = False
+    """Whether some selector took units that evaluations share."""
 
 
 class Evaluations:
@@ -115,10 +144,16 @@ class Evaluations:
     for all the pools of a fleet that publish the same, not once for each.
     """
 
-    def __init__(self, release: str) -> None:
-        """Start with nothing, for the Kubernetes release that reads selectors."""
+    def __init__(self, release: str, count: Callable[[], int] | None = None) -> None:
+        """Start with nothing, for the Kubernetes release that reads selectors.
+
+        `count` says how many evaluations the pass could make; without it, none has more than its own units.
+        """
         self._release = release
-        self.outcomes = OutcomeCache()
+        self._count = count
+        self.outcomes = OutcomeCache(self._evaluate)
+        self.dear = 0
+        """How often somebody was told what took units that evaluations share."""
         self._probes: dict[tuple[SubRequest, Subject], Probe] = {}
         self._domains: dict[SubRequest, frozenset[str]] = {}
         self._gaps: dict[tuple[Selector, Hashable], Gap] = {}
@@ -127,13 +162,27 @@ class Evaluations:
         """The program of a selector that compiles. Raises CompileError."""
         return selector.program(self._release)
 
+    @cached_property
+    def _part(self) -> int:
+        """Units of one evaluation: a power of two, so that few changes of a fleet change what is said."""
+        part = UNITS // max(1, self._count()) if self._count else 0
+        return min(LIMIT, max(ALLOWANCE, 1 << max(0, part.bit_length() - 1)))
+
+    def _evaluate(self, selector: Program, subject: Subject) -> Outcome:
+        outcome = selector.evaluate(subject, ALLOWANCE)
+        if outcome.kind != "cost":
+            return outcome
+        return replace(selector.evaluate(subject, self._part), dear=True)
+
     def outcome(self, selector: Selector, subject: Subject) -> Outcome:
         """What one selector says of a subject."""
-        return self.outcomes.outcome(selector, subject)
+        outcome = self.outcomes.outcome(selector, subject)
+        self.dear += outcome.dear
+        return outcome
 
     def matches(self, selector: Selector, subject: Subject) -> bool:
         """Whether a selector matches a subject."""
-        return self.outcomes.outcome(selector, subject).kind == "match"
+        return self.outcome(selector, subject).kind == "match"
 
     def probe(self, sub: SubRequest, device: Device) -> Probe:
         """Ask the selectors of a request about a device entry."""
@@ -141,15 +190,18 @@ class Evaluations:
         probe = self._probes.get(key)
         if probe is None:
             probe = self._probes[key] = self._probe(sub, device.subject)
+        self.dear += probe.dear
         return probe
 
     def _probe(self, sub: SubRequest, subject: Subject) -> Probe:
         """Ask the selectors in order; the first that does not match decides, as in Kubernetes."""
+        dear = False
         for index, selector in enumerate(sub.selectors):
             outcome = self.outcomes.outcome(self.program(selector), subject)
+            dear = dear or outcome.dear
             if outcome.kind != "match":
-                return Probe(outcome.kind, index, outcome.message)
-        return Probe("match")
+                return Probe(outcome.kind, index, outcome.message, dear)
+        return Probe("match", dear=dear)
 
     def domains(self, sub: SubRequest) -> frozenset[str]:
         """The domains in which the selectors of a request read something."""
@@ -171,11 +223,6 @@ class Evaluations:
 # Whether the CEL selectors of a deployment compile. One that does not makes the input invalid.
 #
 # The programs are held by the fields that state them (`api.engine`); here they are gone through once.
-
-MAX_LENGTH, SELECTOR_OVERHEAD = 128 * 1024, 100
-"""Characters the selectors of one deployment may have together, and how many each one counts for besides
-its own; one that is stated twice counts once. Compiling so many takes a few seconds; without a bound, one
-deployment could hold up all others."""
 
 OF_DEPLOYMENT, OF_INPUT = "placement", "the function's input, defaults.placement"
 """Where the preferences that apply to a deployment are stated."""
@@ -205,11 +252,34 @@ class Selectors:
 
     devices: tuple[Selector, ...] = ()
     """The different selectors over devices, in the order in which they are stated."""
-    reads_pools: bool = False
-    """Whether some selector reads the pool itself, so that its name and attributes decide a match."""
+    pools: int = 0
+    """How many different ones read the pool itself, so that its name and attributes decide a match."""
+    clusters: int = 0
+    """How many different ones are about clusters."""
     invalid: tuple[InvalidSelector, ...] = ()
     programs: tuple[Selector, ...] = ()
     """All that compile, each different one once."""
+    too_many: bool = False
+    """Whether they are invalid because they would be evaluated too often."""
+
+    @property
+    def many(self) -> bool:
+        """Whether they are more than may be asked of everything, however much there is."""
+        return len(self.devices) + self.pools + self.clusters > FEW
+
+    @property
+    def reads_pools(self) -> bool:
+        """Whether some selector reads the pool itself."""
+        return self.pools > 0
+
+    def evaluations(self, clusters: Collection[InferenceCluster]) -> int:
+        """How many evaluations a pass could make: of each selector on all that it is about.
+
+        Equal devices count once, wherever they are.
+        """
+        pools = [pool for cluster in clusters for pool in cluster.pools]
+        devices = {device.subject for pool in pools for device in pool.devices or () if self.devices}
+        return len(self.devices) * len(devices) + self.pools * len(pools) + self.clusters * len(clusters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,17 +316,22 @@ def check_selectors(
     preferences: tuple[Preference, ...],
     release: str,
     origin: str = OF_DEPLOYMENT,
+    *,
+    clusters: Collection[InferenceCluster] = (),
+    most: int = MOST,
 ) -> Selectors:
     """Go through everything a deployment and the policy that applies to it select with. Never raises.
 
     Selectors of devices are read as Kubernetes `release` reads them; a cluster that says its own release has
-    devices that make a selector read itself anew. `origin` says where the preferences are stated.
+    devices that make a selector read itself anew. `origin` says where the preferences are stated, `most` how
+    many evaluations on `clusters` more than a FEW may make.
     """
     devices: list[Selector] = []
     programs: list[Selector] = []
     invalid: list[InvalidSelector] = []
     visited: set[tuple[str, str]] = set()
-    length, reads_pools = 0, False
+    length, last = 0, ""
+    levels: Counter[str] = Counter()
     for stated in _stated(deployment, preferences, origin):
         source = stated.selector.cel
         if (stated.level, source) in visited:
@@ -268,10 +343,22 @@ def check_selectors(
             continue
         visited.add((stated.level, source))
         programs.append(outcome)
-        reads_pools = reads_pools or stated.level == "pool"
+        levels[stated.level] += 1
         if stated.level == "device":
             devices.append(outcome)
-    return Selectors(tuple(devices), reads_pools, tuple(invalid), tuple(programs))
+        if stated.level != "claim":
+            last = stated.path
+    selectors = Selectors(tuple(devices), levels["pool"], levels["cluster"], tuple(invalid), tuple(programs))
+    if not selectors.many or invalid or selectors.evaluations(clusters) <= most:
+        return selectors
+    number = levels.total() - levels["claim"]
+    fault = CompileError(
+        f"{number} different selectors may be evaluated {most} times on all devices, pools and clusters "
+        f"together, and this fleet has more of them; up to {FEW} may be as often as it takes",
+        "",
+        0,
+    )
+    return replace(selectors, invalid=(InvalidSelector(last, fault),), too_many=True)
 
 
 def _too_long(source: str) -> CompileError:

@@ -101,6 +101,7 @@ def test_the_selectors_of_a_deployment_have_a_length_together(
     count: int, length: int, beyond: int, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compiled, "MAX_LENGTH", 1_000)
+    monkeypatch.setattr(compiled, "SELECTOR_OVERHEAD", 100)
     decision = decide(lengthy(count, length))
     invalid = decision.inputs.selectors.invalid
     assert len(invalid) == beyond, reason
@@ -111,8 +112,8 @@ def test_the_selectors_of_a_deployment_have_a_length_together(
 
 
 def test_there_is_room_for_many() -> None:
-    assert (compiled.MAX_LENGTH, compiled.SELECTOR_OVERHEAD) == (131_072, 100)
-    assert not decide(lengthy(800, 60)).inputs.selectors.invalid
+    assert (compiled.MAX_LENGTH, compiled.SELECTOR_OVERHEAD) == (32_768, 200)
+    assert not decide(lengthy(120, 70)).inputs.selectors.invalid
 
 
 def test_a_selector_stated_twice_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:

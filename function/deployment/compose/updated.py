@@ -118,7 +118,14 @@ def _outside(decision: Decision) -> Iterator[str]:
         yield f"kept where no new one would go: {listed(named, SHOWN)}"
 
 
-NOTES = (_overcommitted, _evacuation, _waiting, _beside, _doubted, _outside)
+def _left_out(decision: Decision) -> Iterator[str]:
+    """Deployments for which nothing is reserved, so that two may pick the same node."""
+    if decision.left_out:
+        names = listed([*decision.left_out], SHOWN)
+        yield f"nothing is reserved for {names}: their selectors cost more than a call spends on others"
+
+
+NOTES = (_overcommitted, _evacuation, _waiting, _beside, _doubted, _outside, _left_out)
 """What is added, in this order."""
 
 

@@ -14,6 +14,7 @@ from function.api.model import Model
 from function.cel import CompileError, compile_device, published, suggest
 from function.deployment.explain.lint import respelt, with_unit
 from function.scheduler.scheduling_input import scheduling_input
+from function.scheduler.selectors import ALLOWANCE, MOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -83,8 +84,11 @@ def with_cluster(inputs: SchedulingInput, cluster: InferenceCluster) -> Scheduli
 
 
 def with_deployment(inputs: SchedulingInput, deployment: ModelDeployment) -> SchedulingInput:
-    """The input with another deployment, its selectors compiled anew."""
-    return scheduling_input(deployment, inputs.fleet, inputs.config, inputs.config_fault)
+    """The input with another deployment, its selectors compiled anew.
+
+    Its evaluations share no units: however many changes are tried, none costs what deciding may.
+    """
+    return scheduling_input(deployment, inputs.fleet, inputs.config, inputs.config_fault, most=MOST)
 
 
 def edited(inputs: SchedulingInput, edit: Callable[[JsonObject], None]) -> SchedulingInput:
@@ -194,7 +198,7 @@ def _guarded(selector: Selector, subject: Subject) -> Rewrite | None:
         for read in sorted(selector.reads, key=str)
         if read.kind in maps and read.domain and read.id and published(subject, read) is None
     ]
-    if not lacks or selector.evaluate(subject).kind != "error":
+    if not lacks or selector.evaluate(subject, ALLOWANCE).kind != "error":
         return None
     terms = [f'"{name}" in device.{held}["{domain}"]' for held, domain, name in lacks]
     whole = f"({selector.source})" if "||" in selector.source or "?" in selector.source else selector.source
@@ -224,6 +228,6 @@ def _value(subject: Subject, compared: Comparison) -> str:
 
 def _matches(source: str, subject: Subject, release: str) -> bool:
     try:
-        return compile_device(source, release).evaluate(subject).matched
+        return compile_device(source, release).evaluate(subject, ALLOWANCE).matched
     except CompileError:
         return False

@@ -134,6 +134,7 @@ class MatchCache:
         """Start with what the deployment's earlier passes found out."""
         self.fits = lasting
         self._beyond: dict[tuple[Hashable, ...], ClusterFit] = {}
+        self._lasts = True
         self._hard: dict[HardSearch, object] = {}
 
     def cluster(self, key: tuple[Hashable, ...]) -> ClusterFit | None:
@@ -148,6 +149,11 @@ class MatchCache:
             self.fits.clusters[key] = fit
             self.fits.options += options
 
+    def end_with_pass(self) -> None:
+        """From now on nothing outlives the pass: what is noted drew on a budget."""
+        if self._lasts:
+            self.fits, self._lasts = self.fits.copy(), False
+
     def hard(self, what: str, of: tuple[Hashable, ...], pools: Sequence[Pool]) -> object | None:
         """Return what a hard search found."""
         if not self._hard:
@@ -156,8 +162,7 @@ class MatchCache:
 
     def note_hard(self, what: str, of: tuple[Hashable, ...], pools: Sequence[Pool], outcome: object) -> None:
         """Note what a hard search found; from now on nothing outlives the pass."""
-        if not self._hard:
-            self.fits = self.fits.copy()
+        self.end_with_pass()
         self._hard[HardSearch(what, of, tuple(pool.canonical for pool in pools))] = outcome
 
 

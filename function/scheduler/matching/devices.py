@@ -61,9 +61,13 @@ class Refusal:
 
     def explained(self, evaluations: Evaluations) -> Rejection:
         """Return why. Evaluations of the release that read the selectors say the same in every pass."""
-        if self._rejection is None:
-            self._rejection = self._explain(evaluations)
-        return self._rejection
+        if self._rejection is not None:
+            return self._rejection
+        dear = evaluations.dear
+        rejection = self._explain(evaluations)
+        if evaluations.dear == dear:  # What took shared units holds for this pass only.
+            self._rejection = rejection
+        return rejection
 
 
 def _noted(rejection: Rejection, _: Evaluations) -> Rejection:

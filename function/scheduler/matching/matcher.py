@@ -251,7 +251,7 @@ class Matcher:
         verdict = self._cache.fits.matches.get(key)
         if verdict is None:
             self.matched += 1
-            verdict = self._match(member, pool)
+            verdict = self._noted(self._match(member, pool))
             self._cache.fits.matches[key] = verdict
         return verdict
 
@@ -274,7 +274,7 @@ class Matcher:
         key = (member.node_selector, stamped.requests, self._class_of(pool))
         verdict = self._cache.fits.stamped.get(key)
         if verdict is None:
-            verdict = self._match_stamped(member, stamped, pool)
+            verdict = self._noted(self._match_stamped(member, stamped, pool))
             self._cache.fits.stamped[key] = verdict
         return verdict
 
@@ -310,6 +310,12 @@ class Matcher:
         return None
 
     # The budget
+
+    def _noted(self, verdict: Verdict) -> Verdict:
+        """Return what is to be noted; what rests on a dear evaluation is noted for this pass only."""
+        if self._inputs.evaluations.dear:
+            self._cache.end_with_pass()
+        return verdict
 
     def _within(
         self, what: str, of: tuple[Hashable, ...], pools: Sequence[Pool], run: Callable[[Budget], T]

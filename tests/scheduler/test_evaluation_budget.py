@@ -1,0 +1,249 @@
+"""What selectors may cost a call, in units: whoever wrote them, and whatever is remembered of others."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from function.boundary.parse_cache import Memory
+from function.cel.selector import Program
+from function.runner import Function
+from function.scheduler import selectors as module
+from function.scheduler.selectors import ALLOWANCE, UNITS
+from tests.support import build
+from tests.support.cases import ask, one, single
+from tests.support.coordinated import EARLY, called, coordinated
+from tests.support.drive import run
+from tests.support.scarce import decide
+from tests.support.world import World
+
+if TYPE_CHECKING:
+    from function.cel import Subject
+    from function.cel.selector import Outcome
+
+Plain = dict[str, Any]
+UUID = f'device.attributes["{build.GPU}"].uuid'
+REASON = "SelectorCostExceeded"
+
+
+def dear(number: int, *, size: int = 400) -> str:
+    """A selector that takes over a million units, or fewer for a smaller size, and matches every device."""
+    loops = f"lists.range({size}).all(x, lists.range({size}).all(y, x + y >= -{number}))"
+    return f'{loops} && {UUID} != "{number}"'
+
+
+def device(number: int) -> Plain:
+    """GPUs that are like no other."""
+    made = build.gpu(8)
+    made["attributes"]["uuid"] = {"string": f"GPU-{number:06}"}
+    return made
+
+
+def fleet(number: int, pools: int = 1) -> list[Plain]:
+    """So many clusters, every device of which is like no other."""
+    return [
+        one(f"c{at:04}", pools=[build.pool(f"p{on}", 9, [device(at * pools + on)]) for on in range(pools)])
+        for at in range(number)
+    ]
+
+
+def asking(*selectors: str, replicas: int = 1, **more: Any) -> Plain:
+    """A deployment with a request for each selector, so that none of them spares another."""
+    requests = [build.request(f"r{at}", 1, selector) for at, selector in enumerate(selectors)]
+    by_engine = [requests[at : at + 8] for at in range(0, len(requests), 8)]
+    engines = [single(*some, name=f"e{at}") for at, some in enumerate(by_engine)]
+    return ask(replicas, engines=engines, **more)
+
+
+class Spent:
+    """What evaluations were allowed to spend: an upper bound of what they did."""
+
+    units = 0
+    evaluations = 0
+
+
+@pytest.fixture
+def spent(monkeypatch: pytest.MonkeyPatch) -> Spent:
+    """Count every evaluation of a selector, or of a term of it, wherever it is asked for."""
+    made, real = Spent(), Program.evaluate
+
+    def evaluate(self: Program, subject: Subject, limit: int = 1_000_000) -> Outcome:
+        made.units += limit
+        made.evaluations += 1
+        return real(self, subject, limit)
+
+    monkeypatch.setattr(Program, "evaluate", evaluate)
+    return made
+
+
+CLUSTER = [
+    f'cluster.name != "{at}" && lists.range(400).all(x, lists.range(400).all(y, true))' for at in range(8)
+]
+POOL = [cel.replace("cluster", "node") for cel in CLUSTER]
+
+
+@pytest.mark.parametrize(
+    ("deployment", "count"),
+    [
+        (asking(*map(dear, range(2))), 20),
+        (asking(*map(dear, range(16))), 160),
+        (asking(*[f'device.driver == "gpu.nvidia.con" && {dear(at)}' for at in range(16)]), 160),
+        (ask(selector={"cel": CLUSTER}), 80),
+        (ask(engines=[single(build.request(), selectors=[{"cel": cel} for cel in POOL])]), 80),
+        (ask(placement={"preferences": [{"weight": 1, "cel": cel} for cel in CLUSTER]}), 80),
+    ],
+    ids=["two", "sixteen", "behind a misspelt driver", "clusters", "pools", "preferences"],
+)
+@pytest.mark.parametrize("explain", ["Conditions", "Status"])
+def test_all_evaluations_of_a_call_share_one_budget(
+    deployment: Plain, count: int, explain: str, spent: Spent
+) -> None:
+    """Deciding spends it at most once, and hints, the lint and the report spend no shared units on top."""
+    run(World(deployment, fleet(10), input={"explain": explain}))
+    allowances = ALLOWANCE * max(spent.evaluations, count)
+    assert spent.units <= UNITS + allowances
+
+
+def test_a_cheap_selector_is_never_short_however_large_the_fleet() -> None:
+    """67 units are the most that a real one costs; those of a call together cost far more than it shares."""
+    terms = " && ".join(f'{UUID} != "{at}"' for at in range(12))
+    selectors = [f"{terms} && {at} == {at}" for at in range(8)]
+    decision = decide(World(asking(*selectors, replicas=3), fleet(150, 4)))
+    assert len(decision.placed) == 3
+    assert decision.inputs.evaluations.outcomes.evaluated == 8 * 600
+    assert not decision.inputs.evaluations.dear
+
+
+def test_a_dear_selector_has_its_part_where_there_are_few() -> None:
+    """Ten thousand units each: 30 evaluations may have a hundred thousand, 6,000 may not."""
+    wanted = asking(dear(0, size=60), dear(1, size=60), dear(2, size=60))
+    assert len(decide(World(wanted, fleet(10))).placed) == 1
+    assert {
+        rejection.reason.name for rejection in decide(World(wanted, fleet(500, 4))).rejections.values()
+    } == {REASON}
+
+
+def test_who_is_short_is_told_so_in_numbers() -> None:
+    answer = run(World(asking(*map(dear, range(4))), fleet(3)))
+    _, reason, message = answer.conditions["ReplicasScheduled"]
+    assert reason == "InsufficientCapacity"
+    assert "3 selector cost exceeded (" in message
+    assert "the evaluation costs more than 131072 units" in message
+
+
+def test_what_runs_stays_as_it_is_observed() -> None:
+    """Law 2: a selector that runs out of budget on the pinned pool is doubt."""
+    was, now = asking('device.driver != "x"'), asking(dear(0))
+    running = build.replica(was, "c0000", 0, pools="p0", ready=True)
+    decision = decide(World(now, fleet(20), [running], build.observed(running)))
+    [kept] = decision.kept
+    assert (kept.mismatch, kept.own_replica.key) == (None, "replica-c0000-0")
+    assert "selector cost exceeded: the evaluation costs more than 131072 units" in kept.doubt
+
+
+def many(number: int) -> Plain:
+    """A deployment with so many cheap selectors."""
+    return asking(*[f'{UUID} != "{at}"' for at in range(number)])
+
+
+@pytest.mark.parametrize(
+    ("number", "most", "valid", "reason"),
+    [
+        (17, 340, True, "17 on 20 devices are 340"),
+        (17, 339, False, "one evaluation too many"),
+        (16, 1, True, "16 may be evaluated however many devices there are"),
+    ],
+)
+def test_many_selectors_are_evaluated_so_often_and_no_more(
+    number: int, most: int, *, valid: bool, reason: str, monkeypatch: pytest.MonkeyPatch, spent: Spent
+) -> None:
+    monkeypatch.setitem(module.check_selectors.__kwdefaults__, "most", most)
+    monkeypatch.setattr("function.scheduler.scheduling_input.MOST", most)
+    running = build.replica(many(number), "c0003", 0, pools="p0", ready=True)
+    decision = decide(World(many(number) | {}, fleet(20), [running], build.observed(running)))
+    assert [kept.own_replica.key for kept in decision.kept] == ["replica-c0003-0"], "Law 2: it stays"
+    invalid = decision.inputs.selectors.invalid
+    assert bool(invalid) != valid, reason
+    if invalid:
+        assert f"{number} different selectors may be evaluated {most} times" in str(invalid[0].error)
+        assert spent.evaluations == 0, "and nothing is evaluated"
+
+
+def test_equal_devices_count_once() -> None:
+    """A thousand pools of one class are one device."""
+    equal = [one(f"c{at:03}", pools=[build.pool("p0", 1, [device(7)])]) for at in range(50)]
+    selectors = decide(World(many(20), equal)).inputs.selectors
+    clusters = decide(World(many(20), equal)).inputs.fleet.clusters.values()
+    assert selectors.evaluations(clusters) == 20
+
+
+# One answer, whatever was asked before and in whatever order
+
+
+def answered(made: World, memory: Memory | None = None) -> bytes:
+    class Silent:
+        def info(self, *_: object, **__: object) -> None: ...
+
+        warning = error = info
+
+    return Function(log=Silent(), memory=memory).answer(made.message().SerializeToString())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_remembered_of_smaller_and_larger_fleets_changes_no_byte(seed: int) -> None:
+    """The part of an evaluation depends on the fleet, so nothing that drew on it outlives the call."""
+    draw = Random(seed)
+    sizes = [draw.choice((5, 30, 60, 150, 250)) for _ in range(4)]
+    selectors = [*[dear(at, size=size) for at, size in enumerate(sizes)], f'{UUID} != "a"']
+    draw.shuffle(selectors)
+    wanted = asking(*selectors, replicas=3)
+    running = build.replica(asking('device.driver != "x"'), "c0001", 0, pools="p0", ready=True)
+    memory = Memory(64 * 1024 * 1024)
+    for number in (3, 40, 12, 3, 40):
+        clusters = fleet(number)
+        given = {"explain": "Status"}
+        made = World(wanted, clusters, [running], build.observed(running), input=given)
+        fresh = answered(made)
+        draw.shuffle(clusters)
+        assert answered(made.but(clusters=clusters), memory) == fresh, number
+        assert answered(made, memory) == fresh, "the second time"
+
+
+# Deployments that place before ours
+
+
+def test_a_dear_deployment_before_ours_costs_its_own_units_only_and_is_named(spent: Spent) -> None:
+    hostile = asking(*map(dear, range(16)))
+    hostile["metadata"] |= {"name": "hostile", "uid": build.uid("hostile"), "creationTimestamp": EARLY}
+    answer = coordinated(called("ours"), [hostile, called("ours")], fleet(10))
+    assert len(answer.replicas) == 1
+    assert spent.units <= 2 * ALLOWANCE * spent.evaluations
+    assert spent.evaluations <= 2 * 160 + 20
+    assert (
+        "nothing is reserved for ml-team/hostile: their selectors cost more than a call spends on others"
+        in answer.conditions["ReplicasScheduled"][2]
+    )
+
+
+def test_an_honest_deployment_before_ours_is_placed_first() -> None:
+    first = called("first", 1, EARLY)
+    answer = coordinated(called("ours"), [first, called("ours")], [one("a", 1)])
+    assert len(answer.replicas) == 0
+    assert "reserved" not in answer.conditions["ReplicasScheduled"][2]
+
+
+def test_deployments_before_ours_share_what_many_selectors_may_be_evaluated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of 1,000 evaluations the first may make 500, the next half of what is left; a few are never counted."""
+    monkeypatch.setattr("function.scheduler.schedule.MOST", 1_000)
+    earlier = []
+    for at, number in enumerate((25, 16, 20, 17)):
+        made = many(number)
+        name = f"d{at}"
+        made["metadata"] |= {"name": name, "uid": build.uid(name), "creationTimestamp": EARLY}
+        earlier.append(made)
+    decision = coordinated(called("ours"), [*earlier, called("ours")], fleet(20)).decision
+    assert decision is None or decision.left_out == ("ml-team/d2", "ml-team/d3")
