@@ -30,11 +30,13 @@ from function.deployment.requirements import everything
 from function.scheduler.disruption import is_outdated
 from function.scheduler.headroom import (
     FittingPool,
+    PartlyHeld,
     Question,
     Room,
     Shared,
     count_more,
     fitting_pools,
+    partly_held,
     rejections_of_another,
     room_by_cluster,
 )
@@ -59,6 +61,7 @@ __all__ = [
     "Forecast",
     "Hint",
     "Overcommitted",
+    "PartlyHeld",
     "PoolOutline",
     "Question",
     "ReplicaRow",
@@ -259,6 +262,11 @@ class Forecast:
     def rooms(self, limit: int) -> Iterator[Room]:
         """How many more replicas fit on each cluster alone, counted up to a limit. As `outline`."""
         return room_by_cluster(self._decided, limit)
+
+    @cached_property
+    def partly_held(self) -> list[PartlyHeld]:
+        """The pools where charging devices would let more such replicas fit."""
+        return list(partly_held(self._decision)) if self._decision else []
 
     def fitting_pools(self) -> list[FittingPool]:
         """The pools that the first engine fits, capacity aside."""

@@ -5,10 +5,13 @@ Everything here works on copies, or is taken back: the decision stays as it is.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from function.api.text import counted
 from function.scheduler.cache import EasySearches
+from function.scheduler.device_accounting import Demand, DeviceCapacity, PoolDevices, stamped_gangs, total
 from function.scheduler.filters import StackExpresses, counting
 from function.scheduler.ledger import ReplicaCounts
 from function.scheduler.matching.cache import FitCaches
@@ -19,12 +22,13 @@ from function.scheduler.schedule import fill, may_place
 from function.scheduler.stamp import Indices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from function.api import Device, InferenceCluster, ModelReplica
+    from function.api import Device, InferenceCluster, ModelReplica, Pool
     from function.api.reasons import Rejection
     from function.boundary import Document
     from function.scheduler.decision import Decision
+    from function.scheduler.ledger import PoolKey
     from function.scheduler.matching.engine_options import EngineOption
     from function.scheduler.scheduling_input import SchedulingInput
 
@@ -200,6 +204,66 @@ def room_by_cluster(decision: Decision, limit: int) -> Iterator[Room]:
             placer.give_back(replica.candidate)
     for name in decision.inputs.fleet.unreadable:
         yield Room(name, 0, full[name])
+
+
+@dataclass(frozen=True, slots=True)
+class PartlyHeld:
+    """A pool whose whole nodes replicas of a deployment hold for a part of their devices."""
+
+    cluster: str
+    pool: str
+    nodes: int
+    """Nodes they hold."""
+    by_nodes: int
+    """How many more such replicas fit as it is."""
+    by_devices: int
+    """How many more would, if the pool charged devices; counted up to a limit."""
+
+    def __str__(self) -> str:
+        """`use1/frontier: 2 whole nodes are held for a part of their devices ...`."""
+        held = "1 whole node is" if self.nodes == 1 else f"{self.nodes} whole nodes are"
+        fit = f"{counted(self.by_nodes, 'more replica')} {'fits' if self.by_nodes == 1 else 'fit'}"
+        would = f"{'at least ' if self.by_devices == SHARING else ''}{self.by_devices}"
+        where = f"{self.cluster}/{self.pool}: {held} held for a part of their devices"
+        return f"{where}; {fit} there, with accounting: Device on the pool {would} would"
+
+
+SHARING = 50
+"""Replicas up to which it is counted how many share nodes."""
+
+
+def partly_held(decision: Decision) -> Iterator[PartlyHeld]:
+    """Find the pools where charging devices would let more replicas like those that stand there fit."""
+    demands: dict[PoolKey, list[Demand]] = defaultdict(list)
+    for replica in (kept.own_replica.replica for kept in decision.kept):
+        gangs = stamped_gangs(replica.engines)
+        for name, nodes in replica.nodes.items():
+            demands[replica.cluster, name].append(Demand(nodes, gangs.get(name, ())))
+    for placed in decision.placed:
+        for name, demand in placed.candidate.demands.items():
+            demands[placed.candidate.cluster.name, name].append(demand)
+    for (cluster, name), held in sorted(demands.items(), key=lambda item: item[0]):
+        there = decision.inputs.fleet.clusters.get(cluster)
+        pool = there.by_name.get(name) if there else None
+        if pool is not None and pool.accounting == "Node" and held[-1].nodes:
+            yield from _partly_held(decision, cluster, pool, held)
+
+
+def _partly_held(
+    decision: Decision, cluster: str, pool: Pool, held: Sequence[Demand]
+) -> Iterator[PartlyHeld]:
+    ledger = decision.ledger
+    others = [
+        stamped_gangs(replica.engines).get(pool.name, ()) for replica in ledger.holding(cluster, pool.name)
+    ]
+    new = [placed.candidate for placed in decision.placed if placed.candidate.cluster.name == cluster]
+    placed = [candidate.demands[pool.name].gangs for candidate in new if pool.name in candidate.demands]
+    room: DeviceCapacity | None = DeviceCapacity(pool.nodes, PoolDevices(pool), total([*others, *placed]))
+    by_nodes, by_devices = max(0, ledger.free(cluster, pool.name)) // held[-1].nodes, 0
+    while by_devices < SHARING and (room := room.take(held[-1]) if room else None):
+        by_devices += 1
+    if by_devices > by_nodes:
+        yield PartlyHeld(cluster, pool.name, sum(demand.nodes for demand in held), by_nodes, by_devices)
 
 
 def fitting_pools(decision: Decision) -> Iterator[FittingPool]:

@@ -10,6 +10,7 @@ from function.scheduler.headroom import (
     Question,
     count_more,
     fitting_pools,
+    partly_held,
     rejections_of_another,
     room_by_cluster,
 )
@@ -117,3 +118,22 @@ def test_the_pools_that_fit_whether_or_not_there_is_room() -> None:
 def test_a_pool_that_is_full_is_not_barred() -> None:
     [pool] = fitting_pools(decide(World(ask(), [one("a", 1)])))
     assert (pool.free, pool.barred) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "nodes", "more", "fit"),
+    [
+        (1, 3, {}, "1 more replica fits there, with accounting: Device on the pool 22 would"),
+        (4, 2, {}, "0 more replicas fit there, with accounting: Device on the pool 2 would"),
+        (1, 9, {}, "7 more replicas fit there, with accounting: Device on the pool at least 50 would"),
+        (8, 3, {}, None),
+        (5, 3, {}, None),
+        (1, 3, {"accounting": "Device"}, None),
+    ],
+)
+def test_whole_nodes_that_are_held_for_a_part_are_told_of(
+    gpus: int, nodes: int, more: Plain, fit: str | None
+) -> None:
+    decision = decide(World(ask(2, gpus=gpus), [one("a", nodes, **more)]))
+    held = "a/p0: 2 whole nodes are held for a part of their devices"
+    assert [str(pool) for pool in partly_held(decision)] == ([f"{held}; {fit}"] if fit else [])

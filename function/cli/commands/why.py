@@ -164,11 +164,12 @@ def _engine(branch: Tree, engine: EngineOutline) -> None:
 
 
 def _findings(out: Console, forecast: Forecast) -> None:
-    findings = forecast.findings
+    findings = [f"{finding.path}: {finding.message}" for finding in forecast.findings]
+    findings += map(str, forecast.partly_held)
     if findings:
         out.print("\n[bold]Worth a look[/bold]")
-    for finding in findings:
-        out.print(f"  [yellow]![/yellow] {escape(finding.path)}: {escape(finding.message)}", soft_wrap=True)
+    for text in findings:
+        out.print(f"  [yellow]![/yellow] {escape(text)}", soft_wrap=True)
 
 
 def _planned(inputs: Inputs, deployment: str) -> Planned:

@@ -72,6 +72,8 @@ def _deployment(out: Console, planned: Planned, words: str) -> None:
     show_amiss(out, planned)
     if forecast.standing or forecast.leaving:
         out.print(_replicas([*forecast.standing, *forecast.leaving]))
+    for partly_held in forecast.partly_held:
+        out.print(f"  ! {escape(str(partly_held))}", style="yellow", soft_wrap=True)
     if forecast.rejections:
         _rejected(out, forecast)
         more = f"fleet-scheduler why {planned.title} {words}".rstrip()
