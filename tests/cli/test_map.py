@@ -179,6 +179,26 @@ def test_the_words_are_right(nodes: int, words: str, reason: str, tmp_path: Path
     assert words in text, reason
 
 
+def test_what_was_assumed_of_many_clusters_is_one_line(tmp_path: Path) -> None:
+    clusters = [build.cluster(f"c{number:02}", [build.pool("p", 1)]) for number in range(30)]
+    for cluster in clusters:
+        del cluster["status"]
+    kind = {"apiVersion": build.API, "kind": "InferenceClass", "metadata": {"name": "any"}}
+    inference_class = {**kind, "spec": {"devices": [build.gpu(8)]}}
+    drawn = _drawn(tmp_path / "f.yaml", [*clusters, inference_class])
+    assert drawn.count("assumed Ready") == 1
+    assert "30 clusters have no status" in drawn
+    assert "8 GPUs a node" in drawn
+
+
+def test_seven_deployments_look_different(tmp_path: Path) -> None:
+    """The palette has six colours: the seventh has the first in another pattern."""
+    parents = [build.deployment(f"chat-{number}", 1) for number in range(7)]
+    drawn = _drawn(tmp_path / "f.yaml", [build.cluster("a", [build.pool("p", 7)]), *parents])
+    looks = re.findall(r'class="swatch (p\d t\d)"', drawn)
+    assert len(set(looks)) == len(looks) == 7
+
+
 def test_no_colour_reads_as_good_or_bad() -> None:
     """Hues of the palette stay clear of red and green, and differ in lightness where hues are near."""
     css = (ROOT / "function" / "cli" / "render" / "map" / "fleet.css").read_text()
@@ -281,7 +301,8 @@ def _many(clusters: int) -> list[Plain]:
 @pytest.mark.e2e
 @browser.needed
 def test_in_a_browser_it_filters_tells_and_follows_the_scheme(tmp_path: Path) -> None:
-    run("map", write(tmp_path / "f.yaml", _fleet()), "-o", tmp_path / "fleet.html")
+    links_to = ("--docs", "docs/reasons.md#")
+    run("map", write(tmp_path / "f.yaml", _fleet()), "-o", tmp_path / "fleet.html", *links_to)
     seen = {}
     for scheme in ("light", "dark"):
         with browser.browsing(tmp_path / scheme, scheme=scheme) as page:

@@ -19,9 +19,6 @@ from function.cli.worlds.world import ParseMemo
 if TYPE_CHECKING:
     from function.cli.worlds.source import Source
 
-DOCS = "docs/reasons.md#"
-"""Where the reason codes are explained, seen from the root of the project."""
-
 
 def _form(output: str) -> tuple[str, Path | None]:
     """The form and the file that an output names. Raises BadInput."""
@@ -45,10 +42,10 @@ def _form(output: str) -> tuple[str, Path | None]:
 )
 @click.option(
     "--docs",
-    default=DOCS,
-    show_default=True,
+    default="",
     metavar="URL",
-    help="Where reason codes link to; the code in lower case is appended.",
+    help="Where reason codes link to, such as .../docs/reasons.md#; the code in lower case is appended. "
+    "[default: no links]",
 )
 def fleet_map(source: Source, output: str, docs: str) -> None:
     r"""Draw the fleet: one static HTML page, or an SVG picture for a README.

@@ -11,12 +11,14 @@ from function.api import InferenceCluster, Malformed
 from function.api.replica import parse as parse_replica
 from function.boundary import PlainDocument
 from function.cli.text import track
+from function.cli.worlds.derive import folded
 from function.cli.worlds.world import identity_of
 from function.deployment.forecast import rejection_phrase
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
+    from function.api import Pool
     from function.cli.worlds.simulate import Simulation
     from function.cli.worlds.world import Planned, World
     from function.deployment.forecast import Forecast, Question
@@ -24,8 +26,11 @@ if TYPE_CHECKING:
 REGION_LABELS = ("modelplane.ai/region", "topology.kubernetes.io/region")
 ELSEWHERE, NO_CLASS = "no region", "no class"
 STATES = ("running", "new", "leaving")
-COLOURS = 6
-"""Colours of the palette in fleet.css: told apart by the colour-blind, none of them a traffic light."""
+COLOURS, PATTERNS = 6, 4
+"""Colours of the palette in fleet.css: told apart by the colour-blind, none of them a traffic light.
+
+The seventh deployment has the first colour again, in another pattern.
+"""
 
 NodeHolder = tuple[str, str, int]
 """Who holds nodes, in which state, and how many."""
@@ -48,6 +53,8 @@ class PoolRow:
     """Its class."""
     nodes: int
     shares: tuple[NodeHolder, ...]
+    gpus: int = 0
+    """GPUs of each node: devices that a pod claims and that have memory."""
 
     def _nodes_in(self, *states: str) -> int:
         return sum(nodes for _, state, nodes in self.shares if state in states)
@@ -255,8 +262,17 @@ def _card(cluster: InferenceCluster, shares: Shares) -> ClusterCard:
         held = shares.get((cluster.name, pool.name), Counter())
         order = sorted(held.items(), key=lambda item: (item[0][0], STATES.index(item[0][1])))
         listed = tuple((who, state, nodes) for (who, state), nodes in order)
-        rows.append(PoolRow(pool.name, pool.class_name, pool.nodes, listed))
+        rows.append(PoolRow(pool.name, pool.class_name, pool.nodes, listed, _gpus(pool)))
     return ClusterCard(cluster.name, tuple(_notes(cluster)), tuple(rows), _region(cluster.labels))
+
+
+def _gpus(pool: Pool) -> int:
+    claimed = (device for device in pool.devices or () if device.claimable)
+    return sum(
+        device.count
+        for device in claimed
+        if any(name.rpartition("/")[2] == "memory" for name in device.capacity)
+    )
 
 
 def _region(labels: dict[str, str]) -> str:
@@ -304,7 +320,7 @@ def _model(number: int, planned: Planned, prospects: _Prospects) -> DeploymentCa
     forecast, scheduled = planned.forecast, planned.forecast.scheduled
     return DeploymentCard(
         planned.title,
-        number % COLOURS,
+        number % (COLOURS * PATTERNS),
         forecast.total,
         forecast.wanted,
         scheduled.reason if scheduled else "Unknown",
@@ -339,10 +355,14 @@ def draw(world: World, settled: Simulation, chosen: Collection[str] = ()) -> Fle
     holders = {who for _, cards in regions for card in cards for who in card.holders}
     given = {plan.title for plan in settled.last}
     strangers = tuple(
-        (who, number % COLOURS, "of another namespace" if who in given else "its deployment was not given")
+        (
+            who,
+            number % (COLOURS * PATTERNS),
+            "of another namespace" if who in given else "its deployment was not given",
+        )
         for number, who in enumerate(sorted(holders - model_names), start=len(models))
     )
-    notes = list(world.notes)
+    notes = list(folded(world.assumptions))
     if not settled.settled:
         notes.append(f"the fleet does not settle: this is the state after {len(settled.rounds)} passes")
     return FleetMap(regions, tuple(models), strangers, tuple(notes))

@@ -29,8 +29,8 @@
   const written = ([code, line]) => {
     const part = document.createElement("span");
     if (!code) { part.className = "fits"; part.textContent = line; return part; }
-    const link = document.createElement("a");
-    link.href = docs + code.toLowerCase();
+    const link = document.createElement(docs ? "a" : "b");
+    if (docs) link.href = docs + code.toLowerCase();
     link.textContent = code;
     part.append(link, line ? ": " + line : "");
     return part;
