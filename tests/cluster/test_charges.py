@@ -13,9 +13,10 @@ from function.api import replica as replica_api
 from function.api.charge import UNKNOWN, Charged, digest
 from function.api.replica import StampedConstraint, StampedEngine, StampedMember, StampedRequest
 from function.boundary import PlainDocument
-from function.cluster.publish import MAX_SELECTORS, NAMED, YIELDING, charge
+from function.cluster.publish import MAX_SELECTORS, NAMED, YIELDING, charge, flag
 from function.deployment.handler import run
 from function.scheduler.device_accounting import PodClaims
+from tests.cluster.build import Case
 from tests.schema.admission import refusals
 from tests.schema.crds import schema_of
 from tests.support import build, generate
@@ -47,6 +48,41 @@ def published(replicas: Iterable[ModelReplica], nodes: int = 100, **pool: Any) -
     (made,) = charge("east", [{"name": "p", "nodes": nodes, "devices": [], **pool}], replicas)
     charged: Plain = made["charged"]
     return charged
+
+
+def test_a_pool_that_holds_more_than_it_has_is_marked_and_nothing_else_is_said_of_it() -> None:
+    pools = [{"name": "p", "nodes": 2, "devices": []}, {"name": "q", "nodes": 2, "overcommitted": True}]
+    within, beyond = ([replica(f"of-{number}") for number in range(held)] for held in (2, 3))
+    unmarked = {"name": "q", "nodes": 2}
+    assert flag("east", pools, within) == [pools[0], unmarked]
+    assert flag("east", pools, beyond) == [{**pools[0], "overcommitted": True}, unmarked]
+    leaving = [*within, replica("gone", deleting=True)]
+    assert flag("east", pools, leaving) == [pools[0], unmarked], "what is being deleted counts no longer"
+    assert flag("east", pools, [replica("west", cluster="west"), *within]) == [pools[0], unmarked]
+    assert flag("east", [{"name": 7}], beyond) == [{"name": 7}], "one that cannot be read has no ledger"
+
+
+def test_the_mark_is_written_when_it_turns_and_kept_in_doubt() -> None:
+    """A placement that changes nothing of it changes nothing of the status: it would wake everybody there."""
+    made = Case(input={"publish": "Attributes", "charges": "Overcommitted"})
+    (nodes,) = (pool["nodes"] for pool in made.answer().status["gpuPools"])
+    statuses = []
+    for held in (0, nodes, nodes + 1, nodes + 2):
+        made.replicas = [on_it(number) for number in range(held)]
+        statuses.append(made.answer().status["gpuPools"])
+    assert statuses[0] == statuses[1]
+    assert statuses[2] == statuses[3] == [{**statuses[0][0], "overcommitted": True}]
+    assert not made.answer().settled, "the next reading comes soon"
+    made.cluster = {**made.cluster, "status": {"gpuPools": statuses[2]}}
+    made.replicas = None
+    assert made.answer().status["gpuPools"] == statuses[2]
+
+
+def on_it(number: int) -> Plain:
+    """Return a replica that takes a node of the cluster's pool."""
+    cluster = Case().cluster
+    deployment = build.deployment(f"model-{number}")
+    return build.replica(deployment, cluster["metadata"]["name"], 0, pools="gpu")
 
 
 def test_a_pool_that_nobody_holds_is_charged_nothing() -> None:

@@ -8,8 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+import structlog
+import yaml
 from crossplane.function.proto.v1 import run_function_pb2 as pb
 
+from example.caller import COMPOSITION
+from function.runner import Function
+from tests.support import build
 from tests.support.crossplane import OWN_WRITES, ControlPlane, Name, Step
 
 if TYPE_CHECKING:
@@ -166,3 +171,76 @@ def test_a_new_composite_is_written_to_before_anything_was_decided() -> None:
     made = ControlPlane({"Asker": [Step(asking(always))]}, "2.3")
     made.write({"apiVersion": API, "kind": "Asker", "metadata": {"name": "asker", "namespace": "team"}})
     assert made.composites[ASKER].counts["tokens"] == 1 + 2 * OWN_WRITES
+
+
+MINE = Name("ModelDeployment", build.NAMESPACE, "mine")
+
+
+def fleet_at_rest(version: str) -> ControlPlane:
+    """Return a control plane with the Composition we ship, and two deployments at rest, all Ready."""
+    [step] = yaml.safe_load(COMPOSITION.read_text())["spec"]["pipeline"]
+    function = Function(structlog.get_logger()).answer
+    made = ControlPlane({"ModelDeployment": [Step(function, input=step["input"])]}, version)
+    for name in ("a", "b", "c", "d"):
+        made.write(build.cluster(name, [build.pool("p", 4)]))
+    for name, wanted in (("mine", 2), ("theirs", 4)):
+        plain = build.deployment(name, wanted)
+        made.write({**plain, "metadata": {"name": name, "namespace": build.NAMESPACE}})
+        made.run(30.0)
+    for name in [name for name in made.objects if name.kind in ("ModelReplica", "ModelEndpoint")]:
+        made.patch(name, status={"conditions": [build.condition("Ready", status=True)]})
+        made.run(5.0)
+    for name in [name for name in made.objects if name.kind == "ModelEndpoint"]:
+        made.patch(name, status={"conditions": [build.condition("Ready", status=True)]})
+    made.run(1_500.0)
+    made.forget_counts()
+    return made
+
+
+def test_at_rest_a_deployment_is_woken_by_what_it_stands_on_and_by_nothing_else() -> None:
+    made = fleet_at_rest("2.4")
+    counts = made.composites[MINE].counts
+    ours = {name for name in made.objects if name in made.composites[MINE].composed.values()}
+    hosts = {made.objects[name]["spec"]["clusterName"] for name in ours if name.kind == "ModelReplica"}
+    others = [
+        name
+        for name in made.objects
+        if name not in {MINE, *ours} and not (name.kind == "InferenceCluster" and name.name in hosts)
+    ]
+    assert {name.kind for name in others} > {"InferenceCluster", "ModelReplica", "ModelDeployment"}
+    for name in others * 20:
+        made.touch(name)
+    made.run(5.0)
+    assert (counts["reconciles"], counts["tokens"]) == (0, 0)
+    made.touch(Name("InferenceCluster", "", min(hosts)))
+    made.run(5.0)
+    assert (counts["reconciles"], counts["calls"], counts["tokens"]) == (1, 1, 2)
+    made.forget_counts()
+    made.resync()
+    made.run(60.0)
+    assert counts["opened"] == 0
+
+
+def test_at_rest_a_reconcile_takes_two_calls_up_to_2_3_and_one_on_2_4() -> None:
+    for version, calls in (("2.0", 2), ("2.3", 2), ("2.4", 1)):
+        made = fleet_at_rest(version)
+        made.touch(MINE)
+        made.run(1.0)
+        assert made.composites[MINE].counts["calls"] == calls, version
+
+
+def test_a_drained_and_a_deleted_cluster_are_seen_at_once_on_2_4() -> None:
+    made = fleet_at_rest("2.4")
+    for change in ("drain", "delete"):
+        own_replica = next(
+            name for name in made.composites[MINE].composed.values() if name.kind == "ModelReplica"
+        )
+        host = Name("InferenceCluster", "", made.objects[own_replica]["spec"]["clusterName"])
+        if change == "drain":
+            made.patch(host, spec={**made.objects[host]["spec"], "taints": [build.taint("x", "NoExecute")]})
+        else:
+            made.delete(host)
+        made.run(20.0)
+        replicas = [name for name in made.composites[MINE].composed.values() if name.kind == "ModelReplica"]
+        assert len(replicas) == 2, change
+        assert host.name not in {made.objects[name]["spec"]["clusterName"] for name in replicas}, change
