@@ -48,7 +48,9 @@ GONE = "external resource does not exist"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """The annotation with the manifest that was applied last, on objects that are not applied server-side."""
 NOTE = "modelplane.ai/evidence"
-"""The annotation of an Object with what was known of its pods when it was edited last."""
+"""The annotation with what was known of pods when they were edited last: on an Object, or where that only
+looks, in its manifest.
+"""
 KEEP_REMOTE = ("Observe", "Create", "Update", "LateInitialize")
 """Management policies without Delete: the remote object outlives its Object."""
 
@@ -251,9 +253,13 @@ def _read(document: Document, shape: Shape) -> ObservedObject:
         synced=synced,
         synced_message=synced_message,
         pending=_is_pending(metadata, status),
-        note=string(mapping(metadata.get("annotations")).get(NOTE)),
+        note=_note_of(metadata) or _note_of(mapping(manifest.get("metadata"))),
         leaving=any(_is_deleted(held) for held in (metadata, mapping((remote or {}).get("metadata")))),
     )
+
+
+def _note_of(metadata: Mapping[str, Plain]) -> str:
+    return string(mapping(metadata.get("annotations")).get(NOTE))
 
 
 def _remote(status: Mapping[str, Plain], identity: ObjectIdentity) -> Mapping[str, Plain] | None:

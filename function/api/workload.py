@@ -302,7 +302,7 @@ SERVING: Shape = {
     "metadata": {"generation": None},
     "spec": None,
     "status": {
-        "engines": {},
+        "engines": {"available": None, "updated": None},
         "servingDigest": None,
         "conditions": {"type": None, "status": None, "observedGeneration": None},
     },

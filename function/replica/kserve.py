@@ -23,9 +23,9 @@ from function.api.expressible import command_of, parallelism_of, stack_engine
 from function.api.model import condition_of, mapping, mappings
 from function.fail_static import base_of, key_of
 from function.gateway_api import prefix_match, url_rewrite
-from function.objects import OBSERVE, ObservedObject, composed_object, condition_query, covers
+from function.objects import NOTE, OBSERVE, ObservedObject, composed_object, condition_query, covers
 from function.replica import names
-from function.replica.evidence import digest_of, is_about_spec, template_of
+from function.replica.evidence import Edit, digest_of, is_about_spec, noted, template_of
 from function.replica.picker import GATEWAY
 from function.replica.pods import (
     CLAIM,
@@ -70,6 +70,8 @@ MAIN = "main"
 """What the presets call the container that serves."""
 SHARED_MEMORY = "shared-memory"
 """Our volume at /dev/shm. The presets' own has 1 GiB, and one of the same name would inherit that."""
+WANTED = "modelplane.ai/wanted"
+"""The annotation, in what is looked at, with the digest of what was wanted of the service last."""
 PROBE_SECONDS = 10
 
 _SINGLE, _GANG = ("apps/v1", "Deployment", ""), ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "-mn")
@@ -115,8 +117,47 @@ def on_kserve(snapshot: ReplicaSnapshot, claims: ClaimTemplates) -> KServeReplic
     resource = composed_object(
         manifest, provider_config, readiness=condition_query("Ready"), watch=config.watch
     )
-    resources = {key: resource, **{engine.key: engine.resource for engine in engines}}
-    return KServeReplica(key, manifest, engines, resources)
+    looks = {engine.key: _looked_at(snapshot, engine, key, manifest) for engine in engines}
+    return KServeReplica(key, manifest, engines, {key: resource, **looks})
+
+
+def _looked_at(
+    snapshot: ReplicaSnapshot, engine: KServeEngine, key: str, manifest: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the Object that an engine's workload is seen through, with what is noted when it is edited.
+
+    An edit of the service changes what this Object says of the workload, which nobody applies. So the
+    provider looks again, and says so: what it saw before the edit cannot pass for what became of it.
+    """
+    service, workload = snapshot.observed.get(key), snapshot.observed.get(engine.key)
+    resource = engine.resource
+    if service is None or workload is None:
+        return resource
+    looks = resource["spec"]["forProvider"]
+    annotations = dict(mapping(mapping(workload.manifest.get("metadata")).get("annotations")))
+    template, wanted = _template_of(service.manifest), _template_of(manifest)
+    edit = Edit.NOTHING if service.manifest == manifest else Edit.NO_TEMPLATE
+    if template != wanted:
+        edit, annotations[WANTED] = Edit.TEMPLATE, digest_of(wanted)
+    if workload.identity.kind == "LeaderWorkerSet":
+        evident = _is_acted_on(service, was_updated=snapshot.was_updated) and is_known_remotely(
+            workload, was_updated=snapshot.was_updated
+        )
+        seen = digest_of(template_of((workload.remote or {}).get("spec")))
+        annotations |= {NOTE: noted(workload, seen, edit, evident=evident)}
+    annotations = {name: value for name, value in annotations.items() if value}
+    if annotations:
+        metadata = {**looks["manifest"]["metadata"], "annotations": annotations}
+        looks["manifest"] = {**looks["manifest"], "metadata": metadata}
+    return resource
+
+
+def _template_of(service: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a service without its copies: what restarts pods."""
+    spec = template_of(service.get("spec"))
+    if "prefill" in spec:
+        spec["prefill"] = template_of(spec["prefill"])
+    return {**service, "spec": spec}
 
 
 def quoted(value: Plain) -> Any:
@@ -335,8 +376,8 @@ def _state(
         name=engine.engine.name,
         copies=copies,
         created=service.is_created,
-        ready=ready,
-        in_use=applied and service.ready is True,
+        ready=ready and _takes_requests(workload),
+        in_use=applied and service.ready is True and _takes_requests(workload),
         available=copies_available(workload, copies),
         updated=min(updated, copies),
         total=total,
@@ -346,8 +387,15 @@ def _state(
     )
 
 
+def _takes_requests(workload: ObservedObject) -> bool:
+    """Whether a workload has a copy, where it says. KServe may call a service Ready by what it was before."""
+    return "conditions" not in workload.remote_status or copies_available(workload, 1) > 0
+
+
 def is_known_remotely(workload: ObservedObject, *, was_updated: bool) -> bool:
-    """Whether the status of a workload that KServe writes is about its spec."""
+    """Whether the status of a workload that KServe writes is about its spec, and was seen after our edit."""
+    if workload.pending or (workload.synced is False and not was_updated):
+        return False
     template = digest_of(template_of((workload.remote or {}).get("spec")))
     return is_about_spec(workload, template, was_updated=was_updated)
 

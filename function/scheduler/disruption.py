@@ -337,7 +337,7 @@ def _may_leave(inputs: SchedulingInput, done: Replaced, victim: Kept) -> bool:
 
 
 def _may_leave_idle(inputs: SchedulingInput, done: Replaced, victim: Kept) -> bool:
-    """Whether one that is known not to be in service may leave whatever the budget says.
+    """Whether one that takes no requests may leave whatever the budget says.
 
     As an outdated one is updated at once in a staged rollout, a mismatched one is replaced at once.
     """
@@ -412,9 +412,10 @@ def _linger(ledger: Ledger, own_replica: OwnReplica, placed: Placed) -> None:
 #
 # A kept replica is *outdated* if what it would be updated to has another template than it is observed with.
 #
-# 1. Outdated replicas that are known not to be in service are updated at once: there is nothing to lose.
-#    Those
-#    of which it is not known are, while wanted minus those in service is at most maxUnavailable.
+# 1. Outdated replicas that take no requests are updated at once: there is nothing to lose. Those in doubt
+#    are, while wanted minus those in service is at most maxUnavailable. Beyond that one is that takes
+#    requests half updated, when every replica that has the template is in service: else an edit could never
+#    mend what an earlier one left so. It goes on taking requests.
 # 2. Of the others one is updated, in the order of scale down, as long as afterwards wanted minus those in
 #    service is at most maxUnavailable. The order is that in which they would be scaled down were there no
 #    others, so it is the same in whichever pass their turn comes. Those that are about to leave come last.
@@ -434,7 +435,8 @@ def supersede(inputs: SchedulingInput, kept: tuple[Kept, ...]) -> tuple[Kept, ..
         return kept
     return tuple(
         dataclasses.replace(replica, update=Update.Superseded)
-        if not inputs.serving.lost(replica.own_replica) and is_outdated(inputs, replica)
+        if not (inputs.serving.lost(replica.own_replica) or inputs.serving.half_updated(replica.own_replica))
+        and is_outdated(inputs, replica)
         else replica
         for replica in kept
     )
@@ -486,6 +488,11 @@ def _next(inputs: SchedulingInput, kept: tuple[Kept, ...], budget: int, waiting:
     serving = sum(inputs.serving(replica.own_replica) for replica in kept)
     doubtful = [replica for replica in waiting if not inputs.serving(replica.own_replica)]
     if inputs.deployment.wanted - serving > budget:
+        halves = [replica for replica in doubtful if inputs.serving.half_updated(replica.own_replica)]
+        has_template = [replica for replica in kept if replica.update is None and replica not in waiting]
+        if all(inputs.serving(replica.own_replica) for replica in has_template):
+            first = next_victim(inputs, waiting, among=halves)
+            return set() if first is None else {first.own_replica.key}
         return set()
     now = {replica.own_replica.key for replica in doubtful}
     waiting = [replica for replica in waiting if replica.own_replica.key not in now]

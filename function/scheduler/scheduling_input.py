@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from function.api.deployment import PlacementPolicy
-from function.api.model import conditions_of, mapping
+from function.api.model import conditions_of, mapping, mappings, number
 from function.api.workload import SERVING, serving_digest
 from function.boundary import Resolution
 from function.scheduler.pass_values import PassValues
@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 # - its Ready, if both say of which generation they are, must be of the generation it has.
 #
 # Neither is there on a platform that does not publish it; then Ready counts. A platform that publishes
-# `status.engines` and no digest does not know what the pods run. Such a replica is *in doubt*: no budget
+# `status.engines` and no digest does not know what the pods run.
+#
+# A replica that is Ready and not in service is *in doubt*: what was reported last may be over. No budget
 # counts it as in service, and nobody takes it for one that has nothing to lose.
 
 
@@ -54,25 +56,31 @@ class Serving:
         """Take whether a replica must be seen to run the template it has: where a rollout is staged."""
         self._by_template = by_template
         self._running = PassValues(_runs_its_template)
+        self._mixed = PassValues(_is_half_updated)
 
     def __call__(self, own_replica: OwnReplica) -> bool:
         """Whether a replica is in service."""
         return own_replica.replica.ready is True and self.runs_its_template(own_replica)
 
     def lost(self, own_replica: OwnReplica) -> bool:
-        """Whether a replica is known not to be in service: to take it costs nothing."""
-        return own_replica.replica.ready is not True or self._runs(own_replica) is False
+        """Whether a replica takes no requests, as far as is reported: it has nothing to lose."""
+        return own_replica.replica.ready is not True
+
+    def half_updated(self, own_replica: OwnReplica) -> bool:
+        """Whether a replica in doubt was seen to take requests with some of its pods updated.
+
+        Then its pods are replaced while others serve: copy by copy, or with one on top.
+        """
+        return not (self(own_replica) or self.lost(own_replica)) and self._mixed.of(
+            own_replica.key, own_replica
+        )
 
     def runs_its_template(self, own_replica: OwnReplica) -> bool:
         """Whether its pods run what its spec says, as far as its platform says what they run."""
-        return self._runs(own_replica) is True
-
-    def _runs(self, own_replica: OwnReplica) -> bool | None:
-        return self._running.of(own_replica.key, own_replica) if self._by_template else True
+        return not self._by_template or self._running.of(own_replica.key, own_replica)
 
 
-def _runs_its_template(own_replica: OwnReplica) -> bool | None:
-    """Whether its pods run what its spec says; None where that is not known."""
+def _runs_its_template(own_replica: OwnReplica) -> bool:
     try:
         plain = own_replica.document.project(SERVING)
     except ValueError:
@@ -83,7 +91,17 @@ def _runs_its_template(own_replica: OwnReplica) -> bool | None:
         return False
     if _is_older(_ready_of(status), mapping(plain.get("metadata")).get("generation")):
         return False
-    return True if digest or not status.get("engines") else None
+    return bool(digest or not status.get("engines"))
+
+
+def _is_half_updated(own_replica: OwnReplica) -> bool:
+    try:
+        status = mapping(own_replica.document.project(SERVING).get("status"))
+    except ValueError:
+        return False
+    engines = mappings(status.get("engines"))
+    counts = [number(engine.get(field), 0) for engine in engines for field in ("available", "updated")]
+    return min(counts, default=0) > 0
 
 
 def _ready_of(status: dict[str, Any]) -> object:

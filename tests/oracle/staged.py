@@ -4,14 +4,16 @@ What the rules leave open, this file decides as follows:
 
 1.  A replica is in service if it is Ready, what it publishes as `status.servingDigest` (if anything) is the
     digest of its own spec, and its Ready is not about an older generation. Without `rollout` and without
-    `maxSurge` Ready alone counts. One that publishes `status.engines` and no digest is in doubt: it is not in
-    service, and what is done to what is not in service is not done to it.
+    `maxSurge` Ready alone counts. One that publishes `status.engines` and no digest is not in service. One
+    that is Ready has something to lose all the same.
 2.  The template is what the digest covers: engines without copies, pools and claims, cache, serving.
 3.  Drains come first, then mismatches, then updates in place; each counts who is left in service.
 4.  Without `disruption.maxUnavailable` there is no limit for drains, and 0 with `maxSurge`; mismatches go by
     `rollout.maxUnavailable` where nothing else is said.
 5.  `rollout.maxUnavailable` of 0 replaces those in service; without surge it counts as 1.
 6.  With surge what is not in service is the first to go, of all that may.
+    Of those in doubt beyond the budget one that is half updated is updated in place, where all others that
+    have the template are in service.
 7.  Those that exist beyond wanted are the replacements of the first outgoing ones. Where none is wanted,
     nothing is replaced: all leave.
 8.  What is not in service takes nothing with it: a mismatched one leaves for any place where a rollout is
@@ -20,7 +22,6 @@ What the rules leave open, this file decides as follows:
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from collections import Counter
@@ -81,12 +82,14 @@ class Staged(Scheduler):
         return bool(ready.get("observedGeneration", generation) >= generation)
 
     def idle(self, replica: Replica) -> bool:
-        """Say whether a replica is known not to be in service."""
-        if self.serving(replica):
-            return False
-        silent = replica.plain.get("status", {}) | {"engines": []}
-        loud = dataclasses.replace(replica, plain=replica.plain | {"status": silent})
-        return not self.serving(loud)
+        """Say whether a replica takes no requests."""
+        return replica.condition != "True"
+
+    def half(self, replica: Replica) -> bool:
+        """Say whether a replica is in doubt, and takes requests with some of its pods updated."""
+        engines = replica.plain.get("status", {}).get("engines", [])
+        some = [min(engine.get("available", 0), engine.get("updated", 0)) > 0 for engine in engines]
+        return bool(some) and all(some) and not self.serving(replica) and not self.idle(replica)
 
     def enough(self, replicas: Iterable[Replica], without: Replica, budget: int | None) -> bool:
         """Say whether the others are enough in service."""
@@ -112,7 +115,8 @@ class Staged(Scheduler):
     def act(self) -> None:
         self.retain()
         if self.updates == 0:
-            self.superseded = [one for one in self.plan.kept if not self.idle(one) and self.outdated(one)]
+            ready = [one for one in self.plan.kept if not (self.idle(one) or self.half(one))]
+            self.superseded = [one for one in ready if self.outdated(one)]
         self.scale_down()
         if self.resolved and not self.invalid:
             self.fill()
@@ -245,8 +249,13 @@ class Staged(Scheduler):
         serving = sum(map(self.serving, self.plan.kept))
         outdated = [one for one in self.plan.kept if self.outdated(one) and one not in self.superseded]
         waiting = [replica for replica in outdated if not self.idle(replica)]
+        doubtful = [replica for replica in waiting if not self.serving(replica)]
         if self.facts.wanted - serving <= self.updates:
             waiting = [replica for replica in waiting if self.serving(replica)]
+        elif all(self.serving(one) for one in self.plan.kept if one not in [*waiting, *self.superseded]):
+            on = Counter(replica.cluster for replica in waiting)
+            for first in sorted(filter(self.half, doubtful), key=lambda one: self.expendable(one, on))[-1:]:
+                waiting.remove(first)
         while waiting and self.facts.wanted - (serving - 1) <= self.updates:
             on = Counter(replica.cluster for replica in waiting)
             lasting = [replica for replica in waiting if replica.key not in self.waiting]

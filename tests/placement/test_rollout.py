@@ -56,6 +56,7 @@ FRESH = {
     "status": {"conditions": [build.condition("Ready", status=True) | {"observedGeneration": 3}]},
 }
 UNKNOWN = {"status": {"engines": [{"name": "main", "copies": 1, "available": 1, "updated": 0}]}}
+HALF = {"status": {"engines": [{"name": "main", "copies": 2, "available": 1, "updated": 1}]}}
 CASES = [
     Case("the first in the order of scale down", THREE, {"a-1"}, "RollingOut"),
     Case(
@@ -105,6 +106,18 @@ CASES = [
         [Seen("a", 0), Seen("a", 1), Seen("b", 0, more=UNKNOWN)],
         {"b-0"},
         "RollingOut",
+    ),
+    Case(
+        "one that takes requests half updated is mended, though two are: else neither ever would be",
+        [Seen("a", 0), Seen("a", 1, more=HALF), Seen("b", 0, more=HALF)],
+        {"a-1"},
+        "RollingOut",
+    ),
+    Case(
+        "not while one that has the template is not in service",
+        [Seen("a", 0, NEW, ready=False), Seen("a", 1, more=HALF), Seen("b", 0, more=HALF)],
+        {"a-0"},
+        "RolloutPaused",
     ),
     Case(
         "by surge what is not known to serve is no more touched than what does",

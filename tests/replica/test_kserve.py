@@ -321,6 +321,49 @@ def test_an_edit_is_rolled_out_only_when_the_new_pods_are_seen(base: Scene) -> N
     assert done.status["servingDigest"] != run(asked.but(observed=applied(before))).status["servingDigest"]
 
 
+def looked(observed: dict[str, Plain], generation: int, seen: int) -> dict[str, Plain]:
+    """Return what is observed, where the provider looked at the workload when its Object had a generation."""
+    made = copy.deepcopy(observed)
+    made["see-serving-main"]["metadata"]["generation"] = generation
+    made["see-serving-main"]["status"]["conditions"][0]["observedGeneration"] = seen
+    return made
+
+
+@pytest.mark.parametrize("base", [SINGLE, GANG], ids=["pod", "gang"])
+def test_what_was_seen_before_an_edit_is_not_what_became_of_it(base: Scene) -> None:
+    """Taken back an hour later: the pods of before are wanted again, and were last seen before the edit."""
+    asked = base.but(input=config(status="Engines"))
+    first = run(asked)
+    away = run(edited(asked).but(observed=applied(first)))
+    back = run(asked.but(observed=applied(away)))
+    looks = [answer.desired["see-serving-main"]["spec"] for answer in (first, away, back)]
+    assert looks[0] != looks[1] != looks[2], "another generation of the Object, which the provider acts on"
+    after = applied(back)
+    assert run(asked.but(observed=looked(after, 3, 1))).reason("ModelUpdated") == "Updating"
+    assert run(asked.but(observed=looked(after, 3, 3))).reason("ModelUpdated") == "UpToDate"
+    at_rest = run(asked.but(observed=looked(after, 3, 3))).desired
+    assert at_rest["see-serving-main"]["spec"] == looks[2], "it is looked at anew for an edit only"
+
+
+def test_a_gang_of_kserve_needs_evidence_like_one_of_ours() -> None:
+    asked = GANG.but(input=config(status="Engines"))
+    observed = applied(run(asked))
+    seen = observed["see-serving-main"]["status"]["atProvider"]["manifest"]
+    assert run(asked.but(observed=observed)).reason("ModelUpdated") == "UpToDate"
+    seen["metadata"]["generation"] = 2
+    assert run(asked.but(observed=observed)).reason("ModelUpdated") == "Updating"
+
+
+def test_a_service_that_is_ready_by_what_it_was_serves_nothing_without_a_copy() -> None:
+    """KServe writes a workload and reports on it as it was, in one breath."""
+    observed = applied(run(SINGLE))
+    status = observed["see-serving-main"]["status"]["atProvider"]["manifest"]["status"]
+    status.pop("availableReplicas")
+    answer = run(SINGLE.but(observed=observed))
+    assert answer.reason("ModelReady") == "ModelStarting"
+    assert SERVICE not in answer.ready
+
+
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [

@@ -18,7 +18,7 @@ from crossplane.function.proto.v1 import run_function_pb2 as pb
 
 from function.runner import Function
 from tests.simulate import gateway
-from tests.simulate.workers import Cluster, Refused
+from tests.simulate.workers import Cluster, Place, Refused
 from tests.support import drive
 from tests.support.any_request import AnyRequest
 from tests.support.crossplane import Step, run_step, selects
@@ -175,7 +175,7 @@ class Plane:
         cluster = self.clusters.get(plain["spec"]["providerConfigRef"]["name"])
         policies = plain["spec"].get("managementPolicies", ["*"])
         if cluster is not None and ("*" in policies or "Delete" in policies):
-            cluster.delete(_place(plain["spec"]["forProvider"]["manifest"]))
+            cluster.delete(place_of(plain["spec"]["forProvider"]["manifest"]))
 
     def provide(self) -> None:
         """Let the provider carry every Object to its cluster and back."""
@@ -230,7 +230,8 @@ def _collection(plain: Plain) -> str | None:
     return None if member_of is None else str(member_of)
 
 
-def _place(manifest: Plain) -> tuple[str, str, str, str]:
+def place_of(manifest: Plain) -> Place:
+    """Return where a cluster has the object of a manifest."""
     group = manifest["apiVersion"].rpartition("/")[0]
     metadata = manifest["metadata"]
     return group, manifest["kind"], metadata.get("namespace", ""), metadata["name"]
@@ -241,14 +242,14 @@ def _carry(plain: Plain, cluster: Cluster) -> None:
     spec, status = plain["spec"], plain.setdefault("status", {})
     manifest = spec["forProvider"]["manifest"]
     if spec.get("managementPolicies") == ["Observe"]:
-        held = cluster.objects.get(_place(manifest))
+        held = cluster.objects.get(place_of(manifest))
         if held is not None:
             status["atProvider"] = {"manifest": copy.deepcopy(held)}
         _condition(plain, "Synced", status=held is not None)
         _condition(plain, "Ready", status=held is not None)
         return
     try:
-        held = cluster.apply(_place(manifest), manifest)
+        held = cluster.apply(place_of(manifest), manifest)
     except Refused as error:
         _condition(plain, "Synced", status=False, message=str(error))
         return

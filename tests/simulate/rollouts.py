@@ -1,8 +1,9 @@
 """Rollouts, drains and losses on a simulated platform that starts pods slowly, or never.
 
-The control plane is `plane`'s. The platform behind it knows the truth of every replica: which image its pods
-run, whether they serve, how long they take to start; an image that is bad never does. It publishes that as
-platforms do: with a digest, with a generation, or with nothing but Ready.
+The control plane is `plane`'s. What is behind it (`platforms`) knows the truth of every replica: which image
+its pods run, whether they serve; an image that is bad never does. What it tells of that comes late, or is
+the truth of before: a platform of others tells a generation, or nothing but Ready; ours, which is here as a
+whole, a digest, on Deployments, LeaderWorkerSets and KServe.
 
 After every reconcile:
 
@@ -10,6 +11,7 @@ After every reconcile:
   the wanted replicas out of service;
 - an image that does not start took no more serving replicas than `rollout.maxUnavailable`;
 - there are at most wanted plus maxSurge replicas, and no pool holds more than it has;
+- no claim template and no Secret left a cluster while pods could refer to it;
 - what does not arrive, or cannot be read, updates nothing that depends on it and takes nothing away.
 
 When nothing happens any more everything comes to rest: as many serve as are wanted and have a place, on the
@@ -23,9 +25,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from function.scheduler.outcomes import Cause
-from tests.oracle.staged import digest
 from tests.simulate.episode import BrokenPromise
 from tests.simulate.plane import Deployment, Plane
+from tests.simulate.platforms import Chain, Foreign, image
+from tests.simulate.workers import Cluster
 from tests.support import build, law
 from tests.support.cases import ask
 from tests.support.parts import Source
@@ -40,35 +43,16 @@ if TYPE_CHECKING:
 Plain = dict[str, Any]
 
 GOOD = ("vllm:1", "vllm:2", "vllm:3", "vllm:4")
-BAD = ("vllm:broken", "vllm:wrong")
-PUBLISHES = ("digest", "generation", "ready")
-REST = 80
+BAD = ("vllm:broken", "vllm:broken-too")
+FOREIGN, OURS = ("generation", "ready"), ("a pod", "copies", "a gang", "gangs", "KServe", "KServe gang")
+"""What a platform of others publishes, and what a replica is on ours."""
+COPIES = ("copies", "gangs")
+GENTLE = (*COPIES, "KServe")
+"""Where a replica takes requests while its pods are replaced: copy by copy, or with one on top."""
+REST = 200
 """Steps after the last event until everything has come to rest, at most."""
-NODES = 8
-
-
-def image(plain: Plain) -> str:
-    """Return the image of a replica's, or a deployment's, one engine."""
-    spec = plain["spec"].get("template", plain)["spec"]
-    return str(spec["engines"][0]["members"][0]["template"]["spec"]["containers"][0]["image"])
-
-
-@dataclass
-class Pods:
-    """The pods of one replica."""
-
-    runs: str
-    left: int
-    """Steps until they serve; -1 for never."""
-    lag: int = 0
-    """Steps until the platform looks at a new template."""
-    down: int = 0
-    """Steps until they are back after a failure."""
-
-    @property
-    def serve(self) -> bool:
-        """Whether they take requests."""
-        return self.left == 0 and self.down == 0
+STILL = 12
+"""Steps without a change after which nothing will change any more."""
 
 
 @dataclass
@@ -76,10 +60,10 @@ class Life:
     """One episode: a control plane with one deployment, and the platform."""
 
     draw: Source
-    publishes: str
+    kind: str
+    """One of FOREIGN or of OURS."""
     plane: Plane
-    pods: dict[str, Pods] = field(default_factory=dict)
-    """By the uid of the replica."""
+    platform: Foreign | Chain
     taken: Counter[str] = field(default_factory=Counter)
     """Replicas in service that an image was given to, since it was wanted."""
     updates: Counter[str] = field(default_factory=Counter)
@@ -110,58 +94,26 @@ class Life:
         return {key for key, one in self.replicas().items() if self._serves(one)}
 
     def _serves(self, replica: Plain) -> bool:
-        pods = self.pods[replica["metadata"]["uid"]]
-        leaves = "deletionTimestamp" in replica["metadata"]
-        return pods.serve and pods.runs == image(replica) and not leaves
-
-    # The platform
-
-    def act(self) -> None:
-        """Let the platform act once on every replica, and publish what it knows."""
-        for replica in self.replicas().values():
-            uid = replica["metadata"]["uid"]
-            pods = self.pods.get(uid)
-            if pods is None:
-                pods = self.pods[uid] = Pods(image(replica), self._start(image(replica)))
-            elif pods.runs != image(replica):
-                if pods.lag > 0:
-                    pods.lag -= 1
-                    continue  # The platform has not looked at it: the old pods serve, nothing is published.
-                pods.runs, pods.left = image(replica), self._start(image(replica))
-            elif pods.left > 0:
-                pods.left -= 1
-            pods.down = max(0, pods.down - 1)
-            self._publish(replica, pods)
-
-    def _start(self, name: str) -> int:
-        return -1 if name in BAD else self.draw.choice((0, 1, 1, 3))
-
-    def _publish(self, replica: Plain, pods: Pods) -> None:
-        ready = build.condition("Ready", status=pods.serve)
-        status: Plain = {"conditions": [ready]}
-        before = replica.get("status", {}).get("servingDigest")
-        if self.publishes == "generation":
-            ready["observedGeneration"] = replica["metadata"].get("generation", 1)
-        elif self.publishes == "digest" and (pods.serve or before):
-            status["servingDigest"] = digest(replica["spec"]) if pods.serve else before
-        replica["status"] = status
+        return not _leaves(replica) and self.platform.serves(replica)
 
     # One step
 
     def step(self) -> Answer:
         """Reconcile once, look at what was done, and let the platform act."""
         served, before = self.serving(), {key: image(one) for key, one in self.replicas().items()}
+        living = {key: one for key, one in self.replicas().items() if not _leaves(one)}
+        taking = {key for key, one in living.items() if self.platform.takes_requests(one)}
         answer = self.plane.reconcile(self.of, self._check)
-        complaints = [*self._out_of_service(served, before, answer), *self._overcommitted()]
+        complaints = [*self._out_of_service(served, taking, before, answer), *self._overcommitted()]
         if complaints:
             raise BrokenPromise("; ".join(complaints))
         for key, one in self.replicas().items():
             if key in before and before[key] != image(one):
                 self.updates[key] += 1
-                self.pods[one["metadata"]["uid"]].lag = (
-                    0 if self.publishes == "ready" else self.draw.choice((0, 1, 2))
-                )
-        self.act()
+                self.platform.edited(one)
+        self.platform.act(self.replicas())
+        if isinstance(self.platform, Chain) and self.platform.complaints:
+            raise BrokenPromise("; ".join(self.platform.complaints))
         return answer
 
     @staticmethod
@@ -172,8 +124,13 @@ class Life:
         if complaints:
             raise BrokenPromise(f"{complaints}\n{world.dump()}")
 
-    def _out_of_service(self, served: set[str], before: dict[str, str], answer: Answer) -> Iterator[str]:
-        """Yield what was taken out of service beyond the budget it was taken under."""
+    def _out_of_service(
+        self, served: set[str], taking: set[str], before: dict[str, str], answer: Answer
+    ) -> Iterator[str]:
+        """Yield what was taken out of service beyond the budget it was taken under.
+
+        `served` served what their specs say, `taking` took requests.
+        """
         wanted = self.of.plain["spec"]["replicas"]
         stay = served & answer.replicas.keys()
         updated = {key for key in stay if before[key] != image(answer.replicas[key])}
@@ -181,8 +138,8 @@ class Life:
             yield f"{sorted(updated)} were updated while {sorted(self.plane.withheld)} did not arrive"
         causes = {dropped.own_replica.key: dropped.cause for dropped in answer.decision.dropped}
         gone = {key for key in served if key not in answer.replicas}
-        left = len(served - updated - gone)
-        budgets = [self.update_budget] if updated else []
+        left = len(taking - gone - (set() if self.gentle else updated))
+        budgets = [self.update_budget] if updated and not self.gentle else []
         budgets += [self.drain_budget for key in gone if causes[key] is Cause.Drained]
         budgets += [self.replacement_budget for key in gone if causes[key] is Cause.Replaced]
         self.seen.update(causes[key].name for key in gone)
@@ -194,8 +151,20 @@ class Life:
         for key in updated:
             self.taken[image(answer.replicas[key])] += 1
         for name in BAD:
-            if self.taken[name] > self.update_budget:
+            # One that takes requests half updated may be mended beyond the budget, and have served by then.
+            if self.taken[name] > self.update_budget + self.gentle:
                 yield f"{name} took {self.taken[name]} serving replicas"
+
+    @property
+    def gentle(self) -> bool:
+        """Whether a replica takes requests while its pods are replaced."""
+        return self.kind in GENTLE
+
+    @property
+    def nodes(self) -> int:
+        """The nodes of one replica."""
+        (engine,) = self.of.plain["spec"]["template"]["spec"]["engines"]
+        return len(engine["members"]) * int(engine.get("copies", 1))
 
     @property
     def surge(self) -> int:
@@ -232,15 +201,18 @@ class Life:
         for name, number in held.items():
             cluster = self.plane.clusters.get(name)
             published = self.garbled.get(name, cluster["status"] if cluster else None)
-            if published is not None and number > published["gpuPools"][0]["nodes"]:
+            if published is not None and number * self.nodes > published["gpuPools"][0]["nodes"]:
                 yield f"{name} holds {number} replicas"
 
     # What happens
 
     def edit(self, name: str) -> None:
         """Want another image."""
-        engine = self.of.plain["spec"]["template"]["spec"]["engines"][0]
-        engine["members"][0]["template"] = build.template(name)
+        template = build.template(name)
+        if self.kind.startswith("KServe"):
+            template["spec"]["containers"][0]["command"] = ["vllm", "serve"]
+        for member in self.of.plain["spec"]["template"]["spec"]["engines"][0]["members"]:
+            member["template"] = template
         self.taken.clear()
 
     def happen(self) -> str:
@@ -249,6 +221,10 @@ class Life:
         event(self)
         self.updates.clear()
         return str(event.__name__)
+
+
+def _leaves(replica: Plain) -> bool:
+    return "deletionTimestamp" in replica["metadata"]
 
 
 def _good(life: Life) -> None:
@@ -262,8 +238,9 @@ def _bad(life: Life) -> None:
 def _reshape(life: Life) -> None:
     """Selector and image at once: what was stamped does not match any more."""
     _good(life)
-    member = life.of.plain["spec"]["template"]["spec"]["engines"][0]["members"][0]
-    member["nodeSelector"]["devices"][0]["count"] = life.draw.choice((8, 4))
+    count = life.draw.choice((8, 4))
+    for member in life.of.plain["spec"]["template"]["spec"]["engines"][0]["members"]:
+        member["nodeSelector"]["devices"][0]["count"] = count
 
 
 def _drain(life: Life) -> None:
@@ -280,13 +257,22 @@ def _fail(life: Life) -> None:
     """Pods of a replica are gone for a while."""
     keys = sorted(life.replicas())
     if keys:
-        replica = life.of.observed[life.draw.choice(keys)]
-        pods = life.pods[replica["metadata"]["uid"]]
-        pods.down = life.draw.choice((1, 2, 4))
-        if pods.runs == image(replica):
-            life._publish(replica, pods)
-        else:
-            replica["status"]["conditions"] = [build.condition("Ready", status=False)]
+        life.platform.fail(life.of.observed[life.draw.choice(keys)])
+
+
+def _disturb(life: Life) -> None:
+    """Something between the control plane and the pods stops, or goes on."""
+    life.platform.disturb()
+
+
+def _revert(life: Life) -> None:
+    """An edit is taken back at once, or an hour later, when it has begun somewhere."""
+    before = image(life.of.plain)
+    _bad(life)
+    for _ in range(life.draw.choice((1, 1, 2, 4))):
+        life.step()
+        life.plane.age()
+    life.edit(before)
 
 
 def _lose(life: Life) -> None:
@@ -337,8 +323,8 @@ def _wait(_: Life) -> None:
 
 
 EVENTS = (
-    *(_good, _good, _bad, _bad, _reshape, _scale),
-    *(_drain, _undrain, _fail, _lose, _vanish),
+    *(_good, _good, _bad, _bad, _revert, _revert, _reshape, _scale),
+    *(_disturb, _disturb, _drain, _undrain, _fail, _lose, _vanish),
     *(_blind, _garble, _see, _see),
     *(_wait, _wait, _wait),
 )
@@ -356,14 +342,42 @@ POLICIES: tuple[Plain, ...] = (
 def born(seed: int) -> Life:
     """Return a life whose replicas all serve."""
     draw = Source(f"rollouts {seed}")
+    kind = draw.choice(FOREIGN) if draw.odds(0.25) else draw.choice(OURS)
+    engines, nodes = _engines(kind)
     names = ("a", "b", "c", "d")[: draw.choice((1, 2, 3, 4))]
-    clusters = {name: build.cluster(name, [build.pool("p0", draw.choice((2, 3, 5)))]) for name in names}
-    wanted = ask(draw.choice((1, 2, 3, 4)), placement=dict(draw.choice(POLICIES)))
-    life = Life(draw, draw.choice(PUBLISHES), Plane(clusters, [Deployment(wanted)]))
+    clusters = {
+        name: build.cluster(name, [build.pool("p0", draw.choice((2, 3, 5)) * nodes)]) for name in names
+    }
+    wanted = ask(draw.choice((1, 2, 3, 4)), engines=engines, placement=dict(draw.choice(POLICIES)))
+    platform = Foreign(draw, kind) if kind in FOREIGN else Chain(draw, clusters, gentle=kind in GENTLE)
+    life = Life(draw, kind, Plane(clusters, [Deployment(wanted)]), platform)
+    for name, cluster in clusters.items():
+        cluster["status"]["providerConfigRef"] = {"name": f"{name}-kubeconfig"}
+        if isinstance(platform, Chain):  # KServe rolls with a pod on top, which has to have a node.
+            there = cluster["status"]["gpuPools"][0]["nodes"] + 4 * kind.startswith("KServe")
+            platform.remote[name] = Cluster({f"n{at}": {"modelplane.ai/pool": "p0"} for at in range(there)})
+    if kind.startswith("KServe"):
+        serving = {"model": {"uri": "hf://org/model"}}
+        wanted["spec"]["template"]["spec"]["serving"] = serving
+        if kind == "KServe gang":
+            serving["parallelism"] = {"pipeline": 2}
+        for cluster in clusters.values():
+            cluster["spec"]["stack"] = "KServe"
     life.edit(GOOD[0])
-    for _ in range(8):
+    for _ in range(60):
         life.step()
+        if len(life.serving()) == len(life.replicas()):
+            break
     return life
+
+
+def _engines(kind: str) -> tuple[list[Plain] | None, int]:
+    """Return the engines of a replica, and the nodes that it takes."""
+    copies = 2 if kind in COPIES else 1
+    if "gang" in kind:
+        return [build.gang(copies=copies)], 2 * copies
+    member = build.member(devices=[build.request("gpu", 8)])
+    return ([build.engine(members=[member], copies=copies)] if copies > 1 else None), copies
 
 
 def live(seed: int, steps: int = 16) -> Life:
@@ -379,10 +393,11 @@ def live(seed: int, steps: int = 16) -> Life:
         _undrain(life)
         _see(life)
         life.edit(life.draw.choice(GOOD))
+        life.platform.calm()
         life.updates.clear()
         _rest(life)
     except AssertionError as broken:
-        where = f"seed {seed}, {life.publishes}, {life.placement}, after {', '.join(complaints)}"
+        where = f"seed {seed}, {life.kind}, {life.placement}, after {', '.join(complaints)}"
         raise BrokenPromise(f"{where}: {broken}") from broken
     return life
 
@@ -395,7 +410,7 @@ def _rest(life: Life) -> None:
         answer = life.step()
         life.plane.age()
         still = still + 1 if {key: image(one) for key, one in life.replicas().items()} == before else 0
-        if still > NODES and not life.plane.dying:
+        if still > STILL and not life.plane.dying:
             break
     else:
         raise BrokenPromise("no rest")

@@ -27,6 +27,8 @@ DEVICES = 8
 START = 2
 """Ticks from scheduled to ready: loading weights. What claims nothing, the picker, has none to load."""
 WORKLOADS = ("Deployment", "LeaderWorkerSet")
+BROKEN = "broken"
+"""An image with this in its name never starts."""
 
 
 class Refused(Exception):
@@ -52,7 +54,8 @@ class Pod:
     @property
     def ready(self) -> bool:
         """Whether it takes requests."""
-        return bool(self.node) and self.age >= (START if self.devices else 0)
+        broken = BROKEN in self.template["spec"]["containers"][0]["image"]
+        return bool(self.node) and not broken and self.age >= (START if self.devices else 0)
 
 
 @dataclass
@@ -161,7 +164,7 @@ class Cluster:
             current.add(self.born)
 
     def _start(self, place: Place, made: Plain, number: int, revision: str) -> None:
-        for index, template in enumerate(_templates(made)):
+        for index, template in enumerate(written(made)):
             name = f"{place[3]}-{number}-{index}"
             self.pods.append(Pod(name, place, number, revision, template))
 
@@ -228,7 +231,7 @@ class Cluster:
             self._wrote(made, status=True)
 
 
-def _templates(made: Plain) -> list[Plain]:
+def written(made: Plain) -> list[Plain]:
     """Return the templates of the pods of one copy."""
     if made["kind"] == "Deployment":
         return [made["spec"]["template"]]
@@ -237,7 +240,7 @@ def _templates(made: Plain) -> list[Plain]:
 
 
 def _revision(made: Plain) -> str:
-    return sha256(json.dumps(_templates(made), sort_keys=True).encode()).hexdigest()[:10]
+    return sha256(json.dumps(written(made), sort_keys=True).encode()).hexdigest()[:10]
 
 
 def _budget(made: Plain) -> tuple[int, int]:

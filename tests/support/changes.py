@@ -93,7 +93,9 @@ def _in_the_middle(draw: Source, replica: dict[str, Any]) -> None:
         runs = digest(replica["spec"]) if draw.odds(0.6) else "another"
         replica["status"]["servingDigest"] = runs
         if draw.odds(0.5):  # As our own handler publishes it: without a digest nothing is known of the pods.
-            replica["status"]["engines"] = [{"name": "main", "copies": 1, "available": 1, "updated": 0}]
+            replica["status"]["engines"] = [
+                {"name": "main", "copies": 1, "available": draw.choice((0, 1)), "updated": 1}
+            ]
             if draw.odds(0.6):
                 del replica["status"]["servingDigest"]
         return

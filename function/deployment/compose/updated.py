@@ -221,7 +221,8 @@ def _blocks(decision: Decision) -> Iterator[str]:
     ]
     if rollout_budget(inputs) == 0 and not starting:
         yield "there is a place for one more (see ReplicasScheduled)"
-    for kept in starting:
+    doubtful = [kept for kept in decision.kept if kept.update and not inputs.serving(kept.own_replica)]
+    for kept in starting or doubtful:
         words = own_words(kept)
         yield f"{name_of(kept)} is in service{f' ({words})' if words else ''}"
     missing = inputs.deployment.wanted - len(decision.kept)

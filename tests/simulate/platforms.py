@@ -1,0 +1,403 @@
+"""What is behind the ModelReplicas of a simulated fleet: it starts pods slowly, or never, and tells it late.
+
+`Foreign` is any platform: it publishes a generation with Ready, or nothing but Ready. `Chain` is ours, whole:
+the handler of ModelReplicas, Crossplane, provider-kubernetes, the controllers of Deployments,
+LeaderWorkerSets and KServe, and the kubelets. There each acts in an order of its own, or does not, or twice;
+each looks at what it saw an hour ago; and what each wrote may be lost after it took effect:
+
+- Crossplane composes from what it read before, applies and fails before it writes the status;
+- the provider has not acted yet, only polls, cannot reach the cluster, or loses what it was answered;
+- a controller acts a tick, many ticks or not at all later; a LeaderWorkerSet then says the same as before.
+
+Both know the truth of every replica.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from function.api.model import mapping
+from tests.replica import build as replicas
+from tests.replica import kserve_cluster
+from tests.simulate.chain import condition, place_of
+from tests.simulate.workers import BROKEN, Cluster, Refused, written
+from tests.support import build
+from tests.support.any_request import AnyRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.simulate.workers import Place
+    from tests.support.parts import Source
+
+Plain = dict[str, Any]
+Template = tuple[str, ...]
+
+CLAIMED = ("ResourceClaimTemplate", "Secret")
+
+
+def image(plain: Plain) -> str:
+    """Return the image of a replica's, or a deployment's, one engine."""
+    spec = plain["spec"].get("template", plain)["spec"]
+    return str(spec["engines"][0]["members"][0]["template"]["spec"]["containers"][0]["image"])
+
+
+@dataclass
+class Pods:
+    """The pods of one replica on a foreign platform."""
+
+    runs: str
+    left: int
+    """Steps until they serve; -1 for never."""
+    lag: int = 0
+    """Steps until the platform looks at a new template."""
+    down: int = 0
+    """Steps until they are back after a failure."""
+
+    @property
+    def serve(self) -> bool:
+        """Whether they take requests."""
+        return self.left == 0 and self.down == 0
+
+
+@dataclass
+class Foreign:
+    """Somebody else's platform. It publishes Ready, of a generation or of nothing."""
+
+    draw: Source
+    publishes: str
+    pods: dict[str, Pods] = field(default_factory=dict)
+    """By the uid of the replica."""
+
+    def serves(self, replica: Plain) -> bool:
+        """Whether a replica serves what its spec says."""
+        pods = self.pods[replica["metadata"]["uid"]]
+        return pods.serve and pods.runs == image(replica)
+
+    def takes_requests(self, replica: Plain) -> bool:
+        """Whether a replica takes requests that will not be taken from it."""
+        return self.serves(replica)
+
+    def edited(self, replica: Plain) -> None:
+        """Take note of a new template: where generations are told, it is looked at when it is."""
+        late = 0 if self.publishes == "ready" else self.draw.choice((0, 1, 2))
+        self.pods[replica["metadata"]["uid"]].lag = late
+
+    def act(self, living: Mapping[str, Plain]) -> None:
+        """Act once on every replica, and publish what is known."""
+        for replica in living.values():
+            pods = self.pods.get(replica["metadata"]["uid"])
+            if pods is None:
+                pods = Pods(image(replica), self._start(image(replica)))
+                self.pods[replica["metadata"]["uid"]] = pods
+            elif pods.runs != image(replica):
+                if pods.lag > 0:
+                    pods.lag -= 1
+                    continue  # It has not looked at it: the old pods serve, nothing is published.
+                pods.runs, pods.left = image(replica), self._start(image(replica))
+            elif pods.left > 0:
+                pods.left -= 1
+            pods.down = max(0, pods.down - 1)
+            self._publish(replica, pods)
+
+    def fail(self, replica: Plain) -> None:
+        """Let the pods of a replica be gone for a while."""
+        pods = self.pods[replica["metadata"]["uid"]]
+        pods.down = self.draw.choice((1, 2, 4))
+        if pods.runs == image(replica):
+            self._publish(replica, pods)
+        else:
+            replica["status"]["conditions"] = [build.condition("Ready", status=False)]
+
+    def disturb(self) -> None:
+        """Nothing is between it and its clusters."""
+
+    def calm(self) -> None:
+        """It is never later than it is."""
+
+    def _start(self, name: str) -> int:
+        return -1 if BROKEN in name else self.draw.choice((0, 1, 1, 3))
+
+    def _publish(self, replica: Plain, pods: Pods) -> None:
+        ready = build.condition("Ready", status=pods.serve)
+        if self.publishes == "generation":
+            ready["observedGeneration"] = replica["metadata"].get("generation", 1)
+        replica["status"] = {"conditions": [ready]}
+
+
+@dataclass
+class Chain:
+    """Ours. `fleet`: the InferenceClusters by name, as the control plane has them."""
+
+    draw: Source
+    fleet: Mapping[str, Plain]
+    remote: dict[str, Cluster] = field(default_factory=dict)
+    """The clusters by name. They outlive their InferenceCluster."""
+    watches: bool = True
+    """Whether the provider hears of what changes on a cluster, or polls."""
+    objects: dict[str, dict[str, Plain]] = field(default_factory=dict)
+    """Observed composed resources by key, by the uid of the replica."""
+    earlier: dict[str, dict[str, Plain]] = field(default_factory=dict)
+    """The same as Crossplane read them before."""
+    going: list[tuple[str, Plain]] = field(default_factory=list)
+    """Objects that Crossplane deleted, with their clusters, while the provider has not acted."""
+    proven: dict[str, Template] = field(default_factory=dict)
+    """What all pods of a replica ran when all of them took requests, by its uid."""
+    asleep: dict[str, int] = field(default_factory=dict)
+    """Ticks until the controllers of a cluster come back."""
+    quiet: bool = False
+    """Whether everybody acts at once."""
+    gentle: bool = False
+    """Whether the pods of a replica are replaced while others of it serve."""
+    complaints: list[str] = field(default_factory=list)
+    born: int = 0
+
+    # The truth
+
+    def serves(self, replica: Plain) -> bool:
+        """Whether a replica serves what its spec says, as far as anybody can know.
+
+        It has proved to since it was edited, its pods and their controllers are about nothing else, and that
+        they failed since was not reported.
+        """
+        return condition(replica, "Ready") == "True" and self.proved(replica)
+
+    def takes_requests(self, replica: Plain) -> bool:
+        """Whether a replica takes requests, as far as anybody can know."""
+        if not self.gentle:
+            return self.serves(replica)
+        cluster = self._cluster(replica)
+        pods = [pod for place in self._workloads(replica) for pod in cluster.mine(place)]
+        return condition(replica, "Ready") == "True" and (
+            self.proved(replica) or any(pod.ready for pod in pods)
+        )
+
+    def proved(self, replica: Plain) -> bool:
+        """Whether all of its pods took requests since it was edited, and it runs nothing else."""
+        return self.proven.get(replica["metadata"]["uid"], ()) == self._runs(replica)
+
+    def _runs(self, replica: Plain) -> Template | None:
+        """Return what the pods run, where that is all that is wanted and on its way; else None."""
+        cluster, made = self._cluster(replica), self._workloads(replica)
+        templates = [_image(template) for place in made for template in written(cluster.objects[place])]
+        pods = [_image(pod.template) for place in made for pod in cluster.mine(place)]
+        return (image(replica),) if {*templates, *pods} == {image(replica)} else None
+
+    def _workloads(self, replica: Plain) -> list[Place]:
+        places = (place_of(one) for one in self._manifests(replica))
+        objects = self._cluster(replica).objects
+        return [
+            place for place in places if place in objects and place[1] in ("Deployment", "LeaderWorkerSet")
+        ]
+
+    def _manifests(self, replica: Plain) -> list[Plain]:
+        observed = self.objects.get(replica["metadata"]["uid"], {})
+        return [
+            one["spec"]["forProvider"]["manifest"]
+            for key, one in observed.items()
+            if not key.startswith("epp")
+        ]
+
+    def _prove(self, replica: Plain) -> None:
+        cluster, made = self._cluster(replica), self._workloads(replica)
+        runs = self._runs(replica)
+        pods = [pod for place in made for pod in cluster.mine(place)]
+        if runs is not None and pods and all(pod.ready for pod in pods):
+            self.proven[replica["metadata"]["uid"]] = runs
+
+    def _cluster(self, replica: Plain) -> Cluster:
+        return self.remote[replica["spec"]["clusterName"]]
+
+    # What happens
+
+    def edited(self, replica: Plain) -> None:
+        """Whatever it ran before, it has to prove what it is asked for now."""
+        self.proven.pop(replica["metadata"]["uid"], None)
+
+    def fail(self, replica: Plain) -> None:
+        """Let all pods of a replica be gone at once."""
+        cluster = self._cluster(replica)
+        for place in self._workloads(replica):
+            cluster.pods = [pod for pod in cluster.pods if pod.workload != place]
+
+    def disturb(self) -> None:
+        """Cut a cluster off, or let its controllers sleep; or let both be over."""
+        name = self.draw.choice(sorted(self.remote))
+        cluster = self.remote[name]
+        if self.draw.odds(0.5):
+            cluster.reachable = not cluster.reachable
+        else:
+            self.asleep[name] = self.draw.choice((0, 4, 12))
+        self.watches = self.draw.odds(0.5)
+
+    def calm(self) -> None:
+        """From now on everybody acts at once, in order."""
+        self.quiet = True
+        self.asleep.clear()
+        for cluster in self.remote.values():
+            cluster.reachable = True
+
+    def act(self, living: Mapping[str, Plain]) -> None:
+        """Let everybody act, in any order, some twice and some not."""
+        alive = {replica["metadata"]["uid"] for replica in living.values()}
+        for uid in [uid for uid in self.objects if uid not in alive]:  # Foreground: all of it went before.
+            for one in self.objects.pop(uid).values():
+                if one["kind"] == "Object":
+                    self._withdraw(one["cluster"], one["spec"]["forProvider"]["manifest"], whole=True)
+        turns = [self._compose, self._provide, self._control]
+        if not self.quiet:
+            turns = self.draw.sample([*turns, self.draw.choice(turns)], k=4)
+        for turn in turns:
+            turn(living)
+        for replica in living.values():
+            self._prove(replica)
+
+    def _late(self, chance: float) -> bool:
+        return not self.quiet and self.draw.odds(chance)
+
+    # Crossplane
+
+    def _compose(self, living: Mapping[str, Plain]) -> None:
+        for key in sorted(living):
+            if not self._late(0.3):
+                self._reconcile(living[key])
+
+    def _reconcile(self, replica: Plain) -> None:
+        uid, metadata = replica["metadata"]["uid"], replica["metadata"]
+        held = self.objects.setdefault(uid, {})
+        observed = self.earlier.get(uid, held) if self._late(0.1) else held
+        observed = {key: observed[key] for key in observed if key in held}
+        self.earlier[uid] = copy.deepcopy(held)
+        cluster = self.fleet.get(replica["spec"]["clusterName"])
+        delivered = {"cluster": [cluster]} if cluster is not None and not self._late(0.05) else {}
+        stated = {key: value for key, value in replica.items() if key != "status"} | {
+            "status": replica.get("status", {})
+        }
+        answer = AnyRequest(stated, observed, delivered, replicas.config(status="Engines")).answer()
+        for key in [key for key in held if key in observed and key not in answer.desired]:
+            self.going.append((held[key]["cluster"], held.pop(key)))
+        for key, desired in answer.desired.items():
+            held[key] = self._applied(replica, held.get(key), desired)
+            if self._late(0.01):
+                return  # Crossplane ends here: the rest is not applied, and no status written.
+        if self._late(0.1):
+            return
+        rows = [
+            build.condition(kind, status=said[0], reason=said[1]) for kind, said in answer.conditions.items()
+        ]
+        ready = not answer.unready and answer.ready >= answer.desired.keys()
+        rows.append(
+            build.condition("Ready", status=ready) | {"observedGeneration": metadata.get("generation", 1)}
+        )
+        replica["status"] = {**answer.status, "conditions": rows}
+
+    def _applied(self, replica: Plain, held: Plain | None, desired: Plain) -> Plain:
+        made = {"status": {}, "metadata": {"generation": 0}} if held is None else held
+        edited = held is None or held["spec"] != desired["spec"]
+        self.born += held is None
+        metadata = {
+            "name": made["metadata"].get("name", f"object-{self.born}"),
+            **desired.get("metadata", {}),
+        }
+        metadata |= {"generation": made["metadata"]["generation"] + edited}
+        cluster = made.get("cluster", replica["spec"]["clusterName"])
+        applied = {**copy.deepcopy(desired), "metadata": metadata, "status": made["status"]}
+        return {**applied, "cluster": cluster}
+
+    # The provider
+
+    def _provide(self, living: Mapping[str, Plain]) -> None:
+        del living
+        for name, one in [*self.going]:
+            if self.remote[name].reachable and not self._late(0.4):
+                self.going.remove((name, one))
+                self._withdraw(name, one["spec"]["forProvider"]["manifest"])
+        everything = [one for uid in sorted(self.objects) for one in self.objects[uid].values()]
+        if not self.quiet:
+            self.draw.shuffle(everything)
+        for one in everything:
+            if one["kind"] != "Object":
+                continue
+            current = condition_generation(one) == one["metadata"]["generation"]
+            if not self._late((0.4 if self.watches else 0.85) if current else 0.4):
+                self._carry(one, self.remote[one["cluster"]])
+
+    def _carry(self, one: Plain, cluster: Cluster) -> None:
+        manifest = one["spec"]["forProvider"]["manifest"]
+        place, seen = place_of(manifest), None
+        if not cluster.reachable:
+            self._report(one, synced=False, held=None)
+            return
+        try:
+            seen = cluster.objects.get(place)
+            if one["spec"].get("managementPolicies") != ["Observe"]:
+                seen = cluster.apply(place, manifest)
+        except Refused:
+            self._report(one, synced=False, held=None)
+            return
+        if not self._late(0.1):  # Else what it was answered is lost.
+            self._report(one, synced=seen is not None, held=seen)
+
+    @staticmethod
+    def _report(one: Plain, *, synced: bool, held: Plain | None) -> None:
+        about = {"observedGeneration": one["metadata"]["generation"]}
+        before = [row for row in one["status"].get("conditions", ()) if row["type"] != "Synced"]
+        rows = [build.condition("Synced", status=synced) | about]
+        status = dict(one["status"])
+        if held is not None:
+            query = one["spec"].get("readiness", {}).get("celQuery", "")
+            kind = "Ready" if held["kind"] == "LLMInferenceService" else "Available"
+            ready = not query or condition(held, kind) == "True"
+            before = [build.condition("Ready", status=ready) | about]
+            status["atProvider"] = {"manifest": copy.deepcopy(held)}
+        one["status"] = {**status, "conditions": [*rows, *before]}
+
+    def _withdraw(self, name: str, manifest: Plain, *, whole: bool = False) -> None:
+        """Delete a remote object; what pods refer to must not leave before them (Law C), but with them."""
+        cluster, place = self.remote[name], place_of(manifest)
+        cluster.delete(place)
+        if place[1] == "LLMInferenceService":
+            for made in [key for key in cluster.objects if key[3].startswith(f"{place[3]}-kserve")]:
+                cluster.delete(made)
+        if whole or place[1] not in CLAIMED:
+            return
+        leaving = {place_of(one["spec"]["forProvider"]["manifest"]) for _, one in self.going}
+        for other, held in cluster.objects.items():
+            if other[1] in ("Deployment", "LeaderWorkerSet") and other not in leaving:
+                pods = [pod.template for pod in cluster.mine(other)]
+                if any(place[3] in str(template) for template in (*written(held), *pods)):
+                    self.complaints.append(f"{place[1]} {place[3]} left while {other[3]} refers to it")
+
+    # The clusters
+
+    def _control(self, living: Mapping[str, Plain]) -> None:
+        del living
+        for name in sorted(self.remote):
+            cluster = self.remote[name]
+            self.asleep[name] = max(0, self.asleep.get(name, 0) - 1)
+            sleeps = self.asleep[name] > 0
+            for place in [place for place in cluster.objects if place[1] == "LLMInferenceService"]:
+                if not sleeps and not self._late(0.4):
+                    _serve(cluster, cluster.objects[place])
+            idle = {place for place in cluster.objects if sleeps or self._late(0.4)}
+            cluster.tick(idle)
+
+
+def _serve(cluster: Cluster, service: Plain) -> None:
+    """Do what KServe's controller does: make the workloads, and report on them."""
+    made = [cluster.apply(place_of(one), one) for one in kserve_cluster.workloads(service).values()]
+    ready = str(all(condition(one, "Available") == "True" for one in made))
+    conditions = [{"type": "Ready", "status": ready}]
+    service["status"] = {"observedGeneration": service["metadata"]["generation"], "conditions": conditions}
+
+
+def condition_generation(one: Plain) -> int:
+    """Return the generation that an Object's Synced is about, 0 for none."""
+    rows = mapping(one.get("status")).get("conditions", [])
+    return next((row.get("observedGeneration", 0) for row in rows if row["type"] == "Synced"), 0)
+
+
+def _image(template: Plain) -> str:
+    return str(template["spec"]["containers"][0]["image"])
