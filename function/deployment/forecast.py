@@ -7,6 +7,7 @@ for them uses a `Forecast`, and nothing of the rooms below.
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from function.deployment.compose.conditions import SCHEDULED
@@ -71,6 +72,9 @@ __all__ = [
     "forecast",
     "rejection_phrase",
 ]
+
+
+MAX_PARTLY_HELD = 3
 
 
 class Forecast:
@@ -265,8 +269,8 @@ class Forecast:
 
     @cached_property
     def partly_held(self) -> list[PartlyHeld]:
-        """The pools where charging devices would let more such replicas fit."""
-        return list(partly_held(self._decision)) if self._decision else []
+        """Some pools where charging devices would let more such replicas fit, the most held first."""
+        return list(islice(partly_held(self._decision), MAX_PARTLY_HELD)) if self._decision else []
 
     def fitting_pools(self) -> list[FittingPool]:
         """The pools that the first engine fits, capacity aside."""

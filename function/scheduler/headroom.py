@@ -233,7 +233,10 @@ SHARING = 50
 
 
 def partly_held(decision: Decision) -> Iterator[PartlyHeld]:
-    """Find the pools where charging devices would let more replicas like those that stand there fit."""
+    """Find the pools where charging devices would let more replicas like those that stand there fit.
+
+    Those of which most nodes are held come first. A fleet has thousands, so who reads on pays for it.
+    """
     demands: dict[PoolKey, list[Demand]] = defaultdict(list)
     for replica in (kept.own_replica.replica for kept in decision.kept):
         gangs = stamped_gangs(replica.engines)
@@ -242,11 +245,15 @@ def partly_held(decision: Decision) -> Iterator[PartlyHeld]:
     for placed in decision.placed:
         for name, demand in placed.candidate.demands.items():
             demands[placed.candidate.cluster.name, name].append(demand)
-    for (cluster, name), held in sorted(demands.items(), key=lambda item: item[0]):
+    for (cluster, name), held in sorted(demands.items(), key=_most_held):
         there = decision.inputs.fleet.clusters.get(cluster)
         pool = there.by_name.get(name) if there else None
         if pool is not None and pool.accounting == "Node" and held[-1].nodes:
             yield from _partly_held(decision, cluster, pool, held)
+
+
+def _most_held(entry: tuple[PoolKey, list[Demand]]) -> tuple[int, PoolKey]:
+    return -sum(demand.nodes for demand in entry[1]), entry[0]
 
 
 def _partly_held(
