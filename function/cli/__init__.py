@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
-from function.cli.group import Group, Lazy
+from function.cli.group import HELP, Group, Lazy
 
 COMMANDS = {
     "plan": Lazy("function.cli.commands.plan:plan", "where would the replicas go, and why?"),
@@ -52,7 +52,7 @@ def _version() -> str:
 @click.group(
     cls=Group,
     lazy=COMMANDS,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": HELP, "max_content_width": 100},
 )
 @click.version_option(_version(), prog_name="fleet-scheduler")
 def main() -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 # completed.
 
 TABLE = Path(__file__).with_name("completions.json")
+HELP = ["-h", "--help"]
 PLAIN = {"String": "text", "Bool": "flag", "Choice": "choice", "Path": "path"}
 """Types that are completed or parsed in their own way; every other is text."""
 
@@ -53,8 +54,49 @@ def _described(parameter: click.Parameter) -> dict[str, Any]:
 
 def light(name: str) -> click.Command | None:
     """A command that parses and completes as the one of this name, and does nothing; None without one."""
-    rows = json.loads(TABLE.read_text(encoding="utf-8")).get(name)
-    return None if rows is None else click.Command(name, params=[_parameter(row) for row in rows])
+    facts = _facts(name)
+    if facts is None:
+        return None
+    return click.Command(name, params=[_parameter(row) for row in facts["parameters"]])
+
+
+def _facts(name: str) -> dict[str, Any] | None:
+    """What the table has of a command."""
+    facts: dict[str, Any] | None = json.loads(TABLE.read_text(encoding="utf-8")).get(name)
+    return facts
+
+
+def manual_of(command: click.Command) -> dict[str, Any]:
+    """The manual page of a command, as it stands in the table."""
+    context = click.Context(command, info_name="", help_option_names=HELP)
+    options = (item for item in command.get_params(context) if isinstance(item, click.Option))
+    records = (option.get_help_record(context) for option in options)
+    listed = [list(record) for record in records if record]
+    usage = command.collect_usage_pieces(context)
+    return {"help": command.help, "epilog": command.epilog, "usage": usage, "options": listed}
+
+
+class Manual(click.Command):
+    """The stand-in for a command whose manual page is asked for: it prints the page and ends."""
+
+    def __init__(self, name: str, facts: dict[str, Any]) -> None:
+        """Take what the table has of the command."""
+        super().__init__(name, help=facts["help"], epilog=facts["epilog"], add_help_option=False)
+        self._facts = facts
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click has it
+        """What stands behind the name."""
+        return [*self._facts["usage"]]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List the options."""
+        with formatter.section("Options"):
+            formatter.write_dl([(left, right) for left, right in self._facts["options"]])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:  # noqa: ARG002 - as click has it
+        """Print the page, whatever else was given."""
+        click.echo(ctx.get_help())
+        ctx.exit()
 
 
 def _parameter(row: dict[str, Any]) -> click.Parameter:
@@ -91,6 +133,11 @@ SELDOM = (100_000, 20, 50)
 walked through over and over."""
 INTERRUPTED = 130
 """Exit code of a program that ctrl-c ended, as shells have it: 128 and the number of SIGINT."""
+
+
+def _asks_for_help(args: list[str]) -> bool:
+    options = args[: args.index("--")] if "--" in args else args
+    return any(word in HELP for word in options[1:])
 
 
 class Lazy(NamedTuple):
@@ -142,6 +189,9 @@ class Group(click.Group):
             from function.cli.bad_input import closest  # noqa: PLC0415 - only for an error
 
             ctx.fail(f"No such command '{args[0]}'; {closest(args[0], self._lazy)}")
+        facts = _facts(args[0]) if not ctx.resilient_parsing and _asks_for_help(args) else None
+        if facts is not None:
+            return args[0], Manual(args[0], facts), args[1:]
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

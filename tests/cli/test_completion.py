@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import click
 import pytest
 
-from function.cli.group import TABLE
+from function.cli import COMMANDS, main
+from function.cli.group import HELP, TABLE, Manual
 from hack.completions import table
 from tests.cli.command import completed, run, write
 from tests.schema.crds import ROOT
@@ -31,6 +34,43 @@ def test_another_shell_is_bad_input() -> None:
 
 def test_the_table_is_what_the_commands_take() -> None:
     assert TABLE.read_text(encoding="utf-8") == table(), "run `python -m hack.completions`"
+
+
+@pytest.mark.parametrize("width", [60, 100])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_manual_page_of_the_table_is_the_one_of_the_command(name: str, width: int) -> None:
+    command = main.get_command(click.Context(main), name)
+    assert command is not None
+    facts = json.loads(TABLE.read_text(encoding="utf-8"))[name]
+    pages = [
+        click.Context(
+            shown,
+            parent=click.Context(main, info_name="fleet-scheduler"),
+            info_name=name,
+            terminal_width=width,
+            help_option_names=HELP,
+        ).get_help()
+        for shown in (command, Manual(name, facts))
+    ]
+    assert pages[0] == pages[1]
+
+
+@pytest.mark.parametrize("words", [["replay", "--help"], ["plan", "-h"], ["lint", "--help"]])
+def test_a_manual_page_needs_no_scheduler(words: list[str]) -> None:
+    program = (
+        f"import sys\nfrom function.cli import main\nsys.argv = ['fleet-scheduler', *{words!r}]\n"
+        "try: main()\nfinally: print('MODULES', *sys.modules)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    page, _, modules = ran.stdout.partition("MODULES ")
+    assert "Usage: fleet-scheduler" in page
+    assert {name for name in modules.split() if name.startswith("function.")} == {
+        "function.cli",
+        "function.cli.group",
+    }
+    assert not {"pydantic", "rich", "yaml"} & set(modules.split())
 
 
 def test_commands_and_options() -> None:

@@ -15,7 +15,7 @@ from function.cli.admission.finding import SELECTOR
 from function.cli.bad_input import BadInput
 from function.cli.group import BAD_INPUT
 from function.cli.options import FILES, FINDINGS, FINE, Command, output_option
-from function.cli.sizing.models import short_of_memory
+from function.cli.sizing.manifest import short_of_memory
 from function.cli.text import answered, as_json, complain, console, counted, emit, escape, printable, track
 from function.cli.worlds.advisories import advisories
 from function.cli.worlds.inputs import faults_of, ignored_note, level

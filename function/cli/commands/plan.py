@@ -12,7 +12,7 @@ from function.cli.options import FINDINGS, FINE, Command, output_option, reads_f
 from function.cli.render.routes import show_routes
 from function.cli.render.table import show
 from function.cli.render.workloads import show_workloads
-from function.cli.sizing.models import short_of_memory
+from function.cli.sizing.manifest import short_of_memory
 from function.cli.text import answered, complain, emit, note, track
 from function.cli.worlds.inputs import FLEET, capped, read
 from function.cli.worlds.settling import summary_of, worst_code

@@ -18,7 +18,7 @@ from function.cli.admission.kinds import writable
 from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, end, reads_fleet
 from function.cli.sizing import models
-from function.cli.sizing.manifest import IMAGE, Wish, manifest, remarks
+from function.cli.sizing.manifest import IMAGE, Wish, gpu_memory, manifest, remarks
 from function.cli.sizing.memory import (
     BYTES,
     GIB,
@@ -163,7 +163,7 @@ class SizedFleet:
                 fit.needs,
                 fit.free,
                 fit.total,
-                models.gpu_memory(fit.devices),
+                gpu_memory(fit.devices),
                 fit.barred.reason.name if fit.barred else "",
             )
             for fit in forecast(request, reuse=self._reuse).fitting_pools()

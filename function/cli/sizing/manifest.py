@@ -8,12 +8,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from function.api.names import API_VERSION
+from function.cel.library.quantity import quantity
 from function.cli.bad_input import BadInput
-from function.cli.sizing.memory import GIB, PLAIN, Load, Need, weights_total
+from function.cli.sizing.memory import GIB, PLAIN, USABLE, Load, Need, Split, need, weights_total
+from function.cli.sizing.models import of_repository
+from function.cli.text import listed
+from function.cli.worlds import pods
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from function.api import Device
     from function.boundary import JsonObject
     from function.cli.sizing.models import SizedModel
+    from function.cli.worlds.advisories import Advisory
+    from function.cli.worlds.world import Planned
 
 
 IMAGE = "docker.io/vllm/vllm-openai:v0.11.2"
@@ -143,3 +152,38 @@ class _Member:
         }
         template = {"spec": {"containers": [container]}}  # Shared memory is mounted on the workload cluster.
         return {"role": role, "nodeSelector": deepcopy(self.selector), "template": template}
+
+
+# And the reverse: whether the pools that a manifest asks for hold its model.
+
+LIGHTER = ("--quantization", "-q", "--load-format", "--cpu-offload-gb", "--gpu-memory-utilization")
+"""With one of these, weights take another share of a GPU's memory than they are published with."""
+
+
+def gpu_memory(devices: tuple[Device, ...]) -> float:
+    """Bytes of memory of the GPU that was chosen; its pool may call it by a name with a domain."""
+    held = (device.subject.content.get(("capacity", device.driver, "memory")) for device in devices)
+    number, power = quantity(next((str(value) for value in held if value), "0")).cell
+    return number * 10.0**power
+
+
+def short_of_memory(planned: Planned) -> Iterator[Advisory]:
+    """Pools that the first engine may land on, and whose GPUs the weights of its model do not fit."""
+    serving = pods.first_serving(planned.manifest)
+    if serving is None or not serving.runs_vllm or not planned.forecast.readable or serving.flag(LIGHTER):
+        return
+    model = of_repository(serving.model)
+    if model is None:
+        return
+    shape, split = model.architecture, Split(serving.number(pods.TENSOR), serving.number(pods.PIPELINE))
+    weights = need(shape, Load(shape.dtype, "bf16", 1, 1), split).weights
+    fits = planned.forecast.fitting_pools()
+    memories = {f"{fit.cluster}/{fit.pool}": gpu_memory(fit.devices) for fit in fits if not fit.barred}
+    small = [place for place, memory in sorted(memories.items()) if 0 < memory * USABLE < weights]
+    if small:
+        where = listed([f"{place} ({memories[place] / GIB:.0f} GiB)" for place in small])
+        text = (
+            f"{serving.model} has about {weights / GIB:.0f} GiB of weights for each GPU (TP {split.tensor}, "
+            f"PP {split.pipeline}), too much for what matches on {where}: see fleet-scheduler size"
+        )
+        yield planned.manifest, "MemoryShort", serving.field, text
