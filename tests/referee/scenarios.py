@@ -144,6 +144,16 @@ SCENARIOS = {
         constraints=[{"matchAttribute": f"{build.GPU}/numa"}],
     ),
     "halves-shared": Scenario("two requests that share them", HALVES, [ask(3, name="x"), ask(5, name="y")]),
+    "halves-device": Scenario(
+        "accounted by devices",
+        HALVES,
+        [ask(8)],
+        placed=2,
+        wanted=3,
+        refused="InsufficientDevices",
+        nodes=2,
+        accounting="Device",
+    ),
     "one-uuid": Scenario(
         "what only the claim asks for",
         [entry("gpu", 8)],
