@@ -48,6 +48,8 @@ class NodePool(Model):
     class_name: str = ""
     attributes: Attributes | None = None
     accounting: Literal["Node", "Device"] | None = None
+    across_nodes: Literal["Required"] | None = None
+    """Whether pods of one engine are kept on different nodes, by a rule of the pods themselves."""
     fabric: Fabric | None = None
     node_count: Any = None
     max_node_count: Any = None
@@ -96,6 +98,8 @@ class Pool:
     """What proves which fabric it is on: the InfiniBand id and the attribute; empty where there is none."""
     cel_version: str = ""
     """The release that reads selectors on its cluster, where the cluster says it."""
+    across_nodes: bool = False
+    """Whether no two pods of an engine may share a node."""
     shared: SharedDevices | None = None
     """What its device list shares with the lists of equal content, which are recognised by it."""
 
@@ -127,7 +131,8 @@ class Pool:
             *(self.name, self.nodes, self.class_name, self.attributes, self.accounting, self.fabrics),
             published,
         ]
-        return [*parts, self.cel_version] if self.cel_version else parts
+        parts = [*parts, self.cel_version] if self.cel_version else parts
+        return [*parts, "across nodes"] if self.across_nodes else parts
 
 
 FABRIC_ATTRIBUTE = "modelplane.ai/fabric"
@@ -152,6 +157,7 @@ def completed(published: PublishedPool, declared: NodePool | None, cel_version: 
         accounting=accounting or "Node",
         fabrics=(infiniband, str(attributes.get(FABRIC_ATTRIBUTE, {}).get("string", ""))),
         cel_version=cel_version,
+        across_nodes=bool(declared and declared.across_nodes),
         shared=_shared(published.devices),
     )
 
@@ -409,6 +415,7 @@ SHAPE: Shape = {
             "className": None,
             "attributes": None,
             "accounting": None,
+            "acrossNodes": None,
             "fabric": None,
         },
     },

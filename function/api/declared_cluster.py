@@ -176,6 +176,8 @@ class PoolNodes(Model):
     node_selector: dict[str, str] = {}
     """Labels that its nodes have; empty: the label modelplane.ai/pool."""
     tolerations: tuple[dict[str, Any], ...] = ()
+    across_nodes: Literal["Required"] | None = None
+    """Whether pods of one engine are kept on different nodes."""
 
 
 class Scheduling(Model):
@@ -233,7 +235,7 @@ class WorkloadCluster(Model):
 
 SHAPE: Shape = {
     "spec": {
-        "nodePools": {"name": None, "nodeSelector": None, "tolerations": None},
+        "nodePools": {"name": None, "nodeSelector": None, "tolerations": None, "acrossNodes": None},
         "scheduling": None,
         "stack": None,
     },

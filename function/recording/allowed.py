@@ -174,7 +174,7 @@ INFERENCE_CLUSTER: Mapping[str, Allowed] = {
         "taints": fields("key", "value", "effect"),
         "attributes": subtree,
         "nodePools": {
-            **fields("name", "className", "accounting", "nodeCount", "maxNodeCount"),
+            **fields("name", "className", "accounting", "acrossNodes", "nodeCount", "maxNodeCount"),
             "attributes": subtree,
             "fabric": _FABRIC,
         },

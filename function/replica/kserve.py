@@ -249,7 +249,7 @@ def _pod(
     if claim is not None:
         spec["resourceClaims"] = [{"name": CLAIM, "resourceClaimTemplateName": claim.name}]
     spec |= pull_secrets(snapshot, member) | pod_scheduling(snapshot)
-    spec |= spread(snapshot, labels, is_gang=engine.is_gang)
+    spec |= spread(snapshot, engine, labels, running)
     drain(snapshot, spec)
     return spec
 

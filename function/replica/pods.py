@@ -141,7 +141,8 @@ def pod_template(
     serves = member.role != "Worker"
     containers = [_engine_container(snapshot, engine, member, serves=serves)]
     spec: dict[str, Any] = {"containers": containers, "volumes": _volumes(snapshot)}
-    spec |= node_placement(snapshot, member, mapping(running_template(member, before).get("spec")))
+    running = mapping(running_template(member, before).get("spec"))
+    spec |= node_placement(snapshot, member, running)
     if claim:
         spec["resourceClaims"] = [{"name": CLAIM, "resourceClaimTemplateName": claim}]
     spec |= pull_secrets(snapshot, member)
@@ -149,7 +150,7 @@ def pod_template(
     if serves and snapshot.replica.is_disaggregated:
         template = disaggregated(snapshot.replica, engine, template)
     label = GANG_LABEL if engine.is_gang else WORKLOAD_LABEL
-    spec |= pod_scheduling(snapshot) | spread(snapshot, {label: workload}, is_gang=engine.is_gang)
+    spec |= pod_scheduling(snapshot) | spread(snapshot, engine, {label: workload}, running)
     drain(snapshot, spec)
     return template if template["metadata"] else {"spec": spec}
 
@@ -298,12 +299,19 @@ def pod_scheduling(snapshot: ReplicaSnapshot) -> dict[str, Any]:
     return {key: value for key, value in fields if value}
 
 
-def spread(snapshot: ReplicaSnapshot, labels: Mapping[str, str], *, is_gang: bool) -> dict[str, Any]:
+def spread(
+    snapshot: ReplicaSnapshot, engine: WorkloadEngine, labels: Mapping[str, str], running: Mapping[str, Any]
+) -> dict[str, Any]:
     """Keep the pods with these labels, those of one engine, on different nodes.
 
-    Of a gang `podsAcrossNodes` is about the pods of one group, `replicasAcrossNodes` about those of several.
+    Of a gang `podsAcrossNodes` is about the pods of one group, `replicasAcrossNodes` about those of several,
+    and `acrossNodes` of a pool about all of them. `running`: the spec of the pods as it was last applied,
+    which holds where the cluster no longer has the pool (Law C 2).
     """
     config = snapshot.config
+    pools = [snapshot.cluster.pools.get(member.node_pool_name) for member in engine.members]
+    if None in pools and "affinity" in running:
+        return {"affinity": running["affinity"]}
     wishes = (
         (config.pods_across_nodes, "matchLabelKeys"),
         (config.replicas_across_nodes, "mismatchLabelKeys"),
@@ -311,11 +319,14 @@ def spread(snapshot: ReplicaSnapshot, labels: Mapping[str, str], *, is_gang: boo
     terms: dict[str, list[dict[str, Any]]] = {"Required": [], "Preferred": []}
     for wish, keys in wishes:
         term: dict[str, Any] = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": dict(labels)}}
-        if is_gang:
+        if engine.is_gang:
             term[keys] = [GROUP_LABEL]
         if wish is not None and term not in terms["Required"]:
             terms["Preferred"] = [other for other in terms["Preferred"] if other != term]
             terms[wish].append(term)
+    if any(pool is not None and pool.across_nodes for pool in pools):
+        whole = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": dict(labels)}}
+        terms = {"Required": [whole], "Preferred": []}
     rules: dict[str, Any] = {}
     if terms["Required"]:
         rules["requiredDuringSchedulingIgnoredDuringExecution"] = terms["Required"]

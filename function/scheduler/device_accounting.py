@@ -28,7 +28,7 @@ from function.cel import CompileError, compile_device
 from function.scheduler.worst_packing import Footprint, can_block
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from function.api import Device, Pool, StampedEngine
     from function.api.replica import StampedConstraint, StampedRequest
@@ -122,15 +122,15 @@ class Shortage(NamedTuple):
 
 
 def gangs_of(pods: Iterable[Pods], copies: int, *, apart: bool) -> Gangs:
-    """Return the pods of an engine in one pool: of each copy a gang where its pods must be `apart`."""
+    """Return the pods of an engine in one pool: one gang of all copies where they must be `apart`."""
     claiming = [item for item in pods if item.claims.claims]
     if not apart:
         return total([(Copies((Pods(item.claims, 1),), item.number * copies),) for item in claiming])
     counted: dict[PodClaims, int] = defaultdict(int)
     for item in claiming:
-        counted[item.claims] += item.number
+        counted[item.claims] += item.number * copies
     gang = tuple(Pods(*entry) for entry in sorted(counted.items()))
-    return (Copies(gang, copies),) if gang else ()
+    return (Copies(gang, 1),) if gang else ()
 
 
 def total(parts: Iterable[Gangs]) -> Gangs:
@@ -147,8 +147,8 @@ def minus(gangs: Gangs) -> Gangs:
     return tuple(Copies(copies.gang, -copies.number) for copies in gangs)
 
 
-def stamped_gangs(engines: Iterable[StampedEngine], *, apart: bool = False) -> dict[str, Gangs]:
-    """The gangs of an existing replica, by pool."""
+def stamped_gangs(engines: Iterable[StampedEngine], *, apart: Collection[str] = ()) -> dict[str, Gangs]:
+    """The gangs of an existing replica, by pool. `apart`: the pools on which pods do not share nodes."""
     parts: dict[str, list[Gangs]] = {}
     for engine in engines:
         for pool in dict.fromkeys(member.pool for member in engine.members):
@@ -157,7 +157,7 @@ def stamped_gangs(engines: Iterable[StampedEngine], *, apart: bool = False) -> d
                 for member in engine.members
                 if member.pool == pool
             ]
-            parts.setdefault(pool, []).append(gangs_of(pods, engine.copies, apart=apart))
+            parts.setdefault(pool, []).append(gangs_of(pods, engine.copies, apart=pool in apart))
     return {pool: added for pool, gangs in parts.items() if (added := total(gangs))}
 
 

@@ -249,11 +249,14 @@ class Ledger:
         """Open with what every cluster publishes."""
         self._sizes: dict[PoolKey, int] = {}
         self._empty: dict[PoolKey, DeviceCapacity] = {}
+        self._apart: dict[str, list[str]] = defaultdict(list)
         for cluster in clusters:
             self._sizes.update(cluster.node_counts)
             for pool in cluster.pools if cluster.counts_devices else ():
                 if pool.accounting == "Device":
                     self._empty[cluster.name, pool.name] = DeviceCapacity(pool.nodes, PoolDevices(pool))
+                    if pool.across_nodes:
+                        self._apart[cluster.name].append(pool.name)
         self._free = dict(self._sizes)
         self._devices = dict(self._empty)
         self._held: dict[str, list[ModelReplica]] = defaultdict(list)
@@ -265,7 +268,8 @@ class Ledger:
     def copy(self) -> Ledger:
         """Return a ledger that says the same and goes its own way from now on."""
         other = Ledger(())
-        other._sizes, other._empty = self._sizes, self._empty  # Neither changes after the opening.
+        other._sizes, other._empty = self._sizes, self._empty  # None of them changes after the opening.
+        other._apart = self._apart
         other._free, other._devices = dict(self._free), dict(self._devices)
         other._held.update((cluster, list(replicas)) for cluster, replicas in self._held.items())
         other._journal = list(self._journal)
@@ -282,7 +286,7 @@ class Ledger:
         self._settled, self._touched = self.overcommitted_pools(), frozenset()
         other = Ledger(())
         other._settled, other._touched = self._settled, frozenset(touched)
-        other._sizes, other._empty = self._sizes, self._empty
+        other._sizes, other._empty, other._apart = self._sizes, self._empty, self._apart
         other._free, other._devices = dict(self._free), dict(self._devices)
         other._held.update(self._held)
         for cluster in other._touched:
@@ -340,9 +344,12 @@ class Ledger:
 
     def demands(self, replica: ModelReplica) -> dict[str, Demand]:
         """What a replica that exists holds, as stamped on it, by pool."""
-        gangs = stamped_gangs(replica.engines) if self._empty else NO_GANGS
+        gangs = self._gangs(replica, replica.cluster) if self._empty else NO_GANGS
         pools = {**replica.nodes, **gangs}
         return {pool: Demand(replica.nodes.get(pool, 0), gangs.get(pool, ())) for pool in pools}
+
+    def _gangs(self, replica: ModelReplica, cluster: str) -> Mapping[str, Gangs]:
+        return stamped_gangs(replica.engines, apart=self._apart.get(cluster, ()))
 
     def occupy(self, replica: ModelReplica, cluster: str) -> None:
         """Charge a replica that exists, for what is stamped on it."""
@@ -446,6 +453,6 @@ class Ledger:
         held = self._empty[key]
         for replica in self.holding(cluster, pool):
             if not replica.deleting:
-                gangs = stamped_gangs(replica.engines).get(pool, ())
+                gangs = self._gangs(replica, cluster).get(pool, ())
                 held = held.charged(Demand(replica.nodes[pool], gangs))
         return held.stranded is not None

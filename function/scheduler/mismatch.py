@@ -152,18 +152,19 @@ def _larger(engine: Engine, stamped: StampedEngine) -> StampedEngine:
 
 
 def _growth(
-    own_replica: OwnReplica, shape: ReplicaShape, pairs: list[Pair], *, by_devices: bool
+    own_replica: OwnReplica, shape: ReplicaShape, pairs: list[Pair], cluster: InferenceCluster | None
 ) -> dict[str, Demand]:
     """What it takes now on top of what is stamped on it, by pool: the larger of both is charged."""
+    by_devices = cluster is not None and cluster.counts_devices
+    apart = [pool.name for pool in cluster.pools if pool.across_nodes] if cluster and by_devices else []
     needed: dict[str, int] = defaultdict(int)
     for engine, member, stamped in pairs:
         if stamped.requests:
             needed[stamped.pool] += member.pods * engine.copies
     by_name = {engine.name: engine for engine in shape.engines}
-    before = stamped_gangs(own_replica.replica.engines if by_devices else ())
-    after = stamped_gangs(
-        _larger(by_name[engine.name], engine) for engine in own_replica.replica.engines if by_devices
-    )
+    before = stamped_gangs(own_replica.replica.engines if by_devices else (), apart=apart)
+    larger = (_larger(by_name[engine.name], engine) for engine in own_replica.replica.engines if by_devices)
+    after = stamped_gangs(larger, apart=apart)
     growth = {
         pool: Demand(
             max(0, needed[pool] - own_replica.replica.nodes.get(pool, 0)),
@@ -262,7 +263,7 @@ def examine(
     shape = _shape(inputs, own_replica)
     assert shape is not None  # noqa: S101 - an unknown shape is a mismatch, returned above
     pairs = list(_pairs(shape.engines, own_replica.replica.engines))
-    growth = _growth(own_replica, shape, pairs, by_devices=cluster is not None and cluster.counts_devices)
+    growth = _growth(own_replica, shape, pairs, cluster)
     if growth and not inputs.fleet.whole:  # Doubt: what is free is not known, so the fleet is needed.
         return Kept(own_replica, doubt=doubt or "what is free on its cluster is not known yet", grows=True)
     more_nodes = [pool for pool, demand in growth.items() if demand.nodes]

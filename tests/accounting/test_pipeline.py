@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from function.deployment import handler
 from tests.accounting.packings import Gangs, Pod, Way, strands
 from tests.support import build, generate
+from tests.support.apply import apply
 from tests.support.cases import Case, ask, first_available, one, single
+from tests.support.drive import run
 from tests.support.parts import Taste
 from tests.support.scale import count
-
-if TYPE_CHECKING:
-    from tests.support.world import World
+from tests.support.world import World
 
 Plain = dict[str, Any]
 NIC = 'device.driver == "dra.net"'
@@ -117,3 +117,27 @@ def test_an_entry_that_has_no_devices_covers_nothing_and_is_no_fault(accounting:
     only = one("b", pools=[build.pool("p0", 2, [empty])], accounting=accounting)
     why = {"a": "InsufficientNodes" if accounting == "Node" else "InsufficientDevices"}
     Case("as many as fit", [both, only], ask(3), ["a", "a"], why | {"b": "DeviceCountShort"}).check()
+
+
+ACROSS = [
+    (1, 2, 1, 0, "two pods that may share no node find two, or have no place"),
+    (2, 2, 1, 1, "they do"),
+    (2, 2, 1, 2, "pods of different engines may"),
+    (2, 2, 8, 1, "a node is full with one of eight"),
+    (3, 3, 1, 1, "as many as there are nodes"),
+]
+
+
+@pytest.mark.parametrize(("nodes", "copies", "count", "placed", "reason"), ACROSS)
+def test_pods_of_an_engine_that_may_share_no_node(
+    nodes: int, copies: int, count: int, placed: int, reason: str
+) -> None:
+    cluster = one("a", pools=[build.pool("p0", nodes, [build.gpu(8)])], accounting="Device")
+    cluster["spec"]["nodePools"][0]["acrossNodes"] = "Required"
+    engines = [single(build.request("gpu", count)) | {"copies": copies}]
+    wanted = max(1, placed)
+    answer = run(World(ask(wanted, engines=engines), [cluster]))
+    assert len(answer.replicas) == placed, reason
+    if placed:
+        after = run(apply(World(ask(wanted, engines=engines), [cluster]), answer))
+        assert after.replicas.keys() == answer.replicas.keys(), reason

@@ -399,7 +399,7 @@ def test_pods_are_counted_by_what_they_claim() -> None:
     four, eight = claims({"gpu": 4}), claims({"gpu": 8})
     pods = [Pods(eight, 1), Pods(eight, 2), Pods(claims({}), 5), Pods(four, 1)]
     together = (Pods(four, 1), Pods(eight, 3))
-    assert gangs_of(pods, 2, apart=True) == (Copies(together, 2),)
+    assert gangs_of(pods, 2, apart=True) == (Copies((Pods(four, 2), Pods(eight, 6)), 1),)
     assert gangs_of(pods, 2, apart=False) == (Copies((Pods(four, 1),), 2), Copies((Pods(eight, 1),), 6))
     assert total([(Copies(together, 2),), (Copies(together, -1),)]) == (Copies(together, 1),)
     assert total([(Copies(together, 2),), (Copies(together, -2),)]) == ()

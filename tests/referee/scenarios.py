@@ -41,6 +41,8 @@ class Scenario:
     wanted: int = 1
     nodes: int = 1
     accounting: str = "Node"
+    across: bool = False
+    """Whether the pool keeps the pods of an engine on different nodes."""
     turned: bool = False
     """Whether the drivers list the devices the other way round."""
     constraints: Sequence[Plain] = ()
@@ -49,7 +51,9 @@ class Scenario:
 
     def world(self, name: str) -> World:
         """The cluster."""
-        return World(name, {f"{name}a": (self.nodes, self.accounting, list(self.entries))})
+        world = World(name, {f"{name}a": (self.nodes, self.accounting, list(self.entries))})
+        world.across = self.across
+        return world
 
     def deployment(self, name: str) -> Plain:
         """What is to be placed there."""
@@ -153,6 +157,26 @@ SCENARIOS = {
         refused="InsufficientDevices",
         nodes=2,
         accounting="Device",
+    ),
+    "across-nodes": Scenario(
+        "two copies of one GPU that may not share a node, on one node",
+        [entry("gpu", 8)],
+        [ask(1)],
+        placed=0,
+        refused="InsufficientDevices",
+        binds=False,
+        accounting="Device",
+        across=True,
+        engine={"copies": 2},
+    ),
+    "across-two-nodes": Scenario(
+        "on two nodes",
+        [entry("gpu", 8)],
+        [ask(1)],
+        nodes=2,
+        accounting="Device",
+        across=True,
+        engine={"copies": 2},
     ),
     "one-uuid": Scenario(
         "what only the claim asks for",

@@ -62,6 +62,8 @@ class World:
     ) -> None:
         """Take the pools, and the cluster where it is published already; nothing is built yet."""
         self.name, self.pools, self._published = name, pools, published
+        self.across = False
+        """Whether its pools keep the pods of an engine on different nodes."""
         self.replicas: list[Plain] = []
         self._made: list[tuple[str, str]] = []
         self._applied: dict[str, set[tuple[str, str]]] = {}
@@ -77,6 +79,8 @@ class World:
         ]
         made = build.cluster(self.name, published)
         made["status"]["providerConfigRef"] = {"name": self.name}
+        for pool in made["spec"]["nodePools"] if self.across else ():
+            pool["acrossNodes"] = "Required"
         return [made]
 
     def decide(self, deployment: Plain) -> tuple[list[Plain], Plain]:

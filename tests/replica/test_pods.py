@@ -17,6 +17,7 @@ from tests.replica.build import (
     replica,
     run,
 )
+from tests.replica.provider import applied
 
 Plain = dict[str, Any]
 
@@ -167,6 +168,26 @@ def test_pods_of_one_engine_go_to_different_nodes() -> None:
     (term,) = rule["requiredDuringSchedulingIgnoredDuringExecution"]
     assert term["topologyKey"] == "kubernetes.io/hostname"
     assert term["labelSelector"] == {"matchLabels": {"modelplane.ai/workload": made["metadata"]["name"]}}
+
+
+@pytest.mark.parametrize("scene", [SINGLE, GANG])
+def test_pods_on_a_pool_that_keeps_them_apart_go_to_different_nodes(scene: Scene) -> None:
+    """Of a gang all pods of all groups, whatever else is preferred."""
+    pool = {"name": "frontier", "acrossNodes": "Required"}
+    for template in templates(
+        scene.but(cluster=cluster(pool), input=config(podsAcrossNodes="Preferred"))
+    ).values():
+        rule = template["spec"]["affinity"]["podAntiAffinity"]
+        (term,) = rule["requiredDuringSchedulingIgnoredDuringExecution"]
+        assert sorted(term) == ["labelSelector", "topologyKey"]
+        assert len(rule) == 1
+
+
+def test_a_pool_that_leaves_the_declaration_lets_no_pod_restart() -> None:
+    apart = SINGLE.but(cluster=cluster({"name": "frontier", "acrossNodes": "Required"}))
+    running = templates(apart)["Standalone"]["spec"]
+    gone = apart.but(cluster=cluster({"name": "other"}), observed=applied(run(apart)))
+    assert templates(gone)["Standalone"]["spec"]["affinity"] == running["affinity"]
 
 
 def test_pods_of_one_group_go_to_different_nodes() -> None:

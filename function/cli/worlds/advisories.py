@@ -36,6 +36,7 @@ def advisories(manifests: Manifests) -> Iterator[Advisory]:
         yield from _decode_port(manifest)
     for manifest in manifests["InferenceCluster"]:
         yield from _nodes_of_two_pools(manifest)
+        yield from _across_nodes(manifest, manifests["WorkloadConfig"])
     rules = LiveRules(classes=[one.content for one in manifests["DeviceClass"]])
     for manifest in manifests["InferenceClass"]:
         entries = _listed(mapping(manifest.content.get("spec")).get("devices"))
@@ -82,6 +83,16 @@ def _nodes_of_two_pools(manifest: Manifest) -> Iterator[Advisory]:
                 names = f"{pools[before].get('name')} and {pools[at].get('name')}"
                 message = f"pools {names} select the same nodes ({labels}): each counts them as its own"
                 yield manifest, "SharedNodes", ("spec", "nodePools", at, "nodeSelector"), message
+
+
+def _across_nodes(manifest: Manifest, configs: list[Manifest]) -> Iterator[Advisory]:
+    """What only the pods are told, the scheduler cannot count (docs/api.md, acrossNodes)."""
+    wishes = ("podsAcrossNodes", "replicasAcrossNodes")
+    stated = [wish for config in configs for wish in wishes if config.content.get(wish) == "Required"]
+    for at, pool in enumerate(_listed(mapping(manifest.content.get("spec")).get("nodePools"))):
+        if stated and pool.get("accounting") == "Device" and not pool.get("acrossNodes"):
+            text = f"{stated[0]}: Required of WorkloadConfig is not counted on a pool that charges devices"
+            yield manifest, "AcrossNodes", ("spec", "nodePools", at), f"{text}: say acrossNodes here"
 
 
 def _identities(manifests: Iterable[Manifest]) -> set[tuple[str, str]]:

@@ -9,7 +9,7 @@ another pool of the cluster.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -20,7 +20,7 @@ from function.scheduler.device_accounting import Demand, PodClaims, Pods, gangs_
 from function.scheduler.matching.devices import Match, Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
+    from collections.abc import Collection, Hashable, Iterator, Sequence
 
     from function.api import Engine, InferenceCluster, Member, Pool
     from function.api.engine import ReplicaShape
@@ -224,8 +224,18 @@ def _claims_elsewhere(verdicts: Verdicts, at: int) -> bool:
     return any(isinstance(row[at], Match) and row[at].claims for row in verdicts)  # type: ignore[union-attr]
 
 
-def _demands(engine: Engine, pools: tuple[int, ...], matches: Sequence[Match]) -> tuple[PoolDemand, ...]:
-    """Count nodes: pods x copies of every member that claims a device; its pods are a gang for each copy."""
+def kept_apart(option: EngineOption, pools: Sequence[Pool]) -> EngineOption:
+    """The same option, where pods of an engine may share no node of some pools."""
+    apart = [at for at in set(option.pools) if pools[at].across_nodes]
+    if not apart:
+        return option
+    return replace(option, demands=_demands(option.engine, option.pools, option.matches, apart))
+
+
+def _demands(
+    engine: Engine, pools: tuple[int, ...], matches: Sequence[Match], apart: Collection[int] = ()
+) -> tuple[PoolDemand, ...]:
+    """Count nodes: pods x copies of every member that claims a device; on pools `apart` they are a gang."""
     pods: dict[int, list[Pods]] = defaultdict(list)
     for member, pool, match in zip(engine.members, pools, matches, strict=True):
         if match.claims:
@@ -235,7 +245,7 @@ def _demands(engine: Engine, pools: tuple[int, ...], matches: Sequence[Match]) -
             pool,
             Demand(
                 engine.copies * sum(request.number for request in claiming),
-                gangs_of(claiming, engine.copies, apart=False),
+                gangs_of(claiming, engine.copies, apart=pool in apart),
             ),
         )
         for pool, claiming in sorted(pods.items())

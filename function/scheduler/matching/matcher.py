@@ -22,6 +22,7 @@ from function.scheduler.matching.engine_options import (
     Row,
     across,
     alone,
+    kept_apart,
     may_strand,
     refused,
     stranding,
@@ -117,7 +118,8 @@ class Matcher:
     def fit(self, shape: ReplicaShape, cluster: InferenceCluster) -> ClusterFit:
         """Fit the engines of one shape of the deployment on a cluster."""
         fabrics = tuple(pool.fabrics for pool in cluster.pools) if shape.spreads else ()
-        accounting = tuple(pool.accounting for pool in cluster.pools) if cluster.counts_devices else ()
+        counted = cluster.pools if cluster.counts_devices else ()
+        accounting = tuple((pool.accounting, pool.across_nodes) for pool in counted)
         nodes = tuple(pool.node for pool in cluster.pools) if self._inputs.selectors.reads_pools else ()
         key = (shape.name, cluster.device_keys, fabrics, accounting, nodes)
         fit = self._cache.cluster(key)
@@ -170,6 +172,7 @@ class Matcher:
         if engine.pool_policy == "SameFabric":
             options.extend(across(engine, pools, verdicts))
         options, cut_short = self._varied(shape, pools, options)
+        options = [kept_apart(option, pools) for option in options]
         scattered = bool(options) or _scattered(verdicts, len(engine.members))
         return EngineFit(engine, tuple(options), tuple(unfit), scattered, cut_short)
 
