@@ -27,7 +27,7 @@ MAX_LENGTH, SELECTOR_OVERHEAD = 32 * 1024, 200
 own; one that is stated twice counts once. Without a bound, compiling them could hold up all others."""
 ALLOWANCE, UNITS = 128, 3_000_000
 """Units of every evaluation's own, and those that all evaluations of a pass share: see below."""
-FEW, MOST = 16, 30_000
+FEW, MOST = 16, 20_000
 """Selectors that may be asked of every device however many there are, and evaluations that more may make."""
 
 

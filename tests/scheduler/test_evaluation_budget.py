@@ -168,7 +168,7 @@ def test_many_selectors_are_evaluated_so_often_and_no_more(
     assert bool(invalid) != valid, reason
     if invalid:
         assert f"{number} different selectors may be evaluated {most} times" in str(invalid[0].error)
-        assert spent.evaluations == 0, "and nothing is evaluated"
+        assert spent.evaluations <= number, "only the claims of what runs are looked at"
 
 
 def test_equal_devices_count_once() -> None:

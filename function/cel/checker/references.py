@@ -54,7 +54,8 @@ def suggest(name: str, candidates: Iterable[str]) -> str | None:
     """
     wanted = name.lower()
     limit = max(1, len(wanted) // 3)
-    ranked = sorted((distance(wanted, other.lower()), other) for other in set(candidates) if other != name)
+    near = {other for other in candidates if abs(len(other) - len(wanted)) <= limit and other != name}
+    ranked = sorted((distance(wanted, other.lower()), other) for other in near)
     return ranked[0][1] if ranked and ranked[0][0] <= limit else None
 
 

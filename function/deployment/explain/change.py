@@ -86,9 +86,10 @@ def with_cluster(inputs: SchedulingInput, cluster: InferenceCluster) -> Scheduli
 def with_deployment(inputs: SchedulingInput, deployment: ModelDeployment) -> SchedulingInput:
     """The input with another deployment, its selectors compiled anew.
 
-    Its evaluations share no units: however many changes are tried, none costs what deciding may.
+    However many changes are tried, none costs what deciding may: its evaluations share no units, and those of
+    many selectors are fewer.
     """
-    return scheduling_input(deployment, inputs.fleet, inputs.config, inputs.config_fault, most=MOST)
+    return scheduling_input(deployment, inputs.fleet, inputs.config, inputs.config_fault, most=MOST // 8)
 
 
 def edited(inputs: SchedulingInput, edit: Callable[[JsonObject], None]) -> SchedulingInput:
@@ -170,13 +171,17 @@ def _respelt(selector: Selector, catalogue: Catalogue) -> Iterator[Rewrite]:
         yield Rewrite(Effort.SPELLING, source, compared.relaxed(value) if value else "", meaning)
 
 
+MAX_VALUES = 64
+"""Values of one attribute that a text is compared with."""
+
+
 def _intended_value(compared: Comparison, catalogue: Catalogue) -> str:
     """The published value that a text is nearly, or the only one that has it as a word; empty for none.
 
-    A text that some device publishes is no slip.
+    A text that some device publishes is no slip, nor one where nearly every device has its own (a uuid).
     """
     values = {_value(device.subject, compared) for device in catalogue.devices} - {""}
-    if compared.literal in values:
+    if compared.literal in values or len(values) > MAX_VALUES:
         return ""
     words = compared.literal.lower().split()
     longer = [value for value in values if words and set(words) <= set(value.lower().split())]

@@ -298,17 +298,23 @@ class Unmet:
 def lint(inputs: SchedulingInput) -> list[Unmet]:
     """Every finding, once per text: a second place that asks the same adds none."""
     catalogue = Catalogue.of(inputs.fleet)
-    findings = [*_labels(inputs), *_invalid(inputs)]
-    if catalogue.devices:
-        findings.extend(_constraints(inputs, catalogue))
-    if catalogue.devices and not inputs.selectors.invalid:
-        findings.extend(_claims(inputs, catalogue))
-        for reference in inputs.deployment.requests:
-            findings.extend(_request(inputs, catalogue, reference))
     first: dict[tuple[str, str], Unmet] = {}
-    for finding in findings:
+    for finding in _findings(inputs, catalogue):
         first.setdefault((finding.code, finding.message), finding)
-    return list(first.values())[:SHOWN]
+        if len(first) == SHOWN:
+            break
+    return list(first.values())
+
+
+def _findings(inputs: SchedulingInput, catalogue: Catalogue) -> Iterator[Unmet]:
+    yield from _labels(inputs)
+    yield from _invalid(inputs)
+    if catalogue.devices:
+        yield from _constraints(inputs, catalogue)
+    if catalogue.devices and not inputs.selectors.invalid:
+        yield from _claims(inputs, catalogue)
+        for reference in inputs.deployment.requests:
+            yield from _request(inputs, catalogue, reference)
 
 
 def _request(inputs: SchedulingInput, catalogue: Catalogue, reference: RequestReference) -> Iterator[Unmet]:

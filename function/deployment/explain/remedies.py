@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 CHANGES_PER_KIND = 2
 """How many changes of one kind are proposed, and how many clusters a change names."""
+REWRITES = 32
+"""Pairs of a selector and a device for which a rewrite is looked for: each is tried on every device."""
 SHORT = tuple(reason for reason in Reason if reason.short_pool)
 """Reasons that more nodes would mend."""
 
@@ -424,9 +426,9 @@ class _Rewrites:
             return None
         selector = self._inputs.evaluations.program(sub.selectors[leaf.selector])
         key = (selector.source, device.subject)
-        if key not in self._rewrites:
+        if key not in self._rewrites and len(self._rewrites) < REWRITES:
             self._rewrites[key] = rewrite(selector, device.subject, self._about(sub))
-        return self._rewrites[key]
+        return self._rewrites.get(key)
 
     def _about(self, sub: SubRequest) -> Catalogue:
         """What the devices publish that a request is about."""

@@ -381,9 +381,11 @@ class _Assignment:
         devices: Sequence[Device],
         rules: _Rules,
         budget: Budget,
+        *,
+        options: list[list[Option]] | None = None,
     ) -> None:
         self._devices, self._rules, self._budget = devices, rules, budget
-        self.options = [
+        self.options = options or [
             _options(evaluations, member, at, devices, rules) for at, _ in enumerate(member.requests)
         ]
         self._dead: set[tuple[object, ...]] = set()
@@ -480,7 +482,9 @@ def resolve(
     """
     rules = _Rules(Constraints.of(member), allowed, bounded=allowed is None)
     search = _Assignment(evaluations, member, devices, rules, budget)
-    wider = _Assignment(evaluations, member, devices, rules._replace(several=True), budget)
+    wider = search
+    if _combinable(devices):
+        wider = _Assignment(evaluations, member, devices, rules._replace(several=True), budget)
     candidates = zip(member.requests, search.options, wider.options, strict=True)
     barred = [request for request, *ways in candidates if not any(ways)]
     if barred:
@@ -489,7 +493,8 @@ def resolve(
         chosen = search.first(claiming=True) or (wider.first(claiming=True) if wider.combines else None)
         chosen = chosen or search.first(claiming=False)
         if chosen is None:
-            return Refusal.of(_why_not_together(evaluations, member, devices, rules, budget))
+            options = search.options if wider is search else None
+            return Refusal.of(_why_not_together(evaluations, member, devices, rules, budget, options))
     except OutOfSteps:
         return Refusal.of(Rejection(Reason.SearchBudgetExceeded, detail=f"{budget.steps} steps"))
     return _match(member.requests, chosen, devices)
@@ -533,14 +538,30 @@ def resolve_every(
     return tuple(matches.values()), False
 
 
+def _combinable(devices: Sequence[Device]) -> bool:
+    """Whether a request could take its devices from several entries; if not, its options never change."""
+    classes = [_class_of(device) for device in devices if device.claimable]
+    return len(set(classes)) < len(classes)
+
+
 def _why_not_together(
-    evaluations: Evaluations, member: Member, devices: Sequence[Device], rules: _Rules, budget: Budget
+    evaluations: Evaluations,
+    member: Member,
+    devices: Sequence[Device],
+    rules: _Rules,
+    budget: Budget,
+    options: list[list[Option]] | None,
 ) -> Rejection:
-    """Each request fits alone, not together: for want of devices, or because of a constraint or a bound."""
+    """Each request fits alone, not together: for want of devices, or because of a constraint or a bound.
+
+    `options` are those of every request, where constraints cannot change them.
+    """
 
     def fits(constraints: Constraints, *, bounded: bool) -> bool:
         looser = rules._replace(constraints=constraints, bounded=bounded, several=True)
-        return _Assignment(evaluations, member, devices, looser, budget).first(claiming=False) is not None
+        same = options if bounded == rules.bounded else None
+        search = _Assignment(evaluations, member, devices, looser, budget, options=same)
+        return search.first(claiming=False) is not None
 
     together = "+".join(request.name for request in member.requests)
     counts = ", ".join(f"{request.name} takes {request.ranked[0].count}" for request in member.requests)

@@ -1,0 +1,182 @@
+"""CPU of the worst legal object found, by kind: python -m bench.worst [--only WORD].
+
+Each is below 1.5 MB and passes the schema; a fresh process's first call about it is what is measured, in CPU
+seconds of this process. The same call about a plain deployment on the same fleet stands beside it: what the
+fleet costs is not the object's.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import dataclass, replace
+from time import process_time
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from function.runner import Function
+from tests.support import build
+from tests.support.cases import ask, one, single
+from tests.support.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Plain = dict[str, Any]
+UUID = f'device.attributes["{build.GPU}"].uuid'
+GLOBAL = {"coordination": "GlobalOrder"}
+
+
+class Silent:
+    """A log that keeps nothing."""
+
+    def info(self, *_: object, **__: object) -> None:
+        """Leave it."""
+
+    warning = error = info
+
+
+@dataclass(frozen=True)
+class Case:
+    """An object, and the call about it or about another one."""
+
+    kind: str
+    what: str
+    size: int
+    world: World
+
+
+def device(number: int) -> Plain:
+    """GPUs that are like no other."""
+    made = build.gpu(8)
+    made["attributes"]["uuid"] = {"string": f"GPU-{number:06}"}
+    return made
+
+
+def fleet(clusters: int, pools: int = 1, **more: Any) -> list[Plain]:
+    """Clusters every device of which is like no other."""
+    return [
+        one(
+            f"c{at:04}",
+            pools=[build.pool(f"p{on}", 9, [device(at * pools + on)]) for on in range(pools)],
+            labels={f"k{key}": f"v{at % (key + 7)}" for key in range(8)},
+            **more,
+        )
+        for at in range(clusters)
+    ]
+
+
+def dear(number: int, subject: str = UUID) -> str:
+    """A selector that takes over a million units."""
+    loops = f"lists.range(400).all(x, lists.range(400).all(y, x + y >= -{number}))"
+    return f'{loops} && {subject} != "{number}"'
+
+
+def engines(selectors: list[str]) -> list[Plain]:
+    """Engines with a request for each selector, so that none of them spares another."""
+    requests = [build.request(f"r{at}", 1, selector) for at, selector in enumerate(selectors)]
+    return [single(*requests[at : at + 16], name=f"e{at}") for at in range(0, len(requests), 16)]
+
+
+def named(made: Plain, name: str, created: str) -> Plain:
+    """The deployment under another name, created then."""
+    made["metadata"] |= {"name": name, "uid": build.uid(name), "creationTimestamp": created}
+    return made
+
+
+def running(wanted: Plain, number: int, clusters: int) -> list[Plain]:
+    """Replicas made by hand, spread over the clusters."""
+    return [
+        build.replica(wanted, f"c{at % clusters:04}", at // clusters, pools="p0", ready=True)
+        for at in range(number)
+    ]
+
+
+def cases() -> Iterator[Case]:
+    """Every kind, the object as large as it has to be."""
+    few, many = fleet(10), fleet(100, 4)
+
+    def of(kind: str, what: str, made: Plain, clusters: list[Plain], **more: Any) -> Case:
+        return Case(kind, what, len(json.dumps(made)), World(made, clusters, **more))
+
+    yield of("selectors", "16 dear ones, 10 devices", ask(engines=engines([*map(dear, range(16))])), few)
+    short = [f'{UUID} == "GPU-x{at:03}"' for at in range(50)]
+    yield of("selectors", "50 cheap ones, 400 devices", ask(engines=engines(short)), many)
+    explained = {"explain": "Status"}
+    yield of("selectors", "the same, with hints", ask(engines=engines(short)), many, input=explained)
+    clause = "dyn([1,2])==[1,2]"
+    long = ["&&".join([clause] * 500 + [f'{UUID}!="{at}"']) for at in range(3)]
+    yield of("selectors", "3 of 9,500 characters", ask(engines=engines(long)), few, input=explained)
+    wide = [dear(at, "cluster.name") for at in range(8)]
+    yield of("clusterSelector", "8 dear expressions", ask(selector={"cel": wide}), many)
+    wishes = {"preferences": [{"weight": 1, "cel": dear(at, "cluster.name")} for at in range(16)]}
+    yield of("preferences", "16 dear ones, 200 replicas", ask(200, placement=wishes), many)
+    pools = [{"cel": dear(at, "node.name")} for at in range(8)]
+    yield of("pool selectors", "8 dear ones", ask(engines=[single(build.request(), selectors=pools)]), many)
+    hostile = named(ask(engines=engines([*map(dear, range(16))])), "hostile", "2026-03-01T07:00:00Z")
+    ours = named(ask(), "ours", "2026-03-01T09:00:00Z")
+    more = {"all-deployments": [hostile, ours], "all-caches": []}
+    yield Case(
+        "another's selectors",
+        "16 dear ones, created earlier",
+        len(json.dumps(hostile)),
+        World(ours, few, input=GLOBAL, more=more),
+    )
+    for mode in ("DoNotSchedule", "ScheduleAnyway"):
+        spread = {"topologySpread": [{"topologyKey": f"k{at}", "whenUnsatisfiable": mode} for at in range(8)]}
+        yield of("topologySpread", f"8 keys {mode}, 200 replicas", ask(200, placement=spread), many)
+    ways = [{"name": f"w{at}", "count": 1 + at, "selectors": [{"cel": build.GPUS}]} for at in range(8)]
+    requests = [{"name": f"r{at}", "firstAvailable": ways} for at in range(16)]
+    shared = [{"matchAttribute": f"{build.GPU}/uuid"}]
+    searched = [single(*requests, name=f"e{at}", constraints=shared) for at in range(8)]
+    yield of("firstAvailable", "8 engines x 16 requests x 8 ways", ask(engines=searched), many)
+    container = {"name": "engine", "image": "x", "args": ["a" * 30_000] * 45}
+    selected = {
+        "nodeSelector": {"devices": [build.request()]},
+        "template": {"spec": {"containers": [container]}},
+    }
+    yield of("template", "1.3 MB of arguments", ask(200, engines=[build.engine("main", [selected])]), few)
+    tolerations = [{"key": f"k{at}", "value": "x"} for at in range(32)]
+    tainted = fleet(100, 4, taints=[build.taint(f"z{at}") for at in range(16)])
+    yield of("tolerations", "32, 16 taints each", ask(200, tolerations=tolerations), tainted)
+    wanted = ask()
+    gone = running(wanted, 3_000, 10)
+    yield Case("replicas", "3,000 made by hand", len(json.dumps(gone[0])), World(wanted, few, gone))
+    spread = {"topologySpread": [{"topologyKey": f"k{at}"} for at in range(8)]}
+    leaving = ask(placement=spread)
+    drained = running(leaving, 2_000, 100)
+    observed = build.observed(*drained)
+    yield of("replicas", "2,000 leaving, 8 keys", leaving, many, replicas=drained, observed=observed)
+
+
+def seconds(world: World) -> float:
+    """CPU seconds of a first call."""
+    content = world.message().SerializeToString()
+    function = Function(log=Silent())
+    started = process_time()
+    function.answer(content)
+    return process_time() - started
+
+
+@click.command()
+@click.option("--only", default="", help="measure the kinds that have this word")
+def main(only: str) -> None:
+    """Print CPU seconds of the worst legal object found, by kind."""
+    plain = ask()
+    seconds(World(plain, fleet(1)))  # What a process does once in its life is not what is measured.
+    table = Table(title=f"CPU seconds of one call; Python {platform.python_version()}")
+    for head in ("kind", "object", "kB", "call", "a plain one"):
+        table.add_column(head, justify="left" if head in ("kind", "object") else "right")
+    for case in cases():
+        if only in case.kind:
+            world = replace(case.world, deployment=plain, input=None, more={})
+            figures = (f"{seconds(made):.2f}" for made in (case.world, world))
+            table.add_row(case.kind, case.what, f"{case.size / 1000:.1f}", *figures)
+    Console(width=110).print(table)
+
+
+if __name__ == "__main__":
+    main()
