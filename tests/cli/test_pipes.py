@@ -203,6 +203,13 @@ def test_a_stream_that_takes_or_gives_nothing_is_a_line_and_no_traceback(
     assert "Traceback" not in ran.stderr
 
 
+def test_a_narrow_terminal_keeps_names_pools_and_reasons() -> None:
+    text = " ".join(_ran("plan", EXAMPLE, COLUMNS="40").stdout.split())
+    assert "chat-93a4f on aks-eastus, index 0: new" in text
+    assert "main: h200-ib" in text
+    assert "fewest replicas of this deployment (0); next: aks-westeurope" in text
+
+
 def test_a_narrow_terminal_keeps_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     assert "MORE" in run("headroom", EXAMPLE).out.splitlines()[2]

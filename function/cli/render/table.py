@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from rich.padding import Padding
 from rich.table import Table
 
 from function.cli.text import console, escape, listed, short
@@ -51,6 +52,8 @@ _ACTIONS = {
     "Dropped": ("dropped", "red"),
 }
 """What a row's action is called, and its style."""
+NARROW = 66
+"""Columns of a terminal below which the table of replicas would lose some of its own."""
 _COLUMNS = (("REPLICA", 7), ("CLUSTER", 7), ("INDEX", 5), ("POOLS", 10), ("ACTION", 8), ("WHY", 16))
 """Titles, and the least width."""
 
@@ -71,7 +74,7 @@ def _deployment(out: Console, planned: Planned, words: str) -> None:
         show_condition(out, condition)
     show_amiss(out, planned)
     if forecast.standing or forecast.leaving:
-        out.print(_replicas([*forecast.standing, *forecast.leaving]))
+        _show_replicas(out, [*forecast.standing, *forecast.leaving])
     for partly_held in forecast.partly_held:
         out.print(f"  ! {escape(str(partly_held))}", style="yellow", soft_wrap=True)
     if forecast.rejections:
@@ -107,6 +110,19 @@ def message_of(reason: str, message: str) -> str:
     """A condition's message, with what is waited for where its reason reads like a failure."""
     waiting = UNDER_WAY.get(reason)
     return f"{message} ({waiting})" if waiting else message
+
+
+def _show_replicas(out: Console, rows: list[ReplicaRow]) -> None:
+    """Print a table; where a terminal is too narrow for its columns, a paragraph for each replica."""
+    if out.width >= NARROW:
+        out.print(_replicas(rows))
+        return
+    for row in rows:
+        action, style = _ACTIONS[row.action]
+        index = "?" if row.index is None else row.index
+        out.print(escape(f"{row.name} on {row.cluster}, index {index}: {action}"), style=style)
+        for text in filter(None, (row.pools_phrase, row.phrase)):
+            out.print(Padding(escape(text), (0, 0, 0, 4)), style=style)
 
 
 def _replicas(rows: list[ReplicaRow]) -> Table:
