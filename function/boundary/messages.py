@@ -67,10 +67,14 @@ class Requirement:
     namespace: str | None = None
     match_labels: tuple[tuple[str, str], ...] = ()
     """Labels that all must be equal, sorted by key."""
+    watched: bool = True
+    """False: it is read, and no write to it wakes the composite or takes tokens of its circuit breaker."""
+    served_by: str | None = None
+    """The requirement whose objects include this one's: where it is delivered, this one is."""
 
     def delivered(self, request: Request) -> bool:
         """Whether a request holds what is required, perhaps as an empty list."""
-        return self.name in request.required
+        return self.name in request.required or self.served_by in request.required
 
 
 @dataclass(slots=True)

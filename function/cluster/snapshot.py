@@ -19,7 +19,7 @@ from function.fail_static import Doubt, foreign
 from function.objects import read_object
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from function.api import ModelReplica
     from function.boundary import Document, Plain, Request, Reuse
@@ -28,10 +28,13 @@ if TYPE_CHECKING:
 
 # Declare what the handler needs of the control plane: the one table of requirement names.
 #
-# The replicas on the cluster, by label and in all namespaces; each class that a pool names, by name,
-# sorted. Read leniently: what is required must not depend on whether the rest of the cluster can be read.
+# Each class that a pool names, by name, sorted. The replicas on the cluster, by label, in all namespaces:
+# they are read and not watched, because two hundred of them that start write some thousand times. One of
+# them is watched by name, so that the cluster learns of its end. Read leniently: what is required must not
+# depend on whether the rest of the cluster can be read.
 
 REPLICAS = "model-replicas"
+WITNESS = "witness"
 
 
 def class_requirement(name: str) -> str:
@@ -43,12 +46,35 @@ def declared(request: Request) -> tuple[Requirement, ...]:
     """Return what this request needs, whatever was delivered."""
     name = text_at(request.composite, "metadata", "name")
     labels = ((CLUSTER_LABEL, name),)
-    replicas = (Requirement(REPLICAS, API_VERSION, "ModelReplica", match_labels=labels),) if name else ()
+    replicas = Requirement(REPLICAS, API_VERSION, "ModelReplica", match_labels=labels, watched=False)
     classes = tuple(
         Requirement(class_requirement(name), API_VERSION, "InferenceClass", match_name=name)
         for name in class_names(request)
     )
-    return (*classes, *replicas, *members(request))
+    return (*classes, *((replicas,) if name else ()), *_witness(request), *members(request))
+
+
+def _witness(request: Request) -> Iterator[Requirement]:
+    """Yield one replica on the cluster, once they are listed: as long as it is there, the guard is right.
+
+    One that is being deleted is the last choice, so that the next witness is there when it is gone.
+    """
+    witness = min(map(_standing, request.required.get(REPLICAS, ())), default=None)
+    if witness is not None and witness[2]:
+        _, namespace, name = witness
+        yield Requirement(
+            *(f"{WITNESS}/{namespace}/{name}", API_VERSION, "ModelReplica"),
+            match_name=name,
+            namespace=namespace,
+            served_by=REPLICAS,
+        )
+
+
+def _standing(replica: Document) -> tuple[bool, str, str]:
+    namespace, name, deleted = (
+        text_at(replica, "metadata", key) for key in ("namespace", "name", "deletionTimestamp")
+    )
+    return bool(deleted), namespace, name
 
 
 def class_names(request: Request) -> list[str]:

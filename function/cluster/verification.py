@@ -124,6 +124,7 @@ def members(request: Request) -> tuple[Requirement, ...]:
             *(REQUIRED[key], API_VERSION, KIND),
             namespace=SYSTEM_NAMESPACE,
             match_labels=((MEMBERSHIP_LABEL, name),),
+            watched=False,  # A node's status is written all the time.
         )
         for key, name in collections.items()
         if name

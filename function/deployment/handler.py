@@ -28,6 +28,7 @@ from function.deployment.requirements import (
     referenced_cache,
     stated,
     undelivered,
+    unwatched,
     without_empty_block,
 )
 from function.deployment.snapshot import fleet as fleet_room
@@ -151,7 +152,7 @@ def _decided(snapshot: Snapshot, shared: Shared | None = None) -> tuple[Response
         decision = _pass(snapshot, fleets.whole, shared)
     if needs:
         decision = _awaiting(decision, undelivered(request, fleet(request)))
-    requirements = stated(request, fleets.requirements, needs=needs)
+    requirements = stated(request, fleets.requirements, unwatched(decision), needs=needs)
     return compose(decision, snapshot.composite, requirements, snapshot.requested), decision
 
 

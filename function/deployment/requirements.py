@@ -6,7 +6,8 @@ Rules (docs/decisions/0002-ask-for-what-the-answer-stands-on.md):
    cache, and while an own replica never was Ready and deployments give way, the replicas on its cluster.
 2. The *fleet* is asked for beside it only where something is placed, replaced or explained (`needs_fleet`).
 3. Within a reconcile nothing that was stated is left out. A later call that needs anything else asks for the
-   fleet, which has everything: so there are three calls at most.
+   fleet, which has everything: so three calls find the answer. One more takes back what is not to be watched
+   (`unwatched`, docs/decisions/0012-who-is-woken.md).
 4. The names of `ROWS[].block` only ever come from a bootstrap block, which Crossplane hands over in every
    call. What is in it is used and not stated. A name of ours is a seed of Crossplane 2.4, or was stated
    before: it is stated again, or nothing would be watched.
@@ -23,10 +24,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from function.api.names import API_VERSION, read_key
 from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL
 from function.boundary import Document, Request, Requirement, Resolution, text_at
+from function.scheduler.ledger import may_yield
 from function.scheduler.outcomes import suspects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from function.scheduler.decision import Decision
 
@@ -36,6 +38,12 @@ CLUSTERS, REPLICAS = "fleet-clusters", "fleet-replicas"
 DEPLOYMENTS, CACHES = "fleet-deployments", "fleet-caches"
 """The fleet: all of a kind. `fleet-replicas/<name>` has those of deployments of a name, in all namespaces:
 one of another namespace may have the object name that a new one of ours would get on its cluster."""
+
+
+READ_ONLY = frozenset({DEPLOYMENTS, CACHES, HOLDERS})
+"""Read and not watched: nothing that is written to them makes room."""
+STARTING = 5
+"""Others' replicas on their way to Ready, at most, in a quiet fleet: each takes a dozen tokens until then."""
 
 
 class RequirementRow(NamedTuple):
@@ -93,7 +101,7 @@ def kind_of(name: str) -> str | None:
     return next((row.kind for row in ROWS.values() if name in row.block), None)
 
 
-def _requirement(request: Request, name: str) -> Requirement:
+def _requirement(request: Request, name: str, unwatched: Collection[str] = READ_ONLY) -> Requirement:
     """Return what a name of the table stands for."""
     prefix, _, selected = name.partition("/")
     row = ROWS[prefix]
@@ -104,6 +112,7 @@ def _requirement(request: Request, name: str) -> Requirement:
         match_name=selected if selected and not row.label else None,
         namespace=text_at(request.composite, "metadata", "namespace") if row.namespaced else None,
         match_labels=((row.label, selected),) if selected and row.label else (),
+        watched=prefix not in unwatched,
     )
 
 
@@ -245,13 +254,26 @@ def needs_fleet(decision: Decision) -> bool:
 # What is stated
 
 
-def stated(request: Request, standing_set: Sequence[str], *, needs: bool) -> tuple[Requirement, ...]:
+def stated(
+    request: Request, standing_set: Sequence[str], unwatched: Collection[str], *, needs: bool
+) -> tuple[Requirement, ...]:
     """Return what an answer states. `needs`: whether the fleet is needed beside the standing set."""
     before = [name for name in request.stated if row_of(name)]
     names = _missing(request, (*standing_set, *(fleet(request) if needs else ())), before)
     if before and names:  # Rule 3.
         names = _missing(request, (*standing_set, *fleet(request)), before)
-    return tuple(_requirement(request, name) for name in (*before, *names))
+    return tuple(_requirement(request, name, unwatched) for name in (*before, *names))
+
+
+def unwatched(decision: Decision) -> frozenset[str]:
+    """Return what is read without being woken by it, by what stands before the slash of a name.
+
+    Of all that is written to a replica only its end makes room, and nobody can watch for that alone. So
+    others' replicas are watched by who waits for room, and while few of them start.
+    """
+    starting = sum(map(may_yield, decision.inputs.fleet.other_replicas))
+    waits = decision.total < decision.wanted and starting <= STARTING
+    return READ_ONLY if waits else READ_ONLY | {REPLICAS}
 
 
 def _missing(request: Request, names: Sequence[str], before: Sequence[str]) -> list[str]:

@@ -26,7 +26,7 @@ from function.api.names import (
     is_dns_label,
     is_dns_subdomain,
 )
-from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL
+from function.api.replica import CLUSTER_LABEL, DEPLOYMENT_LABEL, INDEX_LABEL
 from function.api.workload import ROLES
 from function.boundary import Requirement, Unreadable, text_at
 
@@ -56,7 +56,7 @@ NAMESAKES, CACHES = "namesakes", "caches"
 _NOT_YET = "9999"
 """When one was created that a file has before any API server: it comes after all others."""
 _LABELS = (CLUSTER_LABEL, DEPLOYMENT_LABEL)
-_READ_LABELS: Shape = dict.fromkeys(_LABELS)
+_READ_LABELS: Shape = dict.fromkeys((*_LABELS, INDEX_LABEL))
 _SHAPE: Shape = {
     "metadata": {
         "name": None,
@@ -82,14 +82,17 @@ def required(request: Request) -> Iterator[Requirement]:
 def _replicas(request: Request) -> Iterator[Requirement]:
     """Yield nothing for a replica without these labels: a hand made it.
 
-    A deployment's name that is cut in those of its replicas may be another's there.
+    A deployment's name that is cut in those of its replicas may be another's there. The index, where it has
+    one, is a part of the name too, and leaves its siblings out: each of their writes would wake it.
     """
     labels = mapping(_metadata(_read(request.composite)).get("labels"))
-    stated = [(label, labels[label]) for label in _LABELS if _is_text(labels.get(label))]
-    if len(stated) == len(_LABELS):
+    stated = [(label, labels[label]) for label in (*_LABELS, INDEX_LABEL) if _is_text(labels.get(label))]
+    if {label for label, _ in stated}.issuperset(_LABELS):
         is_whole = len(labels[DEPLOYMENT_LABEL]) <= BASE_LENGTH
         yield Requirement(
-            NAMESAKES, API_VERSION, "ModelReplica", match_labels=tuple(stated if is_whole else stated[:1])
+            *(NAMESAKES, API_VERSION, "ModelReplica"),
+            match_labels=tuple(stated if is_whole else stated[:1]),
+            watched=is_whole,
         )
 
 

@@ -51,6 +51,7 @@ def _pods(request: Request) -> tuple[Requirement, ...]:
             *(key, OBJECT_API_VERSION, KIND),
             namespace=namespace,
             match_labels=((MEMBERSHIP_LABEL, name),),
+            watched=False,
         )
         for key, name in collections.items()
         if name

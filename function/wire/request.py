@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -137,6 +138,8 @@ REQUIREMENTS_STATED = "fleet-scheduler.fn.modelplane.ai/requirements-stated"
 """The key of the context under which an answer tells the next call of the same reconcile what it has stated.
 
 It counts only where all of that was delivered: a later step with the same function starts afresh."""
+CARRIED = "fleet-scheduler.fn.modelplane.ai/answer"
+"""The key of an answer that the next call of the same reconcile gives again."""
 
 UNREADABLE_INPUT = "(unreadable)"
 """The one field of an input that could not be decoded: no reader knows it, so every reader refuses it."""
@@ -157,6 +160,30 @@ class ReceivedCall:
     def tag(self) -> str:
         """What Crossplane calls this request."""
         return str(self.message.meta.tag)
+
+    @property
+    def may_carry(self) -> bool:
+        """Whether an answer left in the context comes back; one that is there did not count."""
+        try:
+            return CARRIED not in read.level(self.message.context)
+        except Unreadable:
+            return False
+
+    @property
+    def carried(self) -> bytes | None:
+        """The answer that the call before left to be given, None where it left none.
+
+        It counts only under the tag that Crossplane gives to all calls of one step in one reconcile.
+        """
+        try:
+            left = read.project(self.message.context, {CARRIED: None}).get(CARRIED)
+            if not isinstance(left, str):
+                return None
+            answer = b64decode(left, validate=True)
+            tag = messages.Response.FromString(answer).meta.tag
+        except (Unreadable, DecodeError, ValueError):
+            return None
+        return answer if tag == self.tag else None
 
 
 def decode(content: bytes) -> ReceivedCall:

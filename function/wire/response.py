@@ -6,6 +6,7 @@ for the composite's status, which ours is merged into. Equal answers are equal b
 
 from __future__ import annotations
 
+from base64 import b64encode
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from function.boundary import Result, Unreadable
 from function.wire import messages, write
 from function.wire.fast import read
-from function.wire.request import REQUIREMENTS_STATED
+from function.wire.request import CARRIED, REQUIREMENTS_STATED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 
 _NANO = 1_000_000_000
+MAX_CARRIED = 1 << 20
+"""Bytes of an answer that is carried to the next call: Crossplane receives four MiB at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,11 @@ class Ttl:
         pending, settled = response.ttl
         if response.settled:
             required = response.requirements
-            seeded = required and not request.stated and all(item.delivered(request) for item in required)
+            seeded = (
+                required
+                and not request.stated
+                and all(item.watched and item.delivered(request) for item in required)
+            )
             return (self.watched if seeded else self.settled) if settled is None else settled
         return self.pending if pending is None else pending
 
@@ -54,18 +61,39 @@ def encode(call: ReceivedCall, response: Response, ttl: Ttl) -> bytes:
     is noted on the response, and written once.
     """
     seconds = ttl.of(response, call.request)
+    required = stated(call, response.requirements)
     if call.message.HasField("context") or call.message.desired.ByteSize():
-        return serialised(_composed(call, response, seconds))
-    how = (seconds, call.message.HasField("desired"))
+        return _whole(call, response, seconds, required)
+    how = (seconds, call.message.HasField("desired"), required)
     rest = response.written.get(how)
     if rest is None:
-        message = _composed(call, response, seconds)
+        message = _composed(call, response, seconds, required)
         message.ClearField("meta")
         rest = response.written[how] = serialised(message)
     return serialised(_tagged(call, seconds)) + rest  # Fields in their order: the first is `meta`.
 
 
-def _composed(call: ReceivedCall, response: Response, seconds: float) -> Any:
+def _whole(
+    call: ReceivedCall, response: Response, seconds: float, required: tuple[Requirement, ...]
+) -> bytes:
+    """Return an answer; one that states less than the one before is given again by the next call.
+
+    That call has no longer what was read, so it could not find the answer anew. Observed and desired state
+    are those of one reconcile, so the answer is still right. One too large to be carried states everything.
+    """
+    message = _composed(call, response, seconds, required)
+    answer = serialised(message)
+    if {requirement.name for requirement in required}.issuperset(call.request.stated):
+        return answer
+    if len(answer) > MAX_CARRIED:
+        return serialised(_composed(call, response, seconds, response.requirements))
+    _note(message, {CARRIED: b64encode(answer).decode()})
+    return serialised(message)
+
+
+def _composed(
+    call: ReceivedCall, response: Response, seconds: float, required: tuple[Requirement, ...]
+) -> Any:
     """Return the whole answer as a message."""
     message = envelope(call, seconds)
     written: write.Written = {}
@@ -76,7 +104,7 @@ def _composed(call: ReceivedCall, response: Response, seconds: float) -> Any:
         composite.resource = _with_status(composite.resource, response.status)
     if response.unready:
         message.desired.composite.ready = messages.READY_FALSE
-    require(message, response.requirements)
+    require(message, required)
     for condition in response.conditions:
         add_condition(message, condition)
     for result in response.results:
@@ -140,7 +168,7 @@ def merge(below: Mapping[str, Plain], above: Mapping[str, Plain]) -> dict[str, P
     return merged
 
 
-def require(message: Any, requirements: tuple[Requirement, ...]) -> None:
+def require(message: Any, required: tuple[Requirement, ...]) -> None:
     """State what Crossplane must fetch, and note it for the next call of this reconcile.
 
     Crossplane starts a reconcile with no requirements known, or (2.4) with what the last one stated, compares
@@ -149,14 +177,32 @@ def require(message: Any, requirements: tuple[Requirement, ...]) -> None:
     reconcile, and only there, the context of an answer comes back with the next request. It stays there for
     later steps of the pipeline.
     """
-    if not requirements:
-        return
-    for requirement in requirements:
+    for requirement in required:
         _select(message.requirements.resources[requirement.name], requirement)
-    names = [requirement.name for requirement in requirements]
-    with suppress(Unreadable):  # A context that cannot be read is passed on as it came.
+    if required:
+        _note(message, {REQUIREMENTS_STATED: [requirement.name for requirement in required]})
+
+
+def stated(call: ReceivedCall, requirements: tuple[Requirement, ...]) -> tuple[Requirement, ...]:
+    """Return what an answer states: everything, or once all of it was read only what is to be watched.
+
+    From 2.4 on Crossplane watches what the last answer of a reconcile states. Which version it is nobody can
+    tell at the first reconcile, when most is required; before 2.4 stating less costs one small call. Where
+    the context cannot be read, nothing can be left for that call.
+    """
+    watched = tuple(requirement for requirement in requirements if requirement.watched)
+    read_all = all(requirement.delivered(call.request) for requirement in requirements)
+    if watched and read_all and call.may_carry:
+        return watched
+    names = {requirement.name for requirement in requirements}
+    return tuple(requirement for requirement in requirements if requirement.served_by not in names)
+
+
+def _note(message: Any, notes: Mapping[str, Plain]) -> None:
+    """Put something into the context. One that cannot be read is passed on as it came."""
+    with suppress(Unreadable):
         read.level(message.context)
-        message.context = write.canonical(message.context + write.struct({REQUIREMENTS_STATED: names}))
+        message.context = write.canonical(message.context + write.struct(notes))
 
 
 def _select(selector: Any, requirement: Requirement) -> None:

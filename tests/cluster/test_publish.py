@@ -296,3 +296,24 @@ def test_the_scheduler_reads_what_is_published() -> None:
         ("gpu", 4, "h200")
     ]
     assert [device.device_class_name for device in read.pools[0].devices or ()] == ["gpu.nvidia.com"]
+
+
+def test_a_pool_that_holds_more_than_it_has_is_marked_and_nothing_is_written_with_each_placement() -> None:
+    def published(*replicas: Plain | None) -> Plain:
+        made = Case(input={"publish": "Attributes", "charges": "Overcommitted"})
+        made.replicas = None if None in replicas else list(replicas)
+        made.cluster["status"] = {"gpuPools": [{"name": "gpu", "overcommitted": True}]}
+        (pool,) = made.answer().status["gpuPools"]
+        return {key: pool[key] for key in ("overcommitted", "charged") if key in pool}
+
+    holding = [replica(f"chat-{number}") for number in range(3)]
+    leaving = {
+        **holding[2],
+        "metadata": {**holding[2]["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"},
+    }
+    assert published(*holding) == {"overcommitted": True}
+    assert published(*holding[:2]) == published() == {}
+    assert published(*holding[:2], leaving) == {}, "one that leaves makes no pool overcommitted"
+    assert published(None) == {"overcommitted": True}, (
+        "Law C 3: while replicas are not delivered, the last word"
+    )

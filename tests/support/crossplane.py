@@ -221,6 +221,8 @@ class ControlPlane:
     """Seconds between the snapshot of a reconcile and its end, at least and at most."""
     workers: int = 100
     """Reconciles of one kind at a time."""
+    elsewhere: Collection[str] = ()
+    """Kinds of composites that other pipelines reconcile: Crossplane writes to new ones all the same."""
     seed: int = 1
     now: float = 0.0
     objects: dict[Name, Plain] = field(default_factory=dict)
@@ -277,7 +279,7 @@ class ControlPlane:
         metadata["resourceVersion"] = str(next(self._numbers))
         self.objects[name] = made
         self._notify(before, made)
-        if before is None and name.kind in self.pipelines:
+        if before is None and (name.kind in self.pipelines or name.kind in self.elsewhere):
             for _ in range(OWN_WRITES):
                 self.touch(name)
 

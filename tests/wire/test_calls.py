@@ -12,7 +12,7 @@ from crossplane.function.proto.v1 import run_function_pb2 as pb
 
 from example.caller import COMPOSITION
 from function.runner import Function
-from function.wire.request import REQUIREMENTS_STATED
+from function.wire.request import CARRIED, REQUIREMENTS_STATED
 from tests.support import build
 from tests.support.crossplane import Step, run_pipeline, run_step
 from tests.support.world import World
@@ -91,17 +91,17 @@ class Case:
 
 CASES = (
     Case("everything came with the first call", 1, FLEET),
-    Case("nothing came with the first call", 2),
-    Case("a part of it came", 2, ("clusters",)),
+    Case("nothing came with the first call", 3),
+    Case("a part of it came", 3, ("clusters",)),
     Case("coordination has a block of its own", 1, tuple(KINDS), ORDER),
     Case("the block is older than the input", 2, FLEET, ORDER),
-    Case("coordination without a block", 2, (), ORDER),
+    Case("coordination without a block", 3, (), ORDER),
     Case("more came than is needed", 1, tuple(KINDS)),
     Case("a block cannot name the cache", 2, FLEET, cache="weights"),
     Case("the cache is among all caches", 1, tuple(KINDS), ORDER, cache="weights"),
     Case("the same, whether coordinated or not", 1, (*FLEET, "all-caches"), cache="weights"),
     Case("there is no such cache", 1, tuple(KINDS), ORDER, cache="nobodys"),
-    Case("no block, and a cache", 2, (), None, cache="weights"),
+    Case("no block, and a cache", 3, (), None, cache="weights"),
 )
 
 
@@ -122,7 +122,7 @@ def test_the_answer_does_not_depend_on_how_many_calls_it_took(
     given: dict[str, str] | None, cache: str
 ) -> None:
     one, two = (run_step(step(*names), first_call(given, cache), fetch) for names in (tuple(KINDS), ()))
-    assert (one.calls, two.calls) == (1, 2)
+    assert (one.calls, two.calls) == (1, 3)
     assert not one.response.HasField("requirements")
     for field in ("context", "requirements"):
         two.response.ClearField(field)
@@ -146,7 +146,7 @@ def test_a_block_whose_empty_labels_are_lost_is_asked_for_again() -> None:
         return fetch(selector) if selector.WhichOneof("match") else pb.Resources()
 
     ran = run_step(Step(function().answer, lost), first_call(ORDER), as_old_cli)
-    assert ran.calls == 2
+    assert ran.calls == 3
     assert ran.response.desired.resources
 
 
@@ -156,14 +156,14 @@ def test_in_a_longer_pipeline() -> None:
     assert (before.calls, ours.calls, after.calls) == (1, 1, 1)
     assert set(after.response.context.fields) == {"theirs"}
     before, ours, after = run_pipeline([Step(other), step(), Step(other)], first_call(), fetch)
-    assert (before.calls, ours.calls, after.calls) == (1, 2, 1)
+    assert (before.calls, ours.calls, after.calls) == (1, 3, 1)
     assert set(after.response.context.fields) == {"theirs", REQUIREMENTS_STATED}
 
 
 def test_after_a_step_of_the_same_function_it_starts_afresh() -> None:
     """What that one stated is not delivered to this one, so the key does not count."""
     first, second, third = run_pipeline([step(), step(*FLEET), step()], first_call(), fetch)
-    assert (first.calls, second.calls, third.calls) == (2, 1, 2)
+    assert (first.calls, second.calls, third.calls) == (3, 1, 3)
 
 
 def test_a_context_that_cannot_be_read_is_passed_on_as_it_came() -> None:
@@ -206,12 +206,12 @@ def test_the_shipped_composition_leaves_it_to_the_function() -> None:
     [shipped] = yaml.safe_load(COMPOSITION.read_text())["spec"]["pipeline"]
     assert "requirements" not in shipped
     ran = run_step(step(), first_call(shipped["input"], "weights"), fetch)
-    assert ran.calls == 2
+    assert ran.calls == 3
     assert {*ran.response.requirements.resources} == {
         "own-replicas/my-model",
         "cache/weights",
-        *("fleet-clusters", "fleet-replicas", "fleet-deployments", "fleet-caches"),
-    }
+        "fleet-clusters",
+    }, "others' replicas, deployments and caches are read, and nobody is woken by them"
 
 
 def at_rest(**more: Any) -> World:
@@ -237,18 +237,19 @@ def held_by(world: World) -> Callable[[pb.ResourceSelector], pb.Resources]:
 
 
 STANDING = {"cluster/a", "own-replicas/my-model"}
-FLEET_TOO = {*STANDING, "fleet-clusters", "fleet-replicas"}
+CLUSTERS_TOO = {*STANDING, "fleet-clusters"}
+"""All replicas are read as well: the last answer takes that back, so that nobody is woken by them."""
 
 
 @pytest.mark.parametrize(
     ("change", "calls", "stated", "reason"),
     [
         ({}, 2, STANDING, "at rest it asks for what it stands on"),
-        ({"replicas": 2}, 2, FLEET_TOO, "one more is wanted: the deployment and what is observed show it"),
-        ({"engines": 2}, 2, FLEET_TOO, "so is another shape"),
-        ({"copies": 2}, 2, FLEET_TOO, "and a larger cost"),
-        ({"gone": True}, 3, FLEET_TOO, "that its cluster is gone only the delivered objects show"),
-        ({"taint": True}, 3, FLEET_TOO, "as a drain"),
+        ({"replicas": 2}, 3, CLUSTERS_TOO, "one more is wanted: the deployment and what is observed show it"),
+        ({"engines": 2}, 3, CLUSTERS_TOO, "so is another shape"),
+        ({"copies": 2}, 3, CLUSTERS_TOO, "and a larger cost"),
+        ({"gone": True}, 4, CLUSTERS_TOO, "that its cluster is gone only the delivered objects show"),
+        ({"taint": True}, 4, CLUSTERS_TOO, "as a drain"),
     ],
 )
 def test_who_needs_the_fleet_asks_for_it(change: Plain, calls: int, stated: set[str], reason: str) -> None:
@@ -286,3 +287,40 @@ def test_at_rest_the_size_of_the_fleet_is_no_matter() -> None:
         first = world.but(clusters=None, replicas=None).asked.first_message()
         sent.add(run_step(step(), first, held_by(world)).sent)
     assert len(sent) == 1
+
+
+def carried() -> tuple[pb.RunFunctionRequest, pb.RunFunctionResponse]:
+    """Return the last call of a reconcile that places something, and the answer to the one before."""
+    seen: list[pb.RunFunctionRequest] = []
+
+    def noting(content: bytes) -> bytes:
+        seen.append(pb.RunFunctionRequest.FromString(content))
+        return function().answer(content)
+
+    run_step(Step(noting), first_call(), fetch)
+    before = function().answer(seen[-2].SerializeToString())
+    return seen[-1], pb.RunFunctionResponse.FromString(before)
+
+
+def test_the_last_call_repeats_the_answer_of_the_one_before_it() -> None:
+    last, before = carried()
+    answer = pb.RunFunctionResponse.FromString(function().answer(last.SerializeToString()))
+    assert CARRIED in before.context
+    assert CARRIED not in answer.context, "a later step does not get it"
+    for response in (answer, before):
+        response.ClearField("context")
+    assert answer == before
+    assert answer.desired.resources
+
+
+@pytest.mark.parametrize(
+    ("left", "tag"),
+    [("not base64", "tested"), ("AAAA", "tested"), (None, "another reconcile"), (7, "tested")],
+)
+def test_an_answer_that_was_not_left_for_this_call_is_found_anew(left: Any, tag: str) -> None:
+    last, _ = carried()
+    last.meta.tag = tag
+    if left is not None:
+        last.context[CARRIED] = left
+    calls = run_step(step(), last, fetch).calls
+    assert calls == 2, "nothing is left a second time in one reconcile"
