@@ -78,7 +78,7 @@ class Plane:
 
     def reconcile(self, of: Deployment, check: Callable[[World, drive.Answer], None]) -> drive.Answer:
         """Reconcile one composite, and let `check` look at the settled request and its answer."""
-        required: dict[str, Any] = {}
+        required = self.block()
         for of.calls in range(1, ROUNDS + 1):
             world = self.request(of, required)
             answer = drive.run(world)
@@ -86,6 +86,7 @@ class Plane:
                 requirement["name"]: self.fetched(requirement, of) for requirement in answer.requirements
             }
             arrived = {name: value for name, value in asked.items() if name not in self.withheld}
+            arrived |= self.block()
             if arrived.keys() == required.keys():
                 break
             required = arrived
@@ -95,6 +96,12 @@ class Plane:
             self.apply(of, answer)
             self.report(of, answer)
         return answer
+
+    def block(self) -> dict[str, Any]:
+        """Return what the bootstrap block of the Composition hands over in every call."""
+        listed = self.replicas() if self.cached is None else self.cached
+        held = {"clusters": list(self.clusters.values()), "all-replicas": listed}
+        return {name: copy.deepcopy(held[name]) for name in held if name not in self.withheld}
 
     def request(self, of: Deployment, required: dict[str, Any]) -> World:
         """Return the request for one composite."""
