@@ -67,7 +67,7 @@ class Requirement:
     namespace: str | None = None
     match_labels: tuple[tuple[str, str], ...] = ()
     """Labels that all must be equal, sorted by key."""
-    watched: bool = True
+    watched: bool = field(default=True, compare=False)
     """False: it is read, and no write to it wakes the composite or takes tokens of its circuit breaker."""
     served_by: str | None = None
     """The requirement whose objects include this one's: where it is delivered, this one is."""
