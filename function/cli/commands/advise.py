@@ -13,6 +13,7 @@ from function.cli.text import answered, console, counted, emit, escape, listed, 
 from function.cli.worlds.apply import Commands, delete_replica
 from function.cli.worlds.compare import outcome
 from function.cli.worlds.inputs import Inputs, read
+from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.moves import (
     Advice,
     Move,
@@ -25,7 +26,6 @@ from function.cli.worlds.moves import (
     without,
 )
 from function.cli.worlds.simulate import after, one_round, settle
-from function.cli.worlds.world import ParseMemo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

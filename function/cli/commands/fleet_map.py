@@ -13,8 +13,8 @@ from function.cli.options import Command, end, reads_fleet
 from function.cli.render.map.data import draw
 from function.cli.render.map.render import html, svg
 from function.cli.worlds.inputs import FLEET, read
+from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.simulate import settle
-from function.cli.worlds.world import ParseMemo
 
 if TYPE_CHECKING:
     from function.cli.worlds.source import Source

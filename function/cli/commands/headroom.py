@@ -11,8 +11,8 @@ from rich.table import Table
 from function.cli.options import DEPLOYMENTS, OUTPUT, Command, end, reads_fleet
 from function.cli.text import answered, console, emit, escape, track
 from function.cli.worlds.inputs import read
+from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.simulate import settle
-from function.cli.worlds.world import ParseMemo
 from function.deployment.forecast import Room, rejection_phrase
 
 if TYPE_CHECKING:

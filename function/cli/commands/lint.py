@@ -20,8 +20,9 @@ from function.cli.text import answered, as_json, complain, console, counted, emi
 from function.cli.worlds.advisories import advisories
 from function.cli.worlds.inputs import faults_of, ignored_note, level
 from function.cli.worlds.manifests import collect, objects_of, texts
+from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.pods import mistakes_of
-from function.cli.worlds.world import ParseMemo, plan_all, world_of
+from function.cli.worlds.world import plan_all, world_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -15,8 +15,9 @@ from function.cli.render.workloads import show_workloads
 from function.cli.sizing.manifest import short_of_memory
 from function.cli.text import answered, complain, emit, note, track
 from function.cli.worlds.inputs import FLEET, capped, read
+from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.settling import summary_of, worst_code
-from function.cli.worlds.world import ParseMemo, Planned, plan_all
+from function.cli.worlds.world import Planned, plan_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

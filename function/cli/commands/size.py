@@ -32,8 +32,9 @@ from function.cli.sizing.memory import (
 from function.cli.text import answered, as_yaml, console, emit, escape, listed, note, printable, track
 from function.cli.worlds.inputs import review
 from function.cli.worlds.manifest import Manifest, Manifests
+from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.source import gather
-from function.cli.worlds.world import ParseMemo, request_for, world_of
+from function.cli.worlds.world import request_for, world_of
 from function.deployment.forecast import forecast
 
 if TYPE_CHECKING:

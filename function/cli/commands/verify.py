@@ -24,8 +24,8 @@ from function.cli.bad_input import BadInput
 from function.cli.options import OUTPUT, Command, end, reads_fleet
 from function.cli.text import answered, console, counted, emit, escape, listed, reassure
 from function.cli.worlds.inputs import DEPLOYMENTS, FLEET, Inputs, read, read_manifests
+from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.simulate import one_round
-from function.cli.worlds.world import ParseMemo
 from function.verify import Decided, State, Violation, check, check_state
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from function.cli.worlds.changes import AddNodes, Change, Delete, Drain, Replica
 from function.cli.worlds.compare import Difference, compare
 from function.cli.worlds.inputs import FLEET, taken
 from function.cli.worlds.manifests import load
+from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.simulate import Simulation, settle
 from function.cli.worlds.source import Origin, gather
-from function.cli.worlds.world import ParseMemo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -17,9 +17,10 @@ from function.cli.render.table import show_amiss, show_condition
 from function.cli.render.workloads import below, show_below
 from function.cli.text import answered, complain, console, emit, escape
 from function.cli.worlds.inputs import Inputs, read
+from function.cli.worlds.memo import ParseMemo
 from function.cli.worlds.settling import summary_of, worst_code
 from function.cli.worlds.source import add_workloads
-from function.cli.worlds.world import ParseMemo, plan_all
+from function.cli.worlds.world import plan_all
 from function.deployment.forecast import ClusterVerdict
 
 if TYPE_CHECKING:

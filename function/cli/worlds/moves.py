@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from function.api import ModelReplica
     from function.cli.worlds.manifest import Manifest
-    from function.cli.worlds.world import ParseMemo, Planned, World
+    from function.cli.worlds.memo import ParseMemo
+    from function.cli.worlds.world import Planned, World
 
 MAX_TRIES = 2_000
 """Sets of moves that are tried for one deployment."""

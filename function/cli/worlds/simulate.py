@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from function.api.names import KEY_ANNOTATION
 from function.cli.text import track
-from function.cli.worlds.world import ParseMemo, Planned, World, identity_of, is_deleting, plan_all
+from function.cli.worlds.memo import ParseMemo
+from function.cli.worlds.world import Planned, World, identity_of, is_deleting, plan_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
