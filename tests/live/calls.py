@@ -1,10 +1,8 @@
-"""Calls and bytes of a reconcile, with the Composition's bootstrap block and without it.
+"""Calls and bytes of a reconcile at rest.
 
-`python -m tests.live.calls` starts a control plane, places a few deployments, asks them to reconcile a few
-times, and counts the calls of the function; then it takes the block out of the Composition and counts anew.
-With the block no answer states requirements, so Crossplane takes the first one; without it every reconcile
-takes a second call. CONTROLPLANE may name scripts that start another version of Crossplane (`make core`). One
-that refuses the shipped block is given a block that selects by a label, after every object has got it.
+`python -m tests.live.calls` starts a control plane, places a few deployments, asks them to reconcile, and
+counts the calls of the function. CROSSPLANE_VERSION, or CONTROLPLANE with scripts that start another version
+of Crossplane (`make core`), takes that version.
 """
 
 from __future__ import annotations
@@ -15,18 +13,15 @@ import time
 from typing import TYPE_CHECKING
 
 import click
-import yaml
 
-from example.caller import ROOT
 from function.api.names import RECONCILE_ANNOTATION
-from tests.live import burst, fleet, install
+from tests.live import burst, fleet
 from tests.live.function_log import FunctionLog
-from tests.live.shipped import NAMESPACE, change_step, shipped
+from tests.live.shipped import NAMESPACE, shipped
 
 if TYPE_CHECKING:
     from tests.live.plane import ControlPlane, Plain
 
-SHIPPED = ROOT / "apis" / "modeldeployments" / "composition.yaml"
 REST = 5.0
 """Seconds without a call until what was asked for has been done."""
 
@@ -51,16 +46,6 @@ def ask(living: ControlPlane, token: str) -> None:
     living.kubectl(*words, f"{RECONCILE_ANNOTATION}={token}")
 
 
-def deliver_by_label(living: ControlPlane) -> None:
-    """Give every object the label of the fleet, and the Composition a block that selects by it."""
-    (label,) = (f"{key}={text}" for key, text in burst.FLEET.items())
-    for kind in ("inferenceclusters", "modelreplicas", "modeldeployments"):
-        living.kubectl("label", kind, "--all", "--all-namespaces", "--overwrite", label)
-    step = yaml.safe_load(SHIPPED.read_text())["spec"]["pipeline"][0]
-    rows = [{**row, "matchLabels": burst.FLEET} for row in step["requirements"]["requiredResources"]]
-    change_step(living, lambda current: current.update(requirements={"requiredResources": rows}))
-
-
 @click.command()
 @click.option("--deployments", default=5, help="How many, of two replicas each.")
 def main(deployments: int) -> None:
@@ -72,17 +57,12 @@ def main(deployments: int) -> None:
         living.apply(*made)
         for deployment in made:
             fleet.until_placed(living, deployment, 2)
-        if not install.takes_the_package(living):
-            deliver_by_label(living)
-            time.sleep(REST)
-            log.skip()
-        ask(living, "1")
-        seen = {"with the block": counted(log)}
-        change_step(living, lambda step: step.pop("requirements"))
+        for deployment in made:
+            fleet.until_serving(living, deployment)
         time.sleep(REST)
         log.skip()
-        ask(living, "2")
-        seen["without it"] = counted(log)
+        ask(living, "1")
+        seen = {"at rest": counted(log)}
     sys.stdout.write(json.dumps(seen, indent=1) + "\n")
 
 
