@@ -28,7 +28,7 @@ NO_REUSE = NoReuse()
 
 
 class HandlerRun(Protocol):
-    """What answers one request: a pure function of it."""
+    """A function that answers one request, and depends on nothing else."""
 
     def __call__(self, request: Request, *, reuse: Reuse) -> Response:
         """Return the answer; the same request gets the same answer."""
@@ -36,7 +36,7 @@ class HandlerRun(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """What a room offers for its kind of composite."""
+    """The handler of one kind of composite, as its room offers it."""
 
     run: HandlerRun
     declared: Callable[[Request], tuple[Requirement, ...]]

@@ -72,7 +72,7 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class InternalError:
-    """What is answered when a handler fails: the door adds everything observed, as it is."""
+    """The answer to a handler's failure: the door adds everything observed, as it is."""
 
     requirements: tuple[Requirement, ...]
     """What the handler declares, so that Crossplane goes on fetching."""
@@ -210,7 +210,7 @@ def steadfast(
 
 
 def _moves(observed: ObservedObject, wanted: Mapping[str, Plain]) -> bool:
-    """Whether a desired resource is another remote object than the observed one."""
+    """Tell whether a desired resource is another remote object than the observed one."""
     spec = mapping(wanted.get("spec"))
     if wanted.get("kind") != observed.kind:
         return True

@@ -49,7 +49,7 @@ def url_rewrite(replacement: str, hostname: str = "") -> dict[str, Any]:
 
 
 def is_accepted(status: Mapping[str, Plain]) -> bool:
-    """Whether a Gateway took a route."""
+    """Tell whether a Gateway took a route."""
     return any(condition_of(parent, "Accepted")[0] is True for parent in mappings(status.get("parents")))
 
 

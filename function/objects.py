@@ -56,7 +56,7 @@ KEEP_REMOTE = ("Observe", "Create", "Update", "LateInitialize")
 
 
 class ObjectIdentity(NamedTuple):
-    """What the provider finds a remote object by. Its version is no part of it."""
+    """The identity by which the provider finds a remote object. The version is no part of it."""
 
     group: str
     kind: str
@@ -154,7 +154,7 @@ class ObservedObject:
 
     @property
     def is_created(self) -> bool:
-        """Whether its remote object was seen."""
+        """Tell whether its remote object was seen."""
         return self.remote is not None
 
     @property
@@ -163,7 +163,7 @@ class ObservedObject:
         return mapping((self.remote or {}).get("status"))
 
     def is_applied(self, *, was_applied: bool) -> bool:
-        """Whether the remote object is what the manifest says, and stays.
+        """Tell whether the remote object is what the manifest says, and stays.
 
         One that has everything may still have what the manifest left out since: hence `pending`. Where the
         provider failed, what it applied last decides, if it noted that on the remote object. Else the failure
@@ -272,7 +272,7 @@ def _remote(status: Mapping[str, Plain], identity: ObjectIdentity) -> Mapping[st
 
 
 def _is_pending(metadata: Mapping[str, Plain], status: Mapping[str, Plain]) -> bool:
-    """Whether Synced is not about the generation that the Object has, or does not say what it is about."""
+    """Tell if Synced is not about the generation that the Object has, or does not say what it is about."""
     generations = [
         number(condition.get("observedGeneration"), 0)
         for condition in conditions_of(status)
@@ -296,7 +296,7 @@ def _is_deleted(metadata: Mapping[str, Plain]) -> bool:
 
 
 def covers(remote: Plain, wanted: Plain) -> bool:
-    """Whether a remote value has everything that is wanted of it.
+    """Tell whether a remote value has everything that is wanted of it.
 
     An API server adds fields and drops empty ones.
     """

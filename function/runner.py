@@ -27,7 +27,7 @@ ANSWERED, FAILED, MALFORMED = "answered", "failed", "malformed"
 
 
 class CallMetrics(Protocol):
-    """What counts calls."""
+    """A counter of calls."""
 
     def ended(self, outcome: str) -> None:
         """Count a call by how it ended."""
@@ -53,7 +53,7 @@ class NoMetrics:
 
 
 class CallRecorder(Protocol):
-    """What writes calls down. It never fails a call."""
+    """A recorder of calls. It never fails a call."""
 
     def record(self, request: bytes, response: Response, ttl: wire.Ttl) -> None:
         """Write one call, or say in the log why not."""

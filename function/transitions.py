@@ -42,7 +42,7 @@ def conditions_before(status: Mapping[str, Plain]) -> dict[str, Before]:
 
 
 def circuit_open(status: Mapping[str, Plain]) -> bool:
-    """Whether Crossplane's circuit breaker lets no events of the composite through (`WatchCircuitOpen`).
+    """Tell whether Crossplane's circuit breaker lets no events of the composite through (`WatchCircuitOpen`).
 
     Only the ttl brings a change to us then, so it is as short as while something is awaited.
     """

@@ -37,7 +37,7 @@ class LabelSelector(Model):
     match_labels: dict[str, str] = {}
 
     def matches(self, labels: dict[str, str]) -> bool:
-        """Whether every wanted label is there with the wanted value."""
+        """Tell whether every wanted label is there with the wanted value."""
         return all(labels.get(key) == value for key, value in self.match_labels.items())
 
 

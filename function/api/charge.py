@@ -35,7 +35,7 @@ DIGEST = 12
 
 
 class ChargedShare(NamedTuple):
-    """What equal replicas of one holder hold of a pool."""
+    """Equal replicas of one holder on one pool, and the share of the pool that they hold."""
 
     holder: str
     """The key of the holder, or the digest of that."""
@@ -101,7 +101,7 @@ class ClaimingEngine(Model):
 
 
 class Holding(Model):
-    """What some equal replicas hold together."""
+    """Equal replicas, and the nodes and devices that they hold together."""
 
     replicas: Count = 1
     nodes: Count
@@ -199,7 +199,7 @@ def read_shares(
 
 
 def counts_devices(shares: Iterable[ChargedShare]) -> bool:
-    """Whether every share says what its replicas claim."""
+    """Tell whether every share says what its replicas claim."""
     return all(share.engines for share in shares)
 
 
@@ -240,5 +240,5 @@ def shown(key: str) -> tuple[str, str]:
 
 
 def is_anonymous(shown: str) -> bool:
-    """Whether a holder, as `ModelReplica.holder` shows it, is only known by a digest."""
+    """Tell whether a holder, as `ModelReplica.holder` shows it, is only known by a digest."""
     return shown.startswith("/")

@@ -105,11 +105,11 @@ class Pool:
 
     @property
     def device_key(self) -> DeviceKey:
-        """What tells its devices from those of other pools: equal keys have equal devices."""
+        """A key of the pool's devices: pools with equal keys have equal devices."""
         return (self.shared, self.cel_version)
 
     def shares_fabric(self, other: Pool) -> bool:
-        """Whether both are proven to be on one fabric: an equal id, or an equal attribute."""
+        """Tell whether both are proven to be on one fabric: an equal id, or an equal attribute."""
         pairs = zip(self.fabrics, other.fabrics, strict=True)
         return any(mine and mine == theirs for mine, theirs in pairs)
 
@@ -120,12 +120,12 @@ class Pool:
 
     @cached_property
     def canonical(self) -> str:
-        """What decides which engines it fits, as a text: equal texts fit the same engines."""
+        """A text of everything that decides which engines fit the pool: equal texts fit the same engines."""
         return canonical_text([self.name, *self.parts[2:]])
 
     @property
     def parts(self) -> list[Any]:
-        """What scheduling reads of it: the name, how many nodes, and what decides which engines it fits."""
+        """The pool's name, its number of nodes, and the text that decides which engines fit."""
         published = None if self.devices is None else [_device_parts(device) for device in self.devices]
         parts = [
             *(self.name, self.nodes, self.class_name, self.attributes, self.accounting, self.fabrics),
@@ -205,7 +205,7 @@ an engine on several pools of one fabric grow with the number of pools to the po
 
 
 class ClusterSpec(Model):
-    """What the platform engineer declared."""
+    """The part of a cluster that its platform engineer declares."""
 
     taints: Annotated[tuple[Taint, ...], Field(max_length=MAX_TAINTS)] = ()
     node_pools: Annotated[tuple[NodePool, ...], Field(max_length=MAX_POOLS)] | None = None
@@ -223,7 +223,7 @@ class Gateway(Model):
 
 
 class ClusterStatus(Model):
-    """What the platform published."""
+    """The part of a cluster that the platform publishes."""
 
     conditions: tuple[ConditionStatus, ...] = ()
     gateway: Gateway = Gateway()
@@ -260,7 +260,7 @@ class InferenceCluster(Model):
 
     @property
     def deleting(self) -> bool:
-        """Whether the cluster is being deleted."""
+        """Tell whether the cluster is being deleted."""
         return bool(self.metadata.deletion_timestamp)
 
     @property
@@ -270,7 +270,7 @@ class InferenceCluster(Model):
 
     @property
     def reached(self) -> bool:
-        """Whether the control plane says that it reaches the cluster: condition ClusterReachable."""
+        """Tell whether the control plane says that it reaches the cluster: condition ClusterReachable."""
         return bool(self.status and condition(self.status.conditions, "ClusterReachable"))
 
     @cached_property
@@ -320,7 +320,7 @@ class InferenceCluster(Model):
 
     @cached_property
     def canonical(self) -> str:
-        """What scheduling reads of it, as a text: equal texts decide the same.
+        """A text of everything that scheduling reads of the cluster: equal texts decide the same.
 
         Resource versions, times and conditions other than Ready are not in it.
         """
@@ -354,7 +354,7 @@ class InferenceCluster(Model):
 
     @cached_property
     def counts_devices(self) -> bool:
-        """Whether some pool charges devices instead of whole nodes.
+        """Tell whether some pool charges devices instead of whole nodes.
 
         Most clusters state it nowhere: their pools are not completed to learn that.
         """
@@ -367,13 +367,13 @@ class InferenceCluster(Model):
 
     @property
     def shared(self) -> Iterator[SharedDevices]:
-        """What it shares with other clusters: the device lists it publishes."""
+        """The device lists that the cluster publishes and may share with other clusters."""
         for pool in (self.status.gpu_pools or ()) if self.status else ():
             if isinstance(pool.devices, DeviceList):
                 yield pool.devices.shared
 
     def decides_like(self, other: InferenceCluster) -> bool:
-        """Whether scheduling reads the same of both, times aside: only evacuation reads these."""
+        """Tell whether scheduling reads the same of both, times aside: only evacuation reads these."""
         return (
             self.metadata == other.metadata
             and self.spec == other.spec
@@ -381,7 +381,7 @@ class InferenceCluster(Model):
         )
 
     def lost(self, pool: str) -> bool:
-        """Whether the declaration (present and not empty) no longer has the pool."""
+        """Tell whether the declaration (present and not empty) no longer has the pool."""
         declared = self.spec.node_pools
         return bool(declared) and all(entry.name != pool for entry in declared or ())
 

@@ -114,13 +114,13 @@ class DeclaredPool(Model):
 
     @property
     def nodes(self) -> int:
-        """What is published: the most it can grow to, else what it has."""
+        """The number of nodes to publish: the most that the pool can grow to, else its present number."""
         stated = (self.max_node_count, self.node_count)
         return next((count for count in stated if count is not None), DEFAULT_NODES)
 
 
 class DeclaredClusterSpec(Model):
-    """What the platform engineer declares."""
+    """The part of a cluster that its platform engineer declares."""
 
     cluster: ClusterSource
     node_pools: Annotated[tuple[DeclaredPool, ...], Field(max_length=MAX_POOLS)] = ()
@@ -146,7 +146,7 @@ class DeclaredCluster(Model):
 
     @property
     def is_existing(self) -> bool:
-        """Whether the handler itself makes it reachable; another source is an earlier step's work."""
+        """Tell whether the handler itself makes it reachable; another source is an earlier step's work."""
         return self.spec.cluster.source == EXISTING
 
     @property
@@ -181,7 +181,7 @@ class PoolNodes(Model):
 
 
 class Scheduling(Model):
-    """What every pod on the cluster is stamped with: for Kueue, KAI, Volcano."""
+    """The scheduler, priority class and labels of every pod on the cluster: for Kueue, KAI, Volcano."""
 
     scheduler_name: str = ""
     priority_class_name: str = ""
@@ -219,12 +219,12 @@ class WorkloadCluster(Model):
 
     @property
     def scheduling(self) -> Scheduling:
-        """What its pods are stamped with."""
+        """The fields that every pod of the cluster is stamped with."""
         return self.spec.scheduling
 
     @property
     def stack(self) -> Stack:
-        """What turns replicas into pods there."""
+        """The stack that turns replicas into pods on the cluster."""
         return self.spec.stack
 
     @cached_property

@@ -43,7 +43,7 @@ class Preference(Model):
 
     @cached_property
     def expression(self) -> ClusterExpression:
-        """What `cel` states, with its program."""
+        """The text in `cel`, with its program."""
         return ClusterExpression(cel=self.cel)
 
     @model_validator(mode="after")
@@ -134,7 +134,7 @@ class CacheRef(Model):
 
 
 class ReplicaSpec(Model):
-    """What one replica needs."""
+    """The template of one replica."""
 
     cluster_selector: ClusterSelector = ClusterSelector()
     model_cache_ref: CacheRef | None = None
@@ -166,7 +166,7 @@ class ReplicaTemplate(Model):
 
 
 class DeploymentSpec(Model):
-    """What is wanted."""
+    """The spec of a deployment."""
 
     replicas: ReplicaCount
     min_replicas: ReplicaCount | None = None
@@ -197,7 +197,7 @@ class ModelDeployment(CacheHolder):
 
     @property
     def template(self) -> ReplicaSpec:
-        """What one replica needs."""
+        """The template of one replica."""
         return self.spec.template.spec
 
     @property

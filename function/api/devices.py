@@ -120,7 +120,7 @@ class Device(Model):
 
     @property
     def claimable(self) -> bool:
-        """Whether a pod can bind this device through a DRA claim."""
+        """Tell whether a pod can bind this device through a DRA claim."""
         return self.claim == "DRA"
 
     @cached_property

@@ -100,7 +100,7 @@ class LabelRequirement(Model):
         return self
 
     def matches(self, labels: dict[str, str]) -> bool:
-        """Whether the labels meet the requirement. NotIn holds where the key is missing."""
+        """Tell whether the labels meet the requirement. NotIn holds where the key is missing."""
         if self.operator in ("Exists", "DoesNotExist"):
             return (self.key in labels) == (self.operator == "Exists")
         return (labels.get(self.key) in self.values) == (self.operator == "In")
@@ -115,7 +115,7 @@ class ClusterSelector(Model):
 
     @cached_property
     def expressions(self) -> tuple[ClusterExpression, ...]:
-        """What `cel` states, with the programs."""
+        """The texts in `cel`, with their programs."""
         return tuple(ClusterExpression(cel=source) for source in self.cel)
 
 
@@ -175,7 +175,7 @@ class SubRequest(Keyed):
 
     @cached_property
     def claimed_by(self) -> tuple[str, ...]:
-        """What the claim selects with: what the fleet is matched with, then what only the claim has."""
+        """The claim's selectors: those matched against the fleet first, then those of the claim alone."""
         return tuple(selector.cel for selector in (*self.selectors, *self.claim_selectors))
 
 
@@ -267,5 +267,5 @@ class ReplicaShape(Model):
 
     @cached_property
     def spreads(self) -> bool:
-        """Whether some engine may stand on several pools of one fabric."""
+        """Tell whether some engine may stand on several pools of one fabric."""
         return any(engine.pool_policy == "SameFabric" for engine in self.engines)

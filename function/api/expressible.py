@@ -1,4 +1,4 @@
-"""What the stack of a cluster can run: whether it can express a replica, and what stands in the way.
+"""Tell whether the stack of a cluster can express a replica, and what stands in the way.
 
 `Standard`, the stack of this project, runs pods as they are written. `KServe` runs one LLMInferenceService
 for each replica, whose controller puts presets under what is written and the model beside it. So there

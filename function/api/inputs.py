@@ -1,4 +1,4 @@
-"""What the inputs of the function's steps have in common: version, strictness, how long an answer holds."""
+"""Inputs of the function's steps: version, strictness and times to live, then each input."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _without_unknown_fields(plain: object) -> object:
 
 
 class Defaults(StepInput):
-    """What applies where a deployment sets nothing."""
+    """The values that apply where a deployment sets nothing."""
 
     placement: Annotated[PlacementPolicy, BeforeValidator(_without_unknown_fields)] = PlacementPolicy()
 
@@ -138,7 +138,7 @@ class SchedulerConfig(StepInput):
 
     @property
     def coordinates(self) -> bool:
-        """Whether deployments are asked to respect what the others of the fleet hold or will hold."""
+        """Tell whether deployments are asked to respect what the others of the fleet hold or will hold."""
         return self.overcommit == "Yield" or self.coordination == "GlobalOrder"
 
 
@@ -150,7 +150,7 @@ DEADLINE_SECONDS = 7200
 
 
 class WorkloadConfig(StepInput):
-    """What a platform engineer chooses for all workloads of a Composition.
+    """The choices of a platform engineer for all workloads of a Composition.
 
     Left out, everything is as Modelplane v0.3 makes it, but for the rows of docs/compatibility.md.
     """
@@ -193,7 +193,7 @@ class RemoteName(StepInput):
 
 
 class ClusterConfig(StepInput):
-    """What a platform engineer chooses for all clusters of a Composition."""
+    """The choices of a platform engineer for all clusters of a Composition."""
 
     api_version: Literal["fleet-scheduler.fn.modelplane.ai/v1alpha1"] = API_VERSION
     kind: Literal["ClusterConfig"] = "ClusterConfig"
@@ -246,7 +246,7 @@ def _duration(value: str) -> str:
 
 
 class RoutingConfig(StepInput):
-    """What a platform engineer chooses for all services of a Composition.
+    """The choices of a platform engineer for all services of a Composition.
 
     Left out, everything is as Modelplane v0.3 makes it, but for the rows of docs/compatibility.md.
     """
@@ -268,5 +268,5 @@ class RoutingConfig(StepInput):
     ttl: TtlConfig = TtlConfig()
 
     def allows(self, namespace: str, other: str) -> bool:
-        """Whether a service of one namespace may use endpoints of another."""
+        """Tell whether a service of one namespace may use endpoints of another."""
         return namespace == other or other in self.allow_namespaces or ANY_NAMESPACE in self.allow_namespaces

@@ -80,7 +80,7 @@ class Keyed(Model):
         return self.digest
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are of one type and have equal fields."""
+        """Tell whether both are of one type and have equal fields."""
         return isinstance(other, Keyed) and self.values == other.values
 
 
@@ -184,7 +184,7 @@ class CacheHolder(Named):
 
 
 def condition(conditions: tuple[ConditionStatus, ...], kind: str) -> bool | None:
-    """Whether a condition is True, False, or (None) unknown: missing or Unknown.
+    """Tell whether a condition is True, False, or (None) unknown: missing or Unknown.
 
     Listed twice, the worst of its statuses counts, so that the order of the list decides nothing.
     """
@@ -266,7 +266,7 @@ class Reader:
 
     @property
     def whole(self) -> bool:
-        """Whether everything could be read."""
+        """Tell whether everything could be read."""
         return not self.fault
 
     def _odd(self, key: str, expected: str, value: object) -> None:

@@ -119,17 +119,17 @@ def dns_1035_name(*parts: str, limit: int = NAME_LENGTH, digits: int = DIGEST_LE
 
 
 def is_dns_1035(name: str) -> bool:
-    """Whether a name is a DNS-1035 label: a DNS label that begins with a letter."""
+    """Tell whether a name is a DNS-1035 label: a DNS label that begins with a letter."""
     return is_dns_label(name) and not name[0].isdigit()
 
 
 def is_dns_label(name: str) -> bool:
-    """Whether a name is a DNS label (RFC 1123): at most 63 of lower case, digits and dashes inside."""
+    """Tell whether a name is a DNS label (RFC 1123): at most 63 of lower case, digits and dashes inside."""
     return _LABEL.fullmatch(name) is not None
 
 
 def is_dns_subdomain(name: str) -> bool:
-    """Whether a name has the form of a DNS subdomain (RFC 1123), however long it may be."""
+    """Tell whether a name has the form of a DNS subdomain (RFC 1123), however long it may be."""
     return _SUBDOMAIN.fullmatch(name) is not None
 
 
@@ -148,7 +148,7 @@ _DIGITS = re.compile(r"[0-9.]+", re.ASCII)
 
 
 class Destination(NamedTuple):
-    """What a URL says of where requests go."""
+    """The host, port and scheme that a URL names."""
 
     family: str
     """IPv4, IPv6 or FQDN: the addressType of an EndpointSlice."""

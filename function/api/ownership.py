@@ -45,7 +45,7 @@ class OwnReplica:
 
     @property
     def readable(self) -> bool:
-        """Whether identity and spec could be read and agree."""
+        """Tell whether identity and spec could be read and agree."""
         return (
             self.identity is not None and self.replica.whole and self.replica.cluster == self.identity.cluster
         )
@@ -71,7 +71,7 @@ class Owner:
         return cls(deployment.namespace, deployment.name, deployment.metadata.uid)
 
     def owns(self, replica: ModelReplica) -> bool:
-        """Whether a listed replica is this deployment's own."""
+        """Tell whether a listed replica is this deployment's own."""
         return (
             replica.namespace == self.namespace
             and replica.deployment == self.name

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Level(Enum):
-    """What a reason is about. A reason of a level stands in the way of everything below it."""
+    """The subject of a reason. A reason of one level stands in the way of everything below it."""
 
     CLUSTER = "the cluster as a whole"
     POOL = "one engine on one pool"
@@ -19,7 +19,7 @@ class Level(Enum):
 
 
 class Nature(Enum):
-    """What a reason means for what may be done about it."""
+    """The nature of a reason: capacity, doubt or transient. It says what may be done about the reason."""
 
     DEFINITE = "it does not fit, and only an edit changes that"
     CAPACITY = "it would fit, were it not for what is taken"
@@ -81,37 +81,37 @@ class Reason(Enum):
 
     @property
     def doubt(self) -> bool:
-        """Whether it says nothing about the pool, only that no answer was reached."""
+        """Tell whether it says nothing about the pool, only that no answer was reached."""
         return self.nature is Nature.DOUBT
 
     @property
     def is_standing(self) -> bool:
-        """Whether a cluster gives it whatever is placed where: it comes before the gates that count."""
+        """Tell whether a cluster gives it whatever is placed where: it comes before the gates that count."""
         return self.depth < Reason.MaxReplicasPerCluster.depth
 
     @property
     def capacity(self) -> bool:
-        """Whether only what is taken stands in the way."""
+        """Tell whether only what is taken stands in the way."""
         return self.nature is Nature.CAPACITY
 
     @property
     def passes(self) -> bool:
-        """Whether it may pass while nobody edits anything: a cluster recovers, replicas leave."""
+        """Tell whether it may pass while nobody edits anything: a cluster recovers, replicas leave."""
         return self.nature in (Nature.CAPACITY, Nature.TRANSIENT)
 
     @property
     def short_of_nodes(self) -> bool:
-        """Whether freed nodes can remove it: one pool is short of them, or all engines together."""
+        """Tell whether freed nodes can remove it: one pool is short of them, or all engines together."""
         return self.capacity and self.level is not Level.CLUSTER
 
     @property
     def short_pool(self) -> bool:
-        """Whether one pool is short of something that more nodes would give it."""
+        """Tell whether one pool is short of something that more nodes would give it."""
         return self.capacity and self.level is Level.POOL
 
 
 class Gap(NamedTuple):
-    """What lies between a subject and a selector that does not match it."""
+    """The difference between a subject and a selector that does not match it."""
 
     has: str = ""
     """`memory 40Gi`, `no memory`; empty where the failing term reads no name of its own."""
@@ -130,13 +130,13 @@ class DeferredGap:
 
     @property
     def gap(self) -> Gap:
-        """What `find` returns."""
+        """The gap that `find` returns."""
         if self._gap is None:
             self._gap = self._find()
         return self._gap
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are the same gap, once it is found."""
+        """Tell whether both are the same gap, once it is found."""
         return isinstance(other, DeferredGap) and self.gap == other.gap
 
     def __hash__(self) -> int:
@@ -203,12 +203,12 @@ class Rejection(NamedTuple):
 
     @property
     def has(self) -> str:
-        """What the selector that failed read, `memory 40Gi`; otherwise the detail."""
+        """The value that the failed selector read, `memory 40Gi`; otherwise the detail."""
         return self.gap.gap.has if self.gap else self.detail
 
     @property
     def wants(self) -> str:
-        """What that selector asks for: `at least 80Gi`."""
+        """The value that the failed selector asks for: `at least 80Gi`."""
         return self.gap.gap.wants if self.gap else ""
 
     @property

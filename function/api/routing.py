@@ -21,7 +21,7 @@ class EndpointSpec(Model):
 
 
 class Routing(Model):
-    """What was made of it."""
+    """The routing that was made of an endpoint."""
 
     backend_name: str = ""
     """The Service that routes refer to, in the endpoint's namespace; empty while there is none."""

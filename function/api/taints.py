@@ -25,7 +25,7 @@ class Taint(Model):
 
 
 class Toleration(Model):
-    """What a deployment puts up with. No effect means both; Exists without a key tolerates everything."""
+    """A tolerated taint. No effect means both; Exists without a key tolerates everything."""
 
     key: str = ""
     operator: Literal["Equal", "Exists"] = "Equal"
@@ -41,7 +41,7 @@ class Toleration(Model):
         return self
 
     def tolerates(self, taint: Taint) -> bool:
-        """Whether this toleration covers the taint."""
+        """Tell whether this toleration covers the taint."""
         if self.effect not in (None, taint.effect):
             return False
         if self.operator == "Exists":

@@ -53,7 +53,7 @@ class Parallelism(Model):
 
     @property
     def fault(self) -> str:
-        """What contradicts itself in it; empty for nothing."""
+        """The contradiction within the member, or an empty text."""
         if (self.data is None) != (self.data_local is None):
             return "data and dataLocal are set together"
         return "pipeline and data exclude each other" if self.pipeline and self.data else ""
@@ -118,7 +118,7 @@ class Container(Model):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What the container's process is started with."""
+        """The words that start the container's process."""
         return (*self.command, *self.args)
 
     def flag(self, *names: str) -> str:
@@ -143,7 +143,7 @@ class LocalReference(Model):
 
 
 class PodSpec(Model):
-    """What runs in a member's pods."""
+    """The pod template of a member."""
 
     containers: Annotated[tuple[Container, ...], Field(min_length=1, max_length=1)]
     image_pull_secrets: tuple[LocalReference, ...] = ()
@@ -182,7 +182,7 @@ class WorkloadMember(Model):
 
     @property
     def claims(self) -> bool:
-        """Whether its pods claim devices."""
+        """Tell whether its pods claim devices."""
         return bool(self.device_requests)
 
     @property
@@ -210,7 +210,7 @@ class WorkloadEngine(Model):
 
     @property
     def is_gang(self) -> bool:
-        """Whether each copy is a leader with workers."""
+        """Tell whether each copy is a leader with workers."""
         return len(self.members) > 1
 
     @cached_property
@@ -239,7 +239,7 @@ class ServingSpec(Model):
 
 
 class WorkloadSpec(Model):
-    """What runs, and where."""
+    """The engines of a replica and the cluster that they run on."""
 
     cluster_name: Name
     model_cache_ref: CacheRef | None = None
@@ -269,7 +269,7 @@ class Workload(CacheHolder):
 
     @property
     def is_disaggregated(self) -> bool:
-        """Whether prefill and decode run in engines of their own."""
+        """Tell whether prefill and decode run in engines of their own."""
         return self.spec.serving.mode == "PrefillDecode"
 
     @cached_property

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Resolution(Enum):
-    """What Crossplane delivered for a requirement. The three are never the same thing (Law 2)."""
+    """The state of a requirement's delivery. Unresolved, absent and delivered are never the same (Law 2)."""
 
     UNRESOLVED = "unresolved"
     """Not delivered yet: nothing is known."""
@@ -73,7 +73,7 @@ class Requirement:
     """The requirement whose objects include this one's: where it is delivered, this one is."""
 
     def delivered(self, request: Request) -> bool:
-        """Whether a request holds what is required, perhaps as an empty list."""
+        """Tell whether a request holds what is required, perhaps as an empty list."""
         return self.name in request.required or self.served_by in request.required
 
 
@@ -155,7 +155,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What it takes to remember what a parse function returns, in bytes of memory and not of the wire."""
+    """The memory that a remembered parse result takes, in bytes of memory and not of the wire."""
 
     factor: float = 1.0
     """Bytes for each byte that the object has on the wire."""

@@ -46,7 +46,7 @@ class Entry(Generic[T]):
 
 
 class Memory:
-    """What was not asked for lately leaves when the bound in bytes is reached. Safe for many threads.
+    """Parsed objects by last use: the oldest leave at the bound in bytes. Safe for many threads.
 
     Entries wait in line; the first one leaves, unless it was used since it last stood there: then it goes to
     the end (the clock algorithm). So a hit, of which a large request has thousands, costs next to nothing.
@@ -75,7 +75,7 @@ class Memory:
 
     @property
     def bytes(self) -> int:
-        """What they are charged, in bytes: never more than the limit."""
+        """The charged bytes: never more than the limit."""
         return self._bytes
 
     def put(

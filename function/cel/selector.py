@@ -49,7 +49,7 @@ COMPILED = 70
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a selector says: `match`, `nomatch`, `error` or `cost`; a message for the last two."""
+    """The outcome of a selector: `match`, `nomatch`, `error` or `cost`, with a message for the last two."""
 
     kind: str
     message: str = ""
@@ -58,7 +58,7 @@ class Outcome:
 
     @property
     def matched(self) -> bool:
-        """Whether the subject is selected."""
+        """Tell whether the subject is selected."""
         return self.kind == "match"
 
 
@@ -91,7 +91,7 @@ class Program(ABC):
 
     @cached_property
     def reads(self) -> frozenset[Reference]:
-        """What it reads by a name that is written out."""
+        """The references that are read by a name that is written out."""
         return references(self.checked.environment, self._paths)
 
     @cached_property
@@ -100,7 +100,7 @@ class Program(ABC):
 
     @cached_property
     def named(self) -> tuple[Reference, ...]:
-        """What it reads, sorted by name."""
+        """The references that are read, sorted by name."""
         return tuple(sorted(self.reads, key=str))
 
     def evaluate(self, subject: Subject, limit: int = LIMIT) -> Outcome:  # noqa: PLR0911 - one for each outcome
@@ -260,7 +260,7 @@ def _terms(root: Node) -> list[Node]:
 
 
 def _forms_matter(root: Node) -> bool:
-    """Whether an expression can tell the forms of a quantity apart, so that it needs its own copies."""
+    """Tell whether an expression can tell the forms of a quantity apart, so that it needs its own copies."""
     todo = [root]
     while todo:
         node = todo.pop()

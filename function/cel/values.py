@@ -82,12 +82,12 @@ TIMESTAMP_MIN, TIMESTAMP_MAX = -62_135_596_800 * NANO, 253_402_300_800 * NANO - 
 
 
 def is_int64(number: int) -> bool:
-    """Whether the number fits in 64 bits with a sign."""
+    """Tell whether the number fits in 64 bits with a sign."""
     return INT64_MIN <= number <= INT64_MAX
 
 
 def is_uint64(number: int) -> bool:
-    """Whether the number fits in 64 bits without a sign."""
+    """Tell whether the number fits in 64 bits without a sign."""
     return 0 <= number <= UINT64_MAX
 
 
@@ -121,7 +121,7 @@ class Timestamp:
 
 
 class TypeValue:
-    """What `type(x)` returns."""
+    """The result of `type(x)`."""
 
     __slots__ = ("name",)
 

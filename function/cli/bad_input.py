@@ -38,7 +38,7 @@ LENIENT = "function.cli.lenient"
 
 
 def is_lenient() -> bool:
-    """Whether --lenient was given."""
+    """Tell whether --lenient was given."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(LENIENT))
 

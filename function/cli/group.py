@@ -61,7 +61,7 @@ def light(name: str) -> click.Command | None:
 
 
 def _facts(name: str) -> dict[str, Any] | None:
-    """What the table has of a command."""
+    """The table's entry of a command."""
     facts: dict[str, Any] | None = json.loads(TABLE.read_text(encoding="utf-8")).get(name)
     return facts
 
@@ -85,7 +85,7 @@ class Manual(click.Command):
         self._facts = facts
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click has it
-        """What stands behind the name."""
+        """The object behind the name."""
         return [*self._facts["usage"]]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -117,7 +117,7 @@ def _parameter(row: dict[str, Any]) -> click.Parameter:
 
 
 def _completer(where: str, *arguments: str) -> Any:
-    """What completes a value: imported when it is asked, as the commands are."""
+    """Return the completer of a value; it is imported when it is needed, as the commands are."""
 
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> Any:
         module, _, attribute = where.partition(":")

@@ -51,7 +51,7 @@ def compose(request: Request, snapshot: ClusterSnapshot) -> dict[str, Desired]:
 def _stays(
     key: str, cluster: DeclaredCluster, snapshot: ClusterSnapshot, made: Mapping[str, Desired]
 ) -> bool:
-    """Whether something observed stays beside what is wanted, which would win under the same key.
+    """Tell whether something observed stays beside what is wanted, which would win under the same key.
 
     Law C 1: a guard while nobody knows of replicas, and an observation until its successor is observed. Of a
     cluster that an earlier step makes, everything else.

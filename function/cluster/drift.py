@@ -72,7 +72,7 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class PoolDrift:
-    """What was found about one pool."""
+    """The findings about one pool."""
 
     name: str
     declared: int
@@ -89,7 +89,7 @@ class PoolDrift:
 
     @property
     def drifts(self) -> bool:
-        """Whether something is wrong, beyond what is merely not declared."""
+        """Tell whether something is wrong, beyond what is merely not declared."""
         return any(WEIGHTS[finding.kind] != INFORMATION for finding in self.findings)
 
 
@@ -108,7 +108,7 @@ class PublishedDevice:
 
 @dataclass(frozen=True, slots=True)
 class NodeDevices:
-    """What one node has of each driver whose slices are all there."""
+    """The devices of one node, by driver, for drivers whose slices are all there."""
 
     name: str
     by_driver: Mapping[str, tuple[PublishedDevice, ...]]
@@ -117,7 +117,7 @@ class NodeDevices:
 
 
 class LiveRules(NamedTuple):
-    """What decides on a cluster who gets its devices; empty where it is not read."""
+    """The rules on a live cluster that decide who gets its devices; empty where the cluster is not read."""
 
     claims: Sequence[JsonObject] = ()
     """ResourceClaimTemplates."""
@@ -188,7 +188,7 @@ def _carries(labels: Mapping[str, Any], selector: Mapping[str, Any]) -> bool:
 
 
 def _is_of_a_pool(labels: Mapping[str, Any], selectors: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether a node has the label of some pool, if only of one that the cluster does not declare."""
+    """Tell whether a node has the label of some pool, if only of one that the cluster does not declare."""
     return POOL_LABEL in labels or any(_carries(labels, selector) for selector in selectors)
 
 
@@ -253,7 +253,7 @@ def _expressions(holder: JsonObject) -> tuple[str, ...]:
 
 
 def _says(expressions: Sequence[str], subject: Subject) -> Outcome:
-    """What selectors say of a device: the first that does not match decides, as in Kubernetes."""
+    """Evaluate selectors on a device: the first that does not match decides, as in Kubernetes."""
     outcome = MATCH
     for expression in expressions:
         try:
@@ -337,7 +337,7 @@ def _tainted_by(rules: LiveRules, devices: Sequence[PublishedDevice]) -> tuple[P
 
 
 def _is_hit(rule: JsonObject, device: PublishedDevice) -> bool:
-    """Whether a DeviceTaintRule keeps pods off a device. Without a selector it is about none."""
+    """Tell whether a DeviceTaintRule keeps pods off a device. Without a selector it is about none."""
     spec = mapping(rule.get("spec"))
     selector = spec.get("deviceSelector")
     if not isinstance(selector, dict) or mapping(spec.get("taint")).get("effect") == "None":
@@ -389,7 +389,7 @@ def _undeclared(pool: str, entry: JsonObject, devices: Sequence[PublishedDevice]
 
 
 def _type_fits(entry: JsonObject, device: PublishedDevice) -> bool:
-    """Whether a device is of the entry's kind at all: a driver publishes GPUs and their partitions alike."""
+    """Tell if a device is of the entry's kind at all: a driver publishes GPUs and their partitions alike."""
     for kind in ("type", "profile", "productName"):
         wants = mapping(mapping(entry.get("attributes")).get(kind)).get("string")
         has = mapping(_value(device.attributes, device.driver, kind)).get("string")
@@ -405,7 +405,7 @@ def _short_of(entry: JsonObject, device: PublishedDevice) -> list[str]:
 
 
 def _more(wants: object, has: object) -> bool:
-    """Whether the class claims more than the device has; what cannot be compared is no finding."""
+    """Tell whether the class claims more than the device has; what cannot be compared is no finding."""
     claimed, published = (mapping(holder).get("value") for holder in (wants, has))
     if published is None:
         return True
@@ -436,7 +436,7 @@ INDIVIDUAL = (
 
 
 def is_individual(attribute: str) -> bool:
-    """Whether an attribute tells one device from another of its kind, so that no class could claim it."""
+    """Tell if an attribute tells one device from another of its kind, so that no class could claim it."""
     return attribute.rpartition("/")[2].lower() in INDIVIDUAL
 
 
@@ -499,5 +499,5 @@ def _devices(driver: str, spec: JsonObject) -> Iterator[PublishedDevice]:
 
 
 def _tainted(taints: object) -> bool:
-    """Whether some taint keeps pods off a device."""
+    """Tell whether some taint keeps pods off a device."""
     return any(taint.get("effect") != "None" for taint in mappings(taints))

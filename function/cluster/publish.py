@@ -121,7 +121,7 @@ def presence(observed_object: ObservedObject | None) -> str:
 
 
 def is_absent(observed_object: ObservedObject) -> bool:
-    """Whether the cluster answered that there is no such object."""
+    """Tell whether the cluster answered that there is no such object."""
     message = observed_object.synced_message
     if observed_object.synced is not False or message.startswith(_UNCONNECTED):
         return False
@@ -150,7 +150,7 @@ EngineClaims = tuple[Copies, ...]
 
 
 class ReplicaHolding(NamedTuple):
-    """What one replica holds of a pool. Equal ones hold the same."""
+    """The holding of one replica on a pool. Replicas with equal holdings hold the same."""
 
     nodes: int
     leaving: bool
@@ -158,7 +158,7 @@ class ReplicaHolding(NamedTuple):
 
 
 class HolderShare(NamedTuple):
-    """What equal replicas of one holder hold, each."""
+    """The holding of each of some equal replicas of one holder."""
 
     holder: str
     held: ReplicaHolding
@@ -236,7 +236,7 @@ def _member(pod: PodClaims, pods: int) -> JsonObject:
 
 
 def _claims(replica: ModelReplica, pool: str, several: Collection[str]) -> EngineClaims:
-    """What one replica claims of a pool, sorted: equal values claim the same.
+    """Return the claims of one replica on a pool, sorted: equal values claim the same.
 
     Which entries it can bind is a question only for classes of which the pool has several.
     """
@@ -387,7 +387,7 @@ def pools(snapshot: ClusterSnapshot, cluster: DeclaredCluster) -> list[dict[str,
 
 
 def overcommitted(status: dict[str, Any]) -> bool:
-    """Whether some pool holds more than it has: the next reading should come soon."""
+    """Tell whether some pool holds more than it has: the next reading should come soon."""
     return any(
         pool.get(OVERCOMMITTED) is True or "givesWay" in mapping(pool.get("charged"))
         for pool in mappings(status.get("gpuPools"))

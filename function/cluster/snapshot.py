@@ -123,12 +123,12 @@ class ClusterSnapshot:
 
     @property
     def stack_status(self) -> Mapping[str, Plain]:
-        """What the ServingStack says of itself."""
+        """The status of the ServingStack."""
         return mapping(self.stack.get("status"))
 
     @property
     def stack_ready(self) -> tuple[bool, str]:
-        """Whether the ServingStack is Ready, and what it says where it is not."""
+        """Tell whether the ServingStack is Ready, and what it says where it is not."""
         ready, message = condition_of(self.stack_status, "Ready")
         return ready is True, message
 

@@ -108,7 +108,7 @@ REQUIRED = {SLICES: "slices", NODES: "nodes"}
 
 
 def observes_drift(request: Request) -> bool:
-    """Whether the cluster asks for it. Read by itself: the rest of the cluster may be unreadable."""
+    """Tell whether the cluster asks for it. Read by itself: the rest of the cluster may be unreadable."""
     return text_at(request.composite, "spec", "drift", "mode") == "Observe"
 
 

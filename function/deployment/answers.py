@@ -29,7 +29,7 @@ WORK = ("cel_evaluations", "cel_reused", "pool_matches")
 
 
 class Given(NamedTuple):
-    """What an answer depends on, besides its deployment. Equal ones have equal answers.
+    """The facts that an answer depends on, besides its deployment. Equal facts have equal answers.
 
     But for what reads times or the documents of peers: evacuation, and rollouts and disruption budgets of
     earlier deployments (`_told_by_versions`). Whoever reads more must tell it here or there.
@@ -103,7 +103,7 @@ class LatestAnswer:
 
     @property
     def extent(self) -> Extent:
-        """What it takes, besides the replicas that their own cache holds."""
+        """The memory of the answer, besides the replicas that their own memory holds."""
         return Extent(self, sum(size for _, _, size in self._held.values()))
 
 
@@ -130,7 +130,7 @@ def answered_once(
 
 
 def _told_by_versions(decision: Decision) -> bool:
-    """Whether a decision read nothing but what `Given` tells.
+    """Tell whether a decision read nothing but what `Given` tells.
 
     Evacuation reads times of the clusters; a rollout of a peer reads the documents of its replicas.
     """

@@ -89,18 +89,18 @@ class Forecast:
 
     @property
     def readable(self) -> bool:
-        """Whether the deployment could be read."""
+        """Tell whether the deployment could be read."""
         return self._decision is not None
 
     @property
     def valid(self) -> bool:
-        """Whether it could be read with all its selectors, and the function's input too."""
+        """Tell whether it could be read with all its selectors, and the function's input too."""
         inputs = self._decision.inputs if self._decision else None
         return inputs is not None and not (inputs.selectors.invalid or inputs.config_fault)
 
     @property
     def open(self) -> bool:
-        """Whether anything new may be placed: everything is delivered and valid."""
+        """Tell whether anything new may be placed: everything is delivered and valid."""
         return self._decision is not None and may_place(self._decision.inputs)
 
     @property
@@ -127,7 +127,7 @@ class Forecast:
 
     @property
     def complete(self) -> bool:
-        """Whether as many are placed as are wanted, and none waits for another place."""
+        """Tell whether as many are placed as are wanted, and none waits for another place."""
         return self.total >= self.wanted and not self.held
 
     @property
@@ -147,7 +147,7 @@ class Forecast:
 
     @property
     def staged(self) -> bool:
-        """Whether an edit of the template goes replica by replica."""
+        """Tell whether an edit of the template goes replica by replica."""
         return self._decision is not None and self._decision.inputs.policy.rollout is not None
 
     @cached_property
@@ -209,7 +209,7 @@ class Forecast:
 
     @property
     def question(self) -> Question | None:
-        """What those rest on: forecasts with equal ones have equal rejections; None without a decision."""
+        """A key of the facts: equal keys have equal rejections; None without a decision."""
         return Question.of(self._decision) if self._decision else None
 
     @property
@@ -228,11 +228,11 @@ class Forecast:
 
     @property
     def findings(self) -> list[Unmet]:
-        """What looks wrong in the deployment, whether or not it has a place."""
+        """Findings about the deployment itself, whether or not it has a place."""
         return lint(self._decision.inputs) if self._decision else []
 
     def hints(self, cluster: str | None = None) -> list[Hint]:
-        """What would help, each tried out; with `cluster`, what would help on that one."""
+        """Hints, each tried out; with `cluster`, the hints for that cluster."""
         if self._decision is None:
             return []
         rejections = self._survey.rejections

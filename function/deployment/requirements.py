@@ -1,4 +1,4 @@
-"""What a deployment asks of the control plane: the one table of requirement names, and which it states.
+"""Requirements of a deployment: the one table of their names, and which of them an answer states.
 
 Rules (docs/decisions/0002-ask-for-what-the-answer-stands-on.md):
 
@@ -47,7 +47,7 @@ STARTING = 5
 
 
 class RequirementRow(NamedTuple):
-    """What a requirement selects, and where else its objects may be found."""
+    """One requirement: what it selects, and the other names that deliver its objects."""
 
     kind: str
     label: str = ""
@@ -171,7 +171,7 @@ def _trusted(request: Request) -> bool:
 
 
 def _came_unasked(request: Request, name: str) -> bool:
-    """Whether a bootstrap block has what is required: it comes with every call, so it is not stated."""
+    """Tell whether a bootstrap block has what is required: it comes with every call, so it is not stated."""
     return _trusted(request) and any(
         source in BLOCK and source in request.required for source in sources(name)
     )
@@ -181,7 +181,7 @@ def _came_unasked(request: Request, name: str) -> bool:
 
 
 def coordinated(request: Request) -> bool:
-    """Whether the input asks for coordination. Read by itself: the rest of the input may be invalid.
+    """Tell whether the input asks for coordination. Read by itself: the rest of the input may be invalid.
 
     It takes all replicas, which are not listed where the clusters publish what is charged to them.
     """
@@ -189,12 +189,12 @@ def coordinated(request: Request) -> bool:
 
 
 def published(request: Request) -> bool:
-    """Whether the input asks for published charges, in the place of all replicas. Read by itself, too."""
+    """Tell if the input asks for published charges, in the place of all replicas. Read by itself, too."""
     return (request.input or {}).get("capacity") == "Published"
 
 
 def yields(request: Request) -> bool:
-    """Whether deployments give way by all replicas on a cluster. Read by itself, too."""
+    """Tell whether deployments give way by all replicas on a cluster. Read by itself, too."""
     return (request.input or {}).get("overcommit") == "Yield" and not published(request)
 
 
@@ -236,7 +236,7 @@ def fleet(request: Request) -> tuple[str, ...]:
 
 
 def needs_fleet(decision: Decision) -> bool:
-    """Whether a pass on the standing set alone leaves something that only the fleet answers."""
+    """Tell whether a pass on the standing set alone leaves something that only the fleet answers."""
     inputs = decision.inputs
     here = {replica.cluster for replica in inputs.fleet.own_replicas if not replica.terminating}
     return (

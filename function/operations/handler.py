@@ -114,7 +114,7 @@ Concerned = TypeVar("Concerned", Deployment, Service)
 
 
 def is_operation(request: Request) -> bool:
-    """Whether the call is a step of an Operation: it has no composite, but a watched resource.
+    """Tell whether the call is a step of an Operation: it has no composite, but a watched resource.
 
     A composite that cannot be read may have composed something, which an Operation never has (Law 2: doubt).
     """
@@ -124,7 +124,7 @@ def is_operation(request: Request) -> bool:
 
 
 def declared(request: Request) -> tuple[Requirement, ...]:
-    """What the changed object's kind makes it need; nothing for a replica."""
+    """Declare the requirements of a changed object by its kind; none for a replica."""
     match _changed_kind(request):
         case "ModelReplica":
             return ()

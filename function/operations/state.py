@@ -51,7 +51,7 @@ _REPLICA: Shape = {
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """What decides whether a deployment is concerned."""
+    """The facts that decide whether a deployment is concerned."""
 
     namespace: str
     name: str

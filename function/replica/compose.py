@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """What is desired, and how far the engines are."""
+    """The desired resources of a replica, and the state of its engines."""
 
     desired: dict[str, Desired]
     states: tuple[EngineState, ...]
@@ -51,7 +51,7 @@ class _Earlier(NamedTuple):
 
 
 class CompositionCache:
-    """What was composed last for one replica. It lives with the replica as it was read.
+    """The latest composition of one replica. It lives with the replica as it was read.
 
     Law: a composition is a pure function of the replica, of the other values that were read and of the facts.
     What was read is kept as long as uid, resource version and length are the same, so the same values are the
@@ -249,7 +249,7 @@ def _is_ready(key: str, observed: Mapping[str, ObservedObject], ready_engines: s
 
 
 def picker_works(observed: Mapping[str, ObservedObject]) -> bool:
-    """Whether an endpoint picker is available."""
+    """Tell whether an endpoint picker is available."""
     return any(observed[key].ready is True for key in observed if base_of(key) == names.PICKER)
 
 
@@ -291,7 +291,7 @@ def _routing(snapshot: ReplicaSnapshot, *, edited: bool) -> dict[str, JsonObject
 
 
 def _extras(snapshot: ReplicaSnapshot, workloads: Sequence[EnginePods]) -> dict[str, JsonObject]:
-    """What the input asks for besides."""
+    """Compose the extras that the input asks for."""
     config, provider_config = snapshot.config, snapshot.cluster.provider_config
     wanted: dict[str, JsonObject] = {}
     if config.remote_namespace == "Same" and snapshot.remote_namespace == snapshot.replica.namespace:
@@ -310,7 +310,7 @@ def _extras(snapshot: ReplicaSnapshot, workloads: Sequence[EnginePods]) -> dict[
 
 
 def _is_switching(snapshot: ReplicaSnapshot) -> bool:
-    """Whether the observed routing is for the other serving mode."""
+    """Tell whether the observed routing is for the other serving mode."""
     configs = [
         observed_object.manifest
         for key, observed_object in snapshot.observed.items()

@@ -44,7 +44,7 @@ UNKNOWN = "unknown"
 
 
 class Edit(Enum):
-    """What an answer changes of a workload."""
+    """The change that an answer makes to a workload."""
 
     NOTHING = 0
     NO_TEMPLATE = 1
@@ -53,7 +53,7 @@ class Edit(Enum):
 
 
 def is_about_spec(workload: ObservedObject, template: str, *, was_updated: bool) -> bool:
-    """Whether the status of a workload is about its spec.
+    """Tell whether the status of a workload is about its spec.
 
     `template`: what `digest_of` says of it. `was_updated`: ModelUpdated was True.
     """
@@ -70,7 +70,7 @@ def is_about_spec(workload: ObservedObject, template: str, *, was_updated: bool)
 
 
 def says_when(workload: ObservedObject) -> bool:
-    """Whether a workload tells when its parts were written: a provider may be told to leave that out."""
+    """Tell whether a workload tells when its parts were written: a provider may be told to leave that out."""
     return bool(mappings(mapping((workload.remote or {}).get("metadata")).get("managedFields")))
 
 
@@ -103,7 +103,7 @@ def digest_of(value: Plain | Mapping[str, Any]) -> str:
 
 
 def _written_after_template(workload: ObservedObject) -> bool:
-    """Whether the status was written in a later second than the template."""
+    """Tell whether the status was written in a later second than the template."""
     writes = mappings(mapping((workload.remote or {}).get("metadata")).get("managedFields"))
     templates, statuses = [""], [""]
     for write in writes:

@@ -91,12 +91,12 @@ def _ttl(request: Request, snapshot: ReplicaSnapshot | Doubt) -> tuple[float | N
 
 
 def _reads_ready(composition: Composition) -> bool:
-    """Whether Crossplane would call the replica Ready: all that is desired is, or there is nothing."""
+    """Tell whether Crossplane would call the replica Ready: all that is desired is, or there is nothing."""
     return all(composed.ready for composed in composition.desired.values())
 
 
 def _changes(composition: Composition) -> bool:
-    """Whether something is still on its way out."""
+    """Tell whether something is still on its way out."""
     return composition.kept > 0
 
 

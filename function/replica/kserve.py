@@ -94,7 +94,7 @@ class KServeEngine:
 
 @dataclass(frozen=True, slots=True)
 class KServeReplica:
-    """What a replica is on a cluster with KServe."""
+    """A replica on a cluster with KServe."""
 
     key: str
     manifest: dict[str, Any]
@@ -388,12 +388,12 @@ def _state(
 
 
 def _takes_requests(workload: ObservedObject) -> bool:
-    """Whether a workload has a copy, where it says. KServe may call a service Ready by what it was before."""
+    """Tell if a workload has a copy, where it says. KServe may call a service Ready by what it was before."""
     return "conditions" not in workload.remote_status or copies_available(workload, 1) > 0
 
 
 def is_known_remotely(workload: ObservedObject, *, was_updated: bool) -> bool:
-    """Whether the status of a workload that KServe writes is about its spec, and was seen after our edit."""
+    """Tell if the status of a workload that KServe writes is about its spec, and was seen after our edit."""
     if workload.pending or (workload.synced is False and not was_updated):
         return False
     template = digest_of(template_of((workload.remote or {}).get("spec")))
@@ -401,7 +401,7 @@ def is_known_remotely(workload: ObservedObject, *, was_updated: bool) -> bool:
 
 
 def _is_acted_on(service: ObservedObject, *, was_updated: bool) -> bool:
-    """Whether KServe has seen what was wanted of a service last."""
+    """Tell whether KServe has seen what was wanted of a service last."""
     return service.is_applied(was_applied=was_updated) and is_about_spec(service, "", was_updated=False)
 
 
@@ -469,7 +469,7 @@ def waits_for(observed: Mapping[str, ObservedObject]) -> tuple[str, str]:
 
 
 def _runs(workload: ObservedObject, engine: KServeEngine) -> bool:
-    """Whether a workload's pods say all that is wanted of them, beside what the presets add."""
+    """Tell whether a workload's pods say all that is wanted of them, beside what the presets add."""
     made = list(_pod_specs(mapping((workload.remote or {}).get("spec"))))
     return len(made) >= len(engine.pods) and all(
         _carries(pod, wanted) for pod, wanted in zip(made, engine.pods, strict=False)
@@ -486,7 +486,7 @@ def _pod_specs(spec: Mapping[str, Plain]) -> Iterator[dict[str, Any]]:
 
 
 def _carries(pod: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether a PodSpec has what is wanted; lists that a preset adds to are compared by name."""
+    """Tell whether a PodSpec has what is wanted; lists that a preset adds to are compared by name."""
     for key, value in wanted.items():
         held = pod.get(key)
         if key == "containers":

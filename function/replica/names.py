@@ -214,7 +214,7 @@ _CLAIM_KEY = re.compile(rf"{CLAIM}-(?P<engine>.+)-(?P<role>{_ROLES})(-(?P<digest
 
 
 class Key(NamedTuple):
-    """What a key of ours stands for."""
+    """The meaning of one of our keys."""
 
     what: str
     """One of `WORKLOAD`, `CLAIM`, `PODS`, `BUDGET`, `SECRET`, `NAMESPACE`, `SERVICE`, `SEEN`, or a key of

@@ -115,7 +115,7 @@ def configuration(replica: Workload) -> str:
 
 
 def is_disaggregated(configured: str) -> bool:
-    """Whether a configuration is for prefill and decode apart."""
+    """Tell whether a configuration is for prefill and decode apart."""
     return "disagg-profile-handler" in configured
 
 
@@ -156,7 +156,7 @@ def _manifest(api_version: str, kind: str, metadata: dict[str, str], **fields: A
 
 
 def _carry_label(snapshot: ReplicaSnapshot, template: dict[str, Any], running: ObservedObject | None) -> bool:
-    """Whether all pods of the picker have the label that is ours.
+    """Tell whether all pods of the picker have the label that is ours.
 
     A new picker has no others. Of one that runs its controller says it: a Service that selects what no pod
     has yet would leave the pool without a picker.
@@ -183,7 +183,7 @@ def _carry_label(snapshot: ReplicaSnapshot, template: dict[str, Any], running: O
 
 
 def _is_labelled(deployment: Mapping[str, Any]) -> bool:
-    """Whether the pods of a Deployment as it is stated have our label."""
+    """Tell whether the pods of a Deployment as it is stated have our label."""
     metadata = mapping(mapping(mapping(deployment.get("spec")).get("template")).get("metadata"))
     return PICKER_LABEL in mapping(metadata.get("labels"))
 

@@ -210,7 +210,7 @@ def arguments(snapshot: ReplicaSnapshot, source: Container, *, serves: bool) -> 
 
 
 def _model_arguments(snapshot: ReplicaSnapshot) -> tuple[str, ...]:
-    """What points an engine to the model: where it is mounted, else its name, to be loaded by."""
+    """Return the arguments that name the model: its mounted path, else the name to load it by."""
     model = snapshot.replica.spec.serving.model
     if snapshot.replica.cache or snapshot.cluster.stack == KSERVE:
         return (f"--model={MODELS}",)

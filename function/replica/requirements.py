@@ -25,7 +25,7 @@ CLUSTER = "cluster"
 
 
 def diagnoses_pods(request: Request) -> bool:
-    """Whether the input asks for the pods. Read by itself: the rest of the input may be invalid."""
+    """Tell whether the input asks for the pods. Read by itself: the rest of the input may be invalid."""
     return (request.input or {}).get("diagnose") == "Pods"
 
 

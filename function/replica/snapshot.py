@@ -79,7 +79,7 @@ def read_observed(request: Request, reuse: Reuse) -> dict[str, ObservedObject]:
 
 
 def was_updated(request: Request) -> bool:
-    """Whether the condition ModelUpdated is True."""
+    """Tell whether the condition ModelUpdated is True."""
     try:
         plain = request.composite.project({"status": {"conditions": {"type": None, "status": None}}})
     except Unreadable:

@@ -82,18 +82,18 @@ def _claimants(
 
 
 def _is_succeeded(read: names.Key, snapshot: ReplicaSnapshot, wanted: Collection[str]) -> bool:
-    """Whether everything that is wanted in the place of a key is on the cluster, if anything is."""
+    """Tell whether everything that is wanted in the place of a key is on the cluster, if anything is."""
     successors = (snapshot.observed.get(key) for key in wanted if names.read_key(base_of(key)) == read)
     return all(successor is not None and _is_there(successor) for successor in successors)
 
 
 def _is_there(observed: ObservedObject) -> bool:
-    """Whether something is on the cluster, and stays: a successor that is being deleted is none."""
+    """Tell whether something is on the cluster, and stays: a successor that is being deleted is none."""
     return observed.is_created and not observed.leaving
 
 
 def _is_alone(engine: str, snapshot: ReplicaSnapshot) -> bool:
-    """Whether an engine has one workload: with two, pods of the superseded one may need their claims."""
+    """Tell whether an engine has one workload: with two, pods of the superseded one may need their claims."""
     mine = _runs_in(engine)
     return sum(1 for key in snapshot.observed if names.read_key(base_of(key)) in mine) == 1
 
@@ -104,7 +104,7 @@ def _runs_in(engine: str) -> tuple[names.Key, names.Key]:
 
 
 def _routes(snapshot: ReplicaSnapshot, wanted: Collection[str]) -> bool:
-    """Whether the wanted routing is on the cluster and its picker works."""
+    """Tell whether the wanted routing is on the cluster and its picker works."""
     routing = [key for key in wanted if base_of(key) in names.ROUTING]
     observed = [snapshot.observed.get(key) for key in routing]
     picker = [
@@ -116,7 +116,7 @@ def _routes(snapshot: ReplicaSnapshot, wanted: Collection[str]) -> bool:
 
 
 def _holds_others(key: str, snapshot: ReplicaSnapshot, others: Collection[str]) -> bool:
-    """Whether a namespace that is not wanted any more still holds something."""
+    """Tell whether a namespace that is not wanted any more still holds something."""
     if base_of(key) != names.NAMESPACE:
         return False
     name = snapshot.observed[key].identity.name
@@ -130,7 +130,7 @@ STALLED = "ProgressDeadlineExceeded"
 
 @dataclass(frozen=True, slots=True)
 class EngineState:
-    """What is observed of one engine."""
+    """The observed state of one engine."""
 
     name: str
     copies: int
@@ -155,7 +155,7 @@ class EngineState:
 
     @property
     def rolled_out(self) -> bool:
-        """Whether every copy is known to run what is wanted now, and nothing else runs."""
+        """Tell whether every copy is known to run what is wanted now, and nothing else runs."""
         return self.up_to_date and self.updated == self.copies == self.total
 
 
@@ -200,7 +200,7 @@ def engine_state(
 
 
 def is_known(workload: ObservedObject, *, was_updated: bool) -> bool:
-    """Whether the status of a workload that we write is about its spec."""
+    """Tell whether the status of a workload that we write is about its spec."""
     template = digest_of(template_of(workload.manifest.get("spec")))
     return is_about_spec(workload, template, was_updated=was_updated)
 
@@ -235,7 +235,7 @@ def observed_states(observed: Mapping[str, ObservedObject], *, was_updated: bool
 
 
 def is_serving(workload: ObservedObject) -> bool:
-    """Whether a workload takes requests.
+    """Tell whether a workload takes requests.
 
     A Deployment that may miss one copy is Available without any pod, and its Object then is Ready. Where its
     controller has reported, at least one copy must be available; where nothing is reported, Ready counts.
@@ -257,7 +257,7 @@ def copies_available(workload: ObservedObject, copies: int) -> int:
 
 
 def all_of(values: Iterable[bool]) -> bool:
-    """Whether something holds of every engine, and there is one."""
+    """Tell whether something holds of every engine, and there is one."""
     listed = list(values)
     return bool(listed) and all(listed)
 
@@ -277,7 +277,7 @@ def _positive(value: object) -> int | None:
 
 
 def is_updating(workload: ObservedObject) -> bool:
-    """Whether a LeaderWorkerSet says that groups are still being replaced, or is not all there."""
+    """Tell whether a LeaderWorkerSet says that groups are still being replaced, or is not all there."""
     if not _is_gang(workload):
         return False
     updating, _ = condition_of(workload.remote_status, "UpdateInProgress")

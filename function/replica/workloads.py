@@ -89,7 +89,7 @@ def _generations(
 
 
 def _is_usable(observed: ObservedObject, namespace: str) -> bool:
-    """Whether pods in a namespace can refer to an observed template."""
+    """Tell whether pods in a namespace can refer to an observed template."""
     return bool(observed.identity.name) and observed.identity.namespace == namespace
 
 
@@ -131,7 +131,7 @@ class EnginePods(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EngineWorkload:
-    """What runs an engine."""
+    """The workload of an engine."""
 
     engine: WorkloadEngine
     key: str

@@ -99,7 +99,7 @@ class EndpointSnapshot:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the Service and the slice that is wanted are observed."""
+        """Tell whether the Service and the slice that is wanted are observed."""
         return bool(self.service) and self.wanted_slice in self.families
 
     @property

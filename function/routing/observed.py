@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Composed(NamedTuple):
-    """What stands under a key."""
+    """The resource that is observed under a key."""
 
     api_version: str
     kind: str

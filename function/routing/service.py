@@ -190,7 +190,7 @@ def _ready(snapshot: ServiceSnapshot, traffic: Traffic) -> Condition:
 
 
 def _has_backends(snapshot: ServiceSnapshot) -> bool:
-    """Whether the observed route leads anywhere."""
+    """Tell whether the observed route leads anywhere."""
     rules = mappings(mapping((snapshot.route or {}).get("spec")).get("rules"))
     return any(rule.get("backendRefs") for rule in rules)
 

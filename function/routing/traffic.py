@@ -255,7 +255,7 @@ class _Group(NamedTuple):
 
     @property
     def serves(self) -> bool:
-        """Whether requests can go to it."""
+        """Tell whether requests can go to it."""
         return bool(self.ready and self.weight)
 
 

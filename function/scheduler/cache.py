@@ -40,7 +40,7 @@ class Scored(NamedTuple):
 
 
 class PlacementCache:
-    """What was found out about each cluster of one pass, until the ledger's journal names the cluster.
+    """Search results for each cluster of one pass, until the ledger's journal names the cluster.
 
     Law: what is asked of a cluster depends on its capacity and its counts, and every change of them is in the
     journal; where placements elsewhere matter too (`local` is False), on the counts of all.
@@ -79,7 +79,7 @@ class PlacementCache:
         cluster: InferenceCluster,
         find: Callable[[ReplicaShape, InferenceCluster], Candidate | Reason],
     ) -> Candidate | Reason:
-        """Whether a cluster has room for a shape."""
+        """Tell whether a cluster has room for a shape."""
         self._catch_up()
         fitted = self._fitted[cluster.name]
         outcome = fitted.get(shape.name)
@@ -120,7 +120,7 @@ class PlacementCache:
 
 
 class EasySearches:
-    """What easy searches ended with, for longer than a pass: see `sharing`."""
+    """Results of easy searches, for longer than a pass: see `headroom`."""
 
     def __init__(self) -> None:
         """Start with nothing."""
@@ -128,7 +128,7 @@ class EasySearches:
 
 
 class SearchCache:
-    """What the searches of one pass ended with.
+    """Results of the searches of one pass.
 
     Law: a search depends on what engines fit on, on what is free there, and on nothing else but its budget.
     Buys: a thousand equal clusters are searched once.

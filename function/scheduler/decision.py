@@ -1,4 +1,4 @@
-"""What one pass decided, as data: who is kept, placed and dropped, and why."""
+"""The decision of one pass as data: which replicas are kept, placed and dropped, and why."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class SharedValue(NamedTuple):
 
 
 class PodClaims(NamedTuple):
-    """What one pod claims. Equal ones can bind the same."""
+    """The claims of one pod. Equal claims can bind the same devices."""
 
     claims: tuple[Claim, ...]
     """Sorted."""
@@ -98,7 +98,7 @@ Gangs: TypeAlias = tuple[Copies, ...]
 
 
 class Demand(NamedTuple):
-    """What is wanted of one pool: nodes, and the pods themselves where devices are charged."""
+    """The demand on one pool: nodes, and the pods themselves where devices are charged."""
 
     nodes: int
     gangs: Gangs = ()
@@ -192,7 +192,7 @@ class PoolDevices:
         self._layouts: dict[frozenset[PodClaims], PodLayout] = {}
 
     def __eq__(self, other: object) -> bool:
-        """Whether pods lie on both alike."""
+        """Tell whether pods lie on both alike."""
         return isinstance(other, PoolDevices) and self._key == other._key
 
     def __hash__(self) -> int:
@@ -270,7 +270,7 @@ class PoolDevices:
                 yield binding
 
     def _has(self, entry: int, claim: int, rules: Iterable[tuple[SharedValue, str]]) -> bool:
-        """Whether an entry has the values that the devices of a claim must share."""
+        """Tell whether an entry has the values that the devices of a claim must share."""
         return all(value in self._values(entry, rule) for rule, value in rules if claim in rule.claims)
 
     def _enough(self, part: ClaimPart) -> bool:
@@ -307,7 +307,7 @@ class PodLayout:
         return Footprint(some if len(ways) <= MAX_WAYS else (), needs)
 
     def _ways(self, binding: Binding) -> set[NodeLoad]:
-        """What a pod with a binding may take of each kind: all of it, or more than `MAX_WAYS`."""
+        """List the ways in which a pod with a binding may take each kind; all of it beyond `MAX_WAYS`."""
         ways = {(0,) * len(self._kinds)}
         for part in binding:
             kinds = [at for at, kind in enumerate(self._kinds) if kind[0] in part.entries]
@@ -326,7 +326,7 @@ class PodLayout:
             yield from self._split(number - taken, others, (*load[:at], load[at] + taken, *load[at + 1 :]))
 
     def _all_of(self, possible: Iterable[Binding]) -> NodeLoad:
-        """What must be free to be sure: as much as is claimed, of every entry that may be bound."""
+        """Return what must be free to be sure: the claimed count of every entry that may be bound."""
         most: Counter[int] = Counter()
         for binding in possible:
             of_binding: Counter[int] = Counter()
@@ -356,7 +356,7 @@ class PodLayout:
 
 @dataclass(frozen=True)
 class DeviceCapacity:
-    """What stands in one pool with Device accounting. Equal ones take the same."""
+    """The pods in one pool with Device accounting. Pools with equal capacities take the same pods."""
 
     nodes: int
     devices: PoolDevices
@@ -378,7 +378,7 @@ class DeviceCapacity:
         return self.charged(demand).stranded if demand.gangs else None
 
     def touched_by(self, demand: Demand) -> bool:
-        """Whether a demand takes anything of it."""
+        """Tell whether a demand takes anything of it."""
         return bool(demand.gangs)
 
     @cached_property

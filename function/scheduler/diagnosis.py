@@ -134,7 +134,7 @@ def _short(
 
 
 def _scarce(ledger: Ledger, cluster: InferenceCluster, pool: Pool) -> Reason:
-    """What a pool is short of."""
+    """Return the resources that a pool is short of."""
     if ledger.overcommitted(cluster.name, pool.name):
         return Reason.PoolOvercommitted
     return Reason.InsufficientDevices if pool.accounting == "Device" else Reason.InsufficientNodes

@@ -66,7 +66,7 @@ def replacement_budget(inputs: SchedulingInput) -> int | None:
 def may_leave(
     inputs: SchedulingInput, staying: Iterable[OwnReplica], leaving: OwnReplica, budget: int | None
 ) -> bool:
-    """Whether a replica may be given up now, seen who stays besides it."""
+    """Tell whether a replica may be given up now, seen who stays besides it."""
     if budget is None:
         return True
     serving = sum(1 for own_replica in staying if own_replica is not leaving and inputs.serving(own_replica))
@@ -76,7 +76,7 @@ def may_leave(
 def serving_replacement(
     inputs: SchedulingInput, staying: Iterable[OwnReplica], outgoing: Iterable[OwnReplica]
 ) -> bool:
-    """Whether more of those that last are in service than there would be without replacements.
+    """Tell whether more of those that last are in service than there would be without replacements.
 
     With surge one that is outgoing and not in service leaves then. Else several of them would hold the surge
     for ever: none is enough for the budget when all others are out of service too.
@@ -172,7 +172,7 @@ class Leaving(Generic[T]):
 
 
 def _sick(inputs: SchedulingInput, cluster: str) -> bool:
-    """Whether a cluster is under an untolerated taint or says that it is not Ready. Its silence is doubt."""
+    """Tell if a cluster is under an untolerated taint or says that it is not Ready. Its silence is doubt."""
     inference_cluster = inputs.fleet.clusters.get(cluster)
     return inference_cluster is not None and (
         inference_cluster.ready is False
@@ -272,7 +272,7 @@ def scale_down(
 
 @dataclass(slots=True)
 class Replaced:
-    """What came of replacing."""
+    """The outcome of replacing."""
 
     staying: list[Kept]
     dropped: list[Dropped] = field(default_factory=list)
@@ -324,7 +324,7 @@ def replace(
 
 
 def _may_leave(inputs: SchedulingInput, done: Replaced, victim: Kept) -> bool:
-    """Whether a replica may leave for a replacement; one that may not yet waits. Drained ones left before."""
+    """Tell if a replica may leave for a replacement; one that may not yet waits. Drained ones left before."""
     if not victim.needs_replacement:
         return False
     if inputs.serving.lost(victim.own_replica) and _may_leave_idle(inputs, done, victim):
@@ -337,7 +337,7 @@ def _may_leave(inputs: SchedulingInput, done: Replaced, victim: Kept) -> bool:
 
 
 def _may_leave_idle(inputs: SchedulingInput, done: Replaced, victim: Kept) -> bool:
-    """Whether one that takes no requests may leave whatever the budget says.
+    """Tell whether one that takes no requests may leave whatever the budget says.
 
     As an outdated one is updated at once in a staged rollout, a mismatched one is replaced at once.
     """
@@ -467,7 +467,7 @@ def roll(inputs: SchedulingInput, kept: tuple[Kept, ...]) -> tuple[Kept, ...]:
 
 
 def is_outdated(inputs: SchedulingInput, kept: Kept) -> bool:
-    """Whether an update would change the template of a replica. One that is not updated is not outdated."""
+    """Tell if an update would change the template of a replica. One that is not updated is not outdated."""
     own_replica = kept.own_replica
     if kept.shape is None:
         return False

@@ -45,7 +45,7 @@ def _nothing(_cluster: InferenceCluster) -> str:
 
 
 def _readiness(cluster: InferenceCluster) -> str:
-    """What is said of a cluster that is not Ready, besides that."""
+    """Describe the obstacle of a cluster that is not Ready."""
     if cluster.status is None:
         return "no status"
     return "" if cluster.ready is False else "Ready is unknown"
@@ -244,12 +244,12 @@ class StackExpresses:
 
     @property
     def obstacles(self) -> dict[tuple[str, str], str]:
-        """What is in the way of each shape (by name) on each stack; empty texts where nothing is."""
+        """Obstacles of each shape (by name) on each stack; empty texts where there are none."""
         return self._obstacles
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """What is in the way on which stack, for the digest of the input; nothing where nothing is."""
+        """Obstacles by stack, for the digest of the input; empty where there are none."""
         obstacles = sorted(self._obstacles.items())
         return tuple(f"{shape} {text}" for (shape, _), text in obstacles if text)
 
@@ -378,7 +378,7 @@ class Domains:
 
     @property
     def _enough(self) -> bool:
-        """Whether there are as many domains as minDomains asks for."""
+        """Tell whether there are as many domains as minDomains asks for."""
         return len(self._domains) >= (self.constraint.min_domains or 1)
 
     def skews(self, counts: ReplicaCounts) -> tuple[dict[str, int], int]:

@@ -48,7 +48,7 @@ TEMPLATES: Any = {"engines": _MEMBERS, "alternatives": {"__all__": {"engines": _
 
 
 class Shared:
-    """What fits, and what easy searches ended with, by what is asked; and the fleet, read and charged once.
+    """Fits and results of easy searches by scheduling input, and the fleet, read and charged once.
 
     Law: both depend on the shapes of a replica without their templates, on the release that reads selectors,
     on the steps of a search and on the strategy, and on nothing else of a deployment.
@@ -143,7 +143,7 @@ class FittingPool:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What `rejections_of_another` rests on, by value: equal ones have equal answers.
+    """The facts that `rejections_of_another` rests on, by value: equal facts have equal rejections.
 
     Doubt shares nothing: of a spec everything counts but for what is named in `_NOT_ASKED`.
     """

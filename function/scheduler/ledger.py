@@ -40,7 +40,7 @@ class NodeCapacity(NamedTuple):
         return Shortage(demand.nodes, self.free_nodes) if demand.nodes > self.free_nodes else None
 
     def touched_by(self, demand: Demand) -> bool:
-        """Whether a demand takes anything of it."""
+        """Tell whether a demand takes anything of it."""
         return bool(demand.nodes)
 
 
@@ -123,7 +123,7 @@ def seniority(replica: ModelReplica) -> tuple[str, str, str]:
 
 
 def may_yield(replica: ModelReplica) -> bool:
-    """Whether a replica can be asked to give way: it can be read, and never was Ready."""
+    """Tell whether a replica can be asked to give way: it can be read, and never was Ready."""
     return replica.whole and not (replica.ready is True or replica.was_ready)
 
 
@@ -243,7 +243,7 @@ class ReplicaCounts:
 
 
 class Ledger:
-    """What is left of each pool, who holds it, and the replicas that count."""
+    """Free nodes and devices of each pool, the holders, and the replicas that count."""
 
     def __init__(self, clusters: Iterable[InferenceCluster]) -> None:
         """Open with what every cluster publishes."""
@@ -296,12 +296,12 @@ class Ledger:
     # What is left
 
     def capacity(self, cluster: str, pool: str) -> PoolCapacity:
-        """What a pool has left."""
+        """Return the free capacity of a pool."""
         key = (cluster, pool)
         return self._devices[key] if key in self._devices else NodeCapacity(self._free.get(key, 0))
 
     def capacities(self, cluster: InferenceCluster) -> Capacities:
-        """What the pools of a cluster have left, in their order."""
+        """Return the free capacities of a cluster's pools, in their order."""
         return tuple([self.capacity(cluster.name, pool.name) for pool in cluster.pools])
 
     def free(self, cluster: str, pool: str) -> int:
@@ -313,17 +313,17 @@ class Ledger:
         return self._sizes.get((cluster, pool), 0)
 
     def by_devices(self, cluster: str, pool: str) -> bool:
-        """Whether a pool charges devices, not whole nodes."""
+        """Tell whether a pool charges devices, not whole nodes."""
         return (cluster, pool) in self._empty
 
     def initial(self, cluster: str, pool: str) -> PoolCapacity:
-        """What a pool has before anybody holds anything of it."""
+        """Return the capacity of a pool before anything is charged to it."""
         key = (cluster, pool)
         return self._empty[key] if key in self._empty else NodeCapacity(self._sizes.get(key, 0))
 
     @property
     def levels(self) -> tuple[object, ...]:
-        """What is left of every pool and which are overcommitted, as a value: rejections rest on no more."""
+        """Free capacities and overcommitted pools, as a value: rejections rest on no more."""
         return dict(self._free), dict(self._devices), self.overcommitted_pools()
 
     # Charging
@@ -343,7 +343,7 @@ class Ledger:
         self.charge(cluster, {pool: demand.released for pool, demand in demands.items()})
 
     def demands(self, replica: ModelReplica) -> dict[str, Demand]:
-        """What a replica that exists holds, as stamped on it, by pool."""
+        """Return the demands of an existing replica, as stamped on it, by pool."""
         gangs = self._gangs(replica, replica.cluster) if self._empty else NO_GANGS
         pools = {**replica.nodes, **gangs}
         return {pool: Demand(replica.nodes.get(pool, 0), gangs.get(pool, ())) for pool in pools}
@@ -444,7 +444,7 @@ class Ledger:
         return sorted((*(key for key in self._settled if key[0] not in touched), *overcommitted))
 
     def overcommitted(self, cluster: str, pool: str) -> bool:
-        """Whether the living replicas that exist hold more than the pool has, whatever is decided now."""
+        """Tell if the living replicas that exist hold more than the pool has, whatever is decided now."""
         key = (cluster, pool)
         if key not in self._sizes:
             return False

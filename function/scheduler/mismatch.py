@@ -65,7 +65,7 @@ def _roles(members: tuple[Member, ...] | tuple[StampedMember, ...]) -> list[str]
 
 
 def same_shape(engines: tuple[Engine, ...], stamped: tuple[StampedEngine, ...]) -> bool:
-    """Whether names, roles and numbers of members agree; their order does not matter."""
+    """Tell whether names, roles and numbers of members agree; their order does not matter."""
     wanted = {engine.name: _roles(engine.members) for engine in engines}
     roles = {engine.name: _roles(engine.members) for engine in stamped}
     return wanted == roles and len(engines) == len(stamped)
@@ -154,7 +154,7 @@ def _larger(engine: Engine, stamped: StampedEngine) -> StampedEngine:
 def _growth(
     own_replica: OwnReplica, shape: ReplicaShape, pairs: list[Pair], cluster: InferenceCluster | None
 ) -> dict[str, Demand]:
-    """What it takes now on top of what is stamped on it, by pool: the larger of both is charged."""
+    """Return the growth of a replica beyond its stamp, by pool: the larger of both is charged."""
     by_devices = cluster is not None and cluster.counts_devices
     apart = [pool.name for pool in cluster.pools if pool.across_nodes] if cluster and by_devices else []
     needed: dict[str, int] = defaultdict(int)
@@ -202,7 +202,7 @@ def _moved_cache(
 
 
 def _consistent(pairs: list[Pair]) -> bool:
-    """Whether what is stamped is what is wanted, as far as that shows without the pool."""
+    """Tell whether what is stamped is what is wanted, as far as that shows without the pool."""
     for _, member, stamped in pairs:
         counts = {request.name: {sub.count for sub in request.ranked} for request in member.requests}
         if any(request.count not in counts.get(request.name, ()) for request in stamped.requests):

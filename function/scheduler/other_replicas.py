@@ -35,7 +35,7 @@ class OtherReplicas(Collection["ModelReplica"]):
         """Return a ledger to which they are charged; more may be opened on the touched clusters."""
 
     def __contains__(self, replica: object) -> bool:
-        """Whether a replica is one of them."""
+        """Tell whether a replica is one of them."""
         return any(other == replica for other in self)
 
 
@@ -93,7 +93,7 @@ class Listing:
         self._charged = 0
 
     def goes_on(self, documents: tuple[Document, ...], clusters: Mapping[str, InferenceCluster]) -> bool:
-        """Whether a list begins as this one does, as far as this one goes, on the same clusters."""
+        """Tell whether a list begins as this one does, as far as this one goes, on the same clusters."""
         return documents[: len(self._documents)] == self._documents and clusters == self._clusters
 
     def read(self, documents: tuple[Document, ...], parse: Callable[[Document], ModelReplica]) -> None:

@@ -1,4 +1,4 @@
-"""What becomes of one replica in a pass, as data: it is kept, placed or dropped, and why."""
+"""The outcome of one replica in a pass, as data: it is kept, placed or dropped, and why."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Mismatch(Enum):
 
     @property
     def evacuates(self) -> bool:
-        """Whether it matches as ever, and only how long something is wrong is against it."""
+        """Tell whether it matches as ever, and only how long something is wrong is against it."""
         return self in (Mismatch.ClusterLost, Mismatch.ClusterDegraded, Mismatch.ReplicaDegraded)
 
 
@@ -63,7 +63,7 @@ class Cause(Enum):
 
 
 class Update(Enum):
-    """What becomes of an outdated replica in a staged rollout."""
+    """The next step of an outdated replica in a staged rollout."""
 
     Now = "updated to the current template"
     Waits = "waits for its turn in the rollout"
@@ -97,12 +97,12 @@ class Kept:
 
     @property
     def needs_replacement(self) -> bool:
-        """Whether it leaves when there is another in its place: mismatched, or superseded."""
+        """Tell whether it leaves when there is another in its place: mismatched, or superseded."""
         return self.mismatch is not None or self.update is Update.Superseded
 
     @property
     def outgoing(self) -> bool:
-        """Whether it stays only until others can do without it: it needs replacement, or is drained."""
+        """Tell whether it stays only until others can do without it: it needs replacement, or is drained."""
         return self.needs_replacement or bool(self.waits)
 
 
@@ -159,7 +159,7 @@ UNREADY: Shape = {
 
 @dataclass(frozen=True, slots=True)
 class Evacuation:
-    """What has been wrong for too long. Off, it is never too long."""
+    """The faults that have lasted too long. Switched off, nothing lasts too long."""
 
     after: int = 0
     """The seconds asked for."""
@@ -169,7 +169,7 @@ class Evacuation:
     """Why nothing is evacuated although it is asked for."""
 
     def lost(self, cluster: InferenceCluster) -> bool:
-        """Whether a cluster was not heard of for too long."""
+        """Tell whether a cluster was not heard of for too long."""
         if self.before is None or cluster.reached:
             return False
         return cluster.heartbeat is not None and cluster.heartbeat < self.before
@@ -226,7 +226,7 @@ def evacuation(inputs: SchedulingInput) -> Evacuation:
 
 
 def suspects(inputs: SchedulingInput) -> bool:
-    """Whether something of ours may have been wrong for too long: what time it is would decide."""
+    """Tell whether something of ours may have been wrong for too long: what time it is would decide."""
     if inputs.policy.evacuate is None:
         return False
     clusters = inputs.fleet.clusters

@@ -15,7 +15,7 @@ V = TypeVar("V")
 
 
 class PassValues(Generic[T, V]):
-    """What is computed from one thing of a pass alone, by its name.
+    """Values computed from one subject of a pass alone, by its name.
 
     Law: clusters and existing replicas do not change in a pass, and a name has one of them. Buys: what is
     asked for every candidate, or by every budget, is computed once for each cluster or replica.
@@ -34,7 +34,7 @@ class PassValues(Generic[T, V]):
 
 
 class LatestValue(Generic[T, V]):
-    """What is computed from a thing that changes, until it has changed.
+    """A value computed from a subject that changes, until it has changed.
 
     Law: a version is of one state of one thing. Buys: what is asked for every candidate is computed once for
     each replica that is placed, not once for each of 2,000 clusters.

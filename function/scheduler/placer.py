@@ -220,7 +220,7 @@ class Placer:
         return rejection.at(alternative=shape.name) if shape.name else rejection
 
     def _why(self, shape: ReplicaShape, fit: ClusterFit, cluster: InferenceCluster) -> Why:
-        """What finds out why engines do not fit the pools of a cluster."""
+        """Return the function that explains why engines do not fit the pools of a cluster."""
         return lambda at: self._matcher.rejections(shape, fit, at, cluster.pools)
 
     def on_pools(self, cluster: InferenceCluster) -> Iterator[tuple[ReplicaShape, OnPools]]:

@@ -166,7 +166,7 @@ def _known_to_leave(own_replica: OwnReplica) -> ModelReplica:
 
 
 def may_place(inputs: SchedulingInput) -> bool:
-    """Whether anything new may be placed: all inputs delivered, none absent, every selector valid."""
+    """Tell whether anything new may be placed: all inputs delivered, none absent, every selector valid."""
     fleet = inputs.fleet
     fleet_delivered = fleet.inputs_delivered and fleet.clusters_resolution is Resolution.DELIVERED
     fleet_delivered = fleet_delivered and fleet.whole

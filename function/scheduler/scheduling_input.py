@@ -59,15 +59,15 @@ class Serving:
         self._mixed = PassValues(_is_half_updated)
 
     def __call__(self, own_replica: OwnReplica) -> bool:
-        """Whether a replica is in service."""
+        """Tell whether a replica is in service."""
         return own_replica.replica.ready is True and self.runs_its_template(own_replica)
 
     def lost(self, own_replica: OwnReplica) -> bool:
-        """Whether a replica takes no requests, as far as is reported: it has nothing to lose."""
+        """Tell whether a replica takes no requests, as far as is reported: it has nothing to lose."""
         return own_replica.replica.ready is not True
 
     def half_updated(self, own_replica: OwnReplica) -> bool:
-        """Whether a replica in doubt was seen to take requests with some of its pods updated.
+        """Tell whether a replica in doubt was seen to take requests with some of its pods updated.
 
         Then its pods are replaced while others serve: copy by copy, or with one on top.
         """
@@ -76,7 +76,7 @@ class Serving:
         )
 
     def runs_its_template(self, own_replica: OwnReplica) -> bool:
-        """Whether its pods run what its spec says, as far as its platform says what they run."""
+        """Tell whether its pods run what its spec says, as far as its platform says what they run."""
         return not self._by_template or self._running.of(own_replica.key, own_replica)
 
 
@@ -166,11 +166,11 @@ class Fleet:
 
     @property
     def inputs_delivered(self) -> bool:
-        """Whether the clusters and the replicas were both delivered (perhaps as an empty list)."""
+        """Tell whether the clusters and the replicas were both delivered (perhaps as an empty list)."""
         return Resolution.UNRESOLVED not in (self.clusters_resolution, self.replicas_resolution)
 
     def gone(self, cluster: str) -> bool:
-        """Whether the cluster is known not to exist: the list was delivered, is not empty, lacks it."""
+        """Tell whether the cluster is known not to exist: the list was delivered, is not empty, lacks it."""
         listed = cluster in self.clusters or cluster in self.unreadable
         complete = self.whole and self.clusters_resolution is Resolution.DELIVERED
         return complete and not self.nameless and not listed
@@ -194,7 +194,7 @@ class Peers:
 
     @property
     def resolved(self) -> bool:
-        """Whether everything was delivered that coordination needs."""
+        """Tell whether everything was delivered that coordination needs."""
         return Resolution.UNRESOLVED not in self.resolutions.values()
 
 

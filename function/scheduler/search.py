@@ -32,7 +32,7 @@ Completion: TypeAlias = "dict[int, EngineOption]"
 
 
 def _take(option: EngineOption, free: Capacities) -> Capacities | None:
-    """What is left after an option, or None when a pool has too little."""
+    """Return the capacity left after an option, or None when a pool has too little."""
     left = list(free)
     for pool, demand in option.demands:
         after = left[pool].take(demand)

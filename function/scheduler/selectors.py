@@ -127,7 +127,7 @@ def _text(content: object) -> str:
 
 
 class Probe(NamedTuple):
-    """What the selectors of a request said to one device entry."""
+    """The answers of a request's selectors for one device entry."""
 
     kind: str
     """match, nomatch, error or cost."""
@@ -138,7 +138,7 @@ class Probe(NamedTuple):
 
 
 class Evaluations:
-    """What selectors said in one pass.
+    """The answers of selectors in one pass.
 
     Law: equal selectors say the same of subjects of which they read the same. Buys: a selector runs once
     for all the pools of a fleet that publish the same, not once for each.
@@ -175,13 +175,13 @@ class Evaluations:
         return replace(selector.evaluate(subject, self._part), dear=True)
 
     def outcome(self, selector: Selector, subject: Subject) -> Outcome:
-        """What one selector says of a subject."""
+        """Return the outcome of one selector for a subject."""
         outcome = self.outcomes.outcome(selector, subject)
         self.dear += outcome.dear
         return outcome
 
     def matches(self, selector: Selector, subject: Subject) -> bool:
-        """Whether a selector matches a subject."""
+        """Tell whether a selector matches a subject."""
         return self.outcome(selector, subject).kind == "match"
 
     def probe(self, sub: SubRequest, device: Device) -> Probe:
@@ -212,7 +212,7 @@ class Evaluations:
         return domains
 
     def gap(self, selector: Selector, subject: Subject) -> Gap:
-        """What lies between a subject and a selector, computed once for all of which it reads the same."""
+        """Return the gap between a subject and a selector, once for subjects that read the same."""
         key = (selector, selector.projection(subject))
         cached_gap = self._gaps.get(key)
         if cached_gap is None:
@@ -248,7 +248,7 @@ class InvalidSelector:
 
 @dataclass(frozen=True, slots=True)
 class Selectors:
-    """What a deployment selects with, once it was gone through."""
+    """The selectors of a deployment, compiled once."""
 
     devices: tuple[Selector, ...] = ()
     """The different selectors over devices, in the order in which they are stated."""
@@ -264,12 +264,12 @@ class Selectors:
 
     @property
     def many(self) -> bool:
-        """Whether they are more than may be asked of everything, however much there is."""
+        """Tell whether they are more than may be asked of everything, however much there is."""
         return len(self.devices) + self.pools + self.clusters > FEW
 
     @property
     def reads_pools(self) -> bool:
-        """Whether some selector reads the pool itself."""
+        """Tell whether some selector reads the pool itself."""
         return self.pools > 0
 
     def evaluations(self, clusters: Collection[InferenceCluster]) -> int:

@@ -51,7 +51,7 @@ class Indices:
         raise AssertionError  # pragma: no cover - there are more indices than replicas
 
     def _clashes(self, cluster: str, name: str) -> bool:
-        """Whether a replica of our namespace, one of our own, or one on the same cluster has the name."""
+        """Tell if a replica of our namespace, one of our own, or one on the same cluster has the name."""
         namespace = self._deployment.namespace
         return name in self._own_names or any(
             replica.namespace == namespace or replica.cluster == cluster
@@ -149,7 +149,7 @@ def paused_spec(shape: ReplicaShape, observed: Mapping[str, Any]) -> dict[str, A
 
 
 def same_template(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two specs of a replica have the same template: what decides what its pods run."""
+    """Tell whether two specs of a replica have the same template: what decides what its pods run."""
     return bool(_template(one) == _template(other))
 
 

@@ -48,7 +48,7 @@ LISTING_STEPS, WEIGHING_STEPS, SEARCH_STEPS = 2_000, 60_000, 1_000
 
 
 class Footprint(NamedTuple):
-    """What one pod takes of a node."""
+    """The devices that one pod takes of a node."""
 
     ways: tuple[NodeLoad, ...]
     """Each way in which it may be served. None: nobody knows, and it is taken to fill a node."""
@@ -63,12 +63,12 @@ class Weights(NamedTuple):
     unit: int
 
     def of(self, counts: Counts) -> int:
-        """What some pods weigh together."""
+        """Return the weight of some pods together."""
         return sum(weight * number for weight, number in zip(self.weights, counts, strict=True))
 
 
 def can_block(nodes: int, pod: Footprint, others: Mapping[Footprint, int], devices: NodeLoad) -> bool:
-    """Whether others can block so many nodes for a pod at once; also where the steps do not tell."""
+    """Tell whether others can block so many nodes for a pod at once; also where the steps do not tell."""
     alone, small = 0, {}
     for other, number in others.items():
         if number > 0 and (not other.ways or any(_blocks(way, pod, devices) for way in other.ways)):
@@ -88,7 +88,7 @@ def can_block(nodes: int, pod: Footprint, others: Mapping[Footprint, int], devic
 
 
 def _blocks(load: NodeLoad, pod: Footprint, devices: NodeLoad) -> bool:
-    """Whether a node with this load has no way left for a pod."""
+    """Tell whether a node with this load has no way left for a pod."""
     return all(
         any(need and taken + need > most for taken, need, most in zip(load, way, devices, strict=True))
         for way in pod.needs
@@ -96,7 +96,7 @@ def _blocks(load: NodeLoad, pod: Footprint, devices: NodeLoad) -> bool:
 
 
 def _meets(way: NodeLoad, pod: Footprint) -> bool:
-    """Whether it takes a kind of devices that a pod needs."""
+    """Tell whether it takes a kind of devices that a pod needs."""
     return any(taken and need for needs in pod.needs for taken, need in zip(way, needs, strict=True))
 
 
@@ -153,7 +153,7 @@ def _bundles(
 
 
 def _disjoint(bundles: Sequence[Counts], counts: Counts, wanted: int) -> bool:
-    """Whether so many disjoint bundles can be made of some pods; also where the steps run out."""
+    """Tell whether so many disjoint bundles can be made of some pods; also where the steps run out."""
     weighed = _weigh(bundles, counts)
     if weighed is None:
         return True

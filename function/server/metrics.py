@@ -21,7 +21,7 @@ REFUSED = "refused"
 
 
 class RequestHolder(Protocol):
-    """What holds requests."""
+    """A holder of requests."""
 
     @property
     def held(self) -> int:

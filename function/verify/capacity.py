@@ -102,7 +102,7 @@ def check_capacity(state: State, decisions: Sequence[Decided]) -> Iterator[Viola
 
 
 def _simple(decided: Decided) -> bool:
-    """Whether nothing but room decides: no policy that may leave a replica out, none replaced."""
+    """Tell whether nothing but room decides: no policy that may leave a replica out, none replaced."""
     policy = decided.deployment.spec.placement
     limited = policy is not None and (
         policy.topology_spread
@@ -159,7 +159,7 @@ def _spread(decided: Decided, open_to: set[str]) -> Iterator[Violation]:
 
 
 def _has_room(decided: Decided, cluster: InferenceCluster, free: HeldNodes, matching: Matching) -> bool:
-    """Whether some shape of the deployment fits: every choice of a pool per engine is tried."""
+    """Tell whether some shape of the deployment fits: every choice of a pool per engine is tried."""
     try:
         return any(
             _fits(shape.engines, cluster, free, matching)

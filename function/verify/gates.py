@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def deadline(state: State, deployment: ModelDeployment) -> int | None:
-    """What was last well before this time has been ill for too long; None: nothing may be given up for it."""
+    """The time before which a fault has lasted too long; None: nothing may be given up for it."""
     policy = deployment.spec.placement
     if policy is None or policy.evacuate is None:
         return None
@@ -41,7 +41,7 @@ def _beat(cluster: InferenceCluster) -> int | None:
 
 
 def lost(cluster: InferenceCluster, before: int) -> bool:
-    """Whether nothing was heard of a cluster since, and nobody says that it is reached."""
+    """Tell whether nothing was heard of a cluster since, and nobody says that it is reached."""
     readings = (
         [condition.status for condition in cluster.status.conditions if condition.type == "ClusterReachable"]
         if (cluster.status)
@@ -52,7 +52,7 @@ def lost(cluster: InferenceCluster, before: int) -> bool:
 
 
 def evacuable(cluster: InferenceCluster, replica: ModelReplica, before: int) -> bool:
-    """Whether a replica could be given up. Since when it is not Ready itself, the checker does not read."""
+    """Tell if a replica could be given up. Since when it is not Ready itself, the checker does not read."""
     if lost(cluster, before):
         return True
     conditions = cluster.status.conditions if cluster.status else ()
@@ -78,7 +78,7 @@ def tolerated(deployment: ModelDeployment, taint: Taint) -> bool:
 
 
 def drained(deployment: ModelDeployment, cluster: InferenceCluster) -> bool:
-    """Whether everything of the deployment must leave the cluster."""
+    """Tell whether everything of the deployment must leave the cluster."""
     return any(
         taint.effect == "NoExecute" and not tolerated(deployment, taint) for taint in cluster.spec.taints
     )
@@ -122,7 +122,7 @@ def closed(state: State, deployment: ModelDeployment, cluster: InferenceCluster)
 
 
 def expressible(deployment: ModelDeployment, shape: ReplicaShape, cluster: InferenceCluster) -> bool:
-    """Whether the pods of a shape can run on the cluster's stack, as the handler of replicas would say."""
+    """Tell if the pods of a shape can run on the cluster's stack, as the handler of replicas would say."""
     spec: dict[str, Any] = {"clusterName": cluster.name, "serving": deployment.template.serving or {}}
     if deployment.cache:
         spec["modelCacheRef"] = {"name": deployment.cache}
@@ -152,7 +152,7 @@ def _unstaged(state: State, deployment: ModelDeployment, cluster: InferenceClust
 
 
 def _hydrated(cache: ModelCache, cluster: str) -> bool:
-    """Whether the cache's status says Ready for the cluster, and nothing else."""
+    """Tell whether the cache's status says Ready for the cluster, and nothing else."""
     status = cache.status if isinstance(cache.status, dict) else {}
     listed = status.get("clusters") if isinstance(status.get("clusters"), list) else []
     phases = [
@@ -164,7 +164,7 @@ def _hydrated(cache: ModelCache, cluster: str) -> bool:
 
 
 def compiles(deployment: ModelDeployment) -> bool:
-    """Whether every selector of the deployment compiles."""
+    """Tell whether every selector of the deployment compiles."""
     members = [m for shape in deployment.shapes for engine in shape.engines for m in engine.members]
     selectors = [m.node_selector for m in members if m.node_selector]
     try:

@@ -52,7 +52,7 @@ MemberClaim = tuple[tuple[str, str, int], ...]
 
 
 def _matches(sub: SubRequest, device: Device) -> bool:
-    """Whether the device matches as some Kubernetes release reads it; which one runs is not known here."""
+    """Tell if the device matches as some Kubernetes release reads it; which one runs is not known here."""
     return any(_matches_in(release, sub, device) for release in DIALECTS)
 
 
@@ -65,7 +65,7 @@ def _matches_in(release: str, sub: SubRequest, device: Device) -> bool:
 
 
 def _aborts(sub: SubRequest, device: Device, devices: tuple[Device, ...]) -> bool:
-    """Whether a claim of the device's class makes the allocator ask a device that a selector errs on."""
+    """Tell whether a claim of the device's class makes the allocator ask a device that a selector errs on."""
     return device.claim == "DRA" and any(
         other.claim == "DRA"
         and other.count
@@ -76,7 +76,7 @@ def _aborts(sub: SubRequest, device: Device, devices: tuple[Device, ...]) -> boo
 
 
 def _errs_in(release: str, sub: SubRequest, device: Device) -> bool:
-    """Whether the first selector that does not match errs."""
+    """Tell whether the first selector that does not match errs."""
     try:
         selectors = [compile_device(selector.cel, release) for selector in sub.selectors]
     except CompileError:
@@ -180,7 +180,7 @@ def assignments(member: Member, pool: Pool, *, new: bool) -> Iterator[tuple[Chos
 
 
 def node_matches(member: Member, pool: Pool) -> bool:
-    """Whether the pool itself is what the member asks for."""
+    """Tell whether the pool itself is what the member asks for."""
     selectors = member.node_selector.selectors if member.node_selector else ()
     try:
         return all(compile_node(selector.cel).evaluate(pool.node).kind == "match" for selector in selectors)
@@ -189,7 +189,7 @@ def node_matches(member: Member, pool: Pool) -> bool:
 
 
 def claim_of(chosen: tuple[Chosen, ...]) -> MemberClaim:
-    """What an assignment claims through DRA, the request with the fewest ways first."""
+    """Return the DRA claim of an assignment, the request with the fewest ways first."""
     claimed = [choice for choice in chosen if choice.device.claim == "DRA"]
     return tuple(
         (choice.request, choice.device.device_class_name, choice.sub.count)
@@ -212,7 +212,7 @@ class Matching:
         return self._claims[key]
 
     def claimable(self, member: Member, pool: Pool) -> bool:
-        """Whether the member could bind a device there. Raises TooMany."""
+        """Tell whether the member could bind a device there. Raises TooMany."""
         return any(self.claims(member, pool))
 
 
@@ -291,7 +291,7 @@ def ways_of(member: StampedMember, devices: Sequence[Device]) -> Pod:
 
 
 def _share_values(member: StampedMember, chosen: Sequence[dict[int, int]], devices: Sequence[Device]) -> bool:
-    """Whether the devices of all constrained requests have a value in common."""
+    """Tell whether the devices of all constrained requests have a value in common."""
     for constraint in member.constraints:
         bound = {
             at

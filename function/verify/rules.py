@@ -122,7 +122,7 @@ def check_names(where: str, decided: Decided, replica: ModelReplica) -> Iterator
 def mismatched(
     deployment: ModelDeployment, cluster: InferenceCluster, replica: ModelReplica, matching: Matching
 ) -> bool:
-    """Whether an existing replica could be mismatched: what it claims cannot be had as it is stamped."""
+    """Tell whether an existing replica could be mismatched: what it claims cannot be had as it is stamped."""
     engines = _wanted(deployment, replica)
     if engines is None or deployment.cache != replica.cache:
         return True

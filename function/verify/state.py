@@ -35,7 +35,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What was decided for one deployment."""
+    """The decision for one deployment."""
 
     deployment: ModelDeployment
     existing: tuple[ModelReplica, ...]
@@ -73,7 +73,7 @@ HeldNodes = dict[tuple[str, str], int]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What exists."""
+    """The existing objects."""
 
     clusters: Mapping[str, InferenceCluster]
     replicas: tuple[ModelReplica, ...]

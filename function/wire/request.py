@@ -61,7 +61,7 @@ class WireDocument(_Bytes):
 
     @property
     def identity(self) -> DocumentIdentity | None:
-        """What it is recognised by, see `OpenDocument`."""
+        """The key by which an unchanged object is recognised, see `OpenDocument`."""
         return self.opened().identity
 
     def project(self, shape: Shape) -> dict[str, Plain]:
@@ -158,12 +158,12 @@ class ReceivedCall:
 
     @property
     def tag(self) -> str:
-        """What Crossplane calls this request."""
+        """Crossplane's tag of this request."""
         return str(self.message.meta.tag)
 
     @property
     def may_carry(self) -> bool:
-        """Whether an answer left in the context comes back; one that is there did not count."""
+        """Tell whether an answer left in the context comes back; one that is there did not count."""
         try:
             return CARRIED not in read.level(self.message.context)
         except Unreadable:

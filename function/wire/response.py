@@ -255,11 +255,11 @@ _METADATA = ("annotations", "labels", "name", "namespace")
 
 
 class ErrorAnswer(Protocol):
-    """What to say (`function.fail_static`); what stays is decided here, without decoding an object."""
+    """The message of an error (`function.fail_static`); what stays is decided undecoded."""
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:
-        """What the handler declares."""
+        """The requirements that the handler declares."""
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -271,7 +271,7 @@ class ErrorAnswer(Protocol):
 
     @property
     def undelivered(self) -> bool:
-        """Whether something declared is missing."""
+        """Tell whether something declared is missing."""
 
 
 def encode_internal_error(call: ReceivedCall, error: ErrorAnswer, ttl: Ttl) -> bytes:

@@ -202,7 +202,7 @@ def _shown(value: object) -> str:
 
 
 class Projection:
-    """What of a subject decides the outcome. Subjects with equal projections have equal outcomes."""
+    """The part of a subject that decides the outcome. Subjects with equal projections have equal outcomes."""
 
     __slots__ = ("_exact", "_partial", "_whole")
 

@@ -1,4 +1,4 @@
-"""What is known of an expression while it is checked, and what all rules of the check ask of it."""
+"""State of one check: the declarations, types and names that all of its rules share."""
 
 from __future__ import annotations
 

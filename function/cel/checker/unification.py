@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Substitution:
-    """What the type variables of one check stand for so far."""
+    """The types that the type variables of one check stand for so far."""
 
     def __init__(self) -> None:
         self._bound: dict[Type, Type] = {}
@@ -62,7 +62,7 @@ class Substitution:
         return instantiate(types, self.variable)
 
     def unify(self, *pairs: tuple[Type, Type]) -> bool:
-        """Whether every given type may stand where its partner is expected; binds variables if so."""
+        """Tell whether every given type may stand where its partner is expected; binds variables if so."""
         self._undo.clear()
         for given, expected in pairs:
             if not self._assignable(given, expected):
@@ -138,7 +138,7 @@ def _unwrapped(kind: Type) -> Type:
 
 
 def equivalent(one: Type, other: Type) -> bool:
-    """Whether two final types are alike; a wrapper is like what it wraps, as in cel-go."""
+    """Tell whether two final types are alike; a wrapper is like what it wraps, as in cel-go."""
     one, other = _unwrapped(one), _unwrapped(other)
     return one == other or (
         one.name == other.name

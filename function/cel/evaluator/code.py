@@ -42,7 +42,7 @@ UNKNOWN: Any = object()
 
 
 class Code(NamedTuple):
-    """What a node compiles to: what runs, what it surely costs, its value if that is known.
+    """The result of compiling a node: the code, its certain cost, and its value where that is known.
 
     `certain` is the type that the value surely has, dyn where nothing is sure. The check alone makes no type
     certain: it lets the first overload of cel-go bind a parameter that nothing else binds, whatever the value
@@ -56,7 +56,7 @@ class Code(NamedTuple):
 
     @property
     def is_constant(self) -> bool:
-        """Whether the value is known before any evaluation."""
+        """Tell whether the value is known before any evaluation."""
         return self.constant is not UNKNOWN
 
 
@@ -69,7 +69,7 @@ def constant(value: Value, certain: Type = DYN) -> Code:
 
 
 def is_path(node: Node) -> bool:
-    """Whether Kubernetes reads the node as a path, so that its value arrives as it is."""
+    """Tell whether Kubernetes reads the node as a path, so that its value arrives as it is."""
     if isinstance(node, Identifier | Select):
         return True
     return isinstance(node, Call) and node.function in ("_[_]", "_[?_]", "_?._", "_?_:_")

@@ -31,7 +31,7 @@ _ARRAY = list_of(nodes.DYN)
 
 @dataclass(frozen=True, slots=True)
 class MessageType:
-    """What a message literal makes, the fields it may have, its value when none is given."""
+    """A message type: its name, the fields it may have, and its value when no field is given."""
 
     type: Type
     fields: Mapping[str, Type]

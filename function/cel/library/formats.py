@@ -145,7 +145,7 @@ def _is_date(text: str) -> bool:
 
 
 def _is_datetime(text: str) -> bool:
-    """Whether a text is a date and a time of day, as strfmt reads them: only the first two parts count."""
+    """Tell if a text is a date and a time of day, as strfmt reads them: only the first two parts count."""
     parts = text.lower().split("t")
     match = _CLOCK.fullmatch(parts[1]) if len(parts) > 1 and _is_date(parts[0]) else None
     return match is not None and match[1] <= LAST_HOUR and max(match[2], match[3]) <= LAST_SIXTIETH
@@ -167,7 +167,7 @@ class Format:
         self.weight = weight
 
     def same(self, other: Value) -> bool:
-        """Whether `other` is the same format."""
+        """Tell whether `other` is the same format."""
         return bool(self.name == other.name)
 
 

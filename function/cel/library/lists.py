@@ -37,7 +37,7 @@ LONGEST = 48
 
 
 def includes(value: Value, wanted: Value) -> bool:
-    """Whether a list contains, or a single value is, what is wanted."""
+    """Tell whether a list contains, or a single value is, what is wanted."""
     if type(value) is not list:
         return is_equal(value, wanted)
     for at, element in enumerate(value):
@@ -51,7 +51,7 @@ def includes(value: Value, wanted: Value) -> bool:
 
 
 def held(value: Value, wanted: Value) -> bool:
-    """Whether a list contains, or a single value is, what is wanted; however long the list is."""
+    """Tell whether a list contains, or a single value is, what is wanted; however long the list is."""
     return (
         any(is_equal(element, wanted) for element in value)
         if type(value) is list
@@ -118,17 +118,17 @@ OPTIONALS = (
 
 
 def contains_all(one: list[Value], two: list[Value]) -> bool:
-    """Whether every element of the second is in the first."""
+    """Tell whether every element of the second is in the first."""
     return all(contains(value, one) for value in two)
 
 
 def equivalent(one: list[Value], two: list[Value]) -> bool:
-    """Whether each holds all of the other."""
+    """Tell whether each holds all of the other."""
     return contains_all(one, two) and contains_all(two, one)
 
 
 def intersects(one: list[Value], two: list[Value]) -> bool:
-    """Whether they share an element."""
+    """Tell whether they share an element."""
     return any(contains(value, two) for value in one)
 
 
@@ -160,12 +160,12 @@ _SORTED = frozenset({int, UInt, float}) | ORDERED | SPANS
 
 
 def _ordered_by_python(values: list[Value]) -> bool:
-    """Whether Python orders these as CEL does, so that its own functions may."""
+    """Tell whether Python orders these as CEL does, so that its own functions may."""
     return len({*map(type, values)}) == 1 and type(values[0]) in EXACT
 
 
 def is_sorted(values: list[Value]) -> bool:
-    """Whether no element is more than the next. What has no order with its neighbour does not disturb."""
+    """Tell if no element is more than the next. What has no order with its neighbour does not disturb."""
     if values and _ordered_by_python(values):
         return all(map(operator.le, values, values[1:]))
     _refuse_unordered(values)

@@ -31,7 +31,7 @@ class Ip:
         self.address = address
 
     def same(self, other: Value) -> bool:
-        """Whether `other` is the same address."""
+        """Tell whether `other` is the same address."""
         return bool(self.address == other.address)
 
     def lookup_key(self) -> Hashable:
@@ -53,7 +53,7 @@ class Cidr:
         self.bits = bits
 
     def same(self, other: Value) -> bool:
-        """Whether `other` has the same address and prefix."""
+        """Tell whether `other` has the same address and prefix."""
         return (self.address, self.bits) == (other.address, other.bits)
 
     def lookup_key(self) -> Hashable:
@@ -65,7 +65,7 @@ class Cidr:
         return int(address) >> (address.max_prefixlen - self.bits)
 
     def holds(self, address: IPv4Address | IPv6Address) -> bool:
-        """Whether the block contains an address."""
+        """Tell whether the block contains an address."""
         same_family = address.version == self.address.version
         return same_family and self.network(address) == self.network(self.address)
 
@@ -100,7 +100,7 @@ def cidr(text: str) -> Cidr:
 
 
 def is_ip(text: str) -> bool:
-    """Whether a text is an address."""
+    """Tell whether a text is an address."""
     try:
         ip(text)
     except EvaluationError:
@@ -109,7 +109,7 @@ def is_ip(text: str) -> bool:
 
 
 def is_cidr(text: str) -> bool:
-    """Whether a text is a block."""
+    """Tell whether a text is a block."""
     try:
         cidr(text)
     except EvaluationError:
@@ -118,19 +118,19 @@ def is_cidr(text: str) -> bool:
 
 
 def is_canonical(text: str) -> bool:
-    """Whether an address is written as it would be printed."""
+    """Tell whether an address is written as it would be printed."""
     return str(_address(text)) == text
 
 
 def is_link_local_multicast(value: Ip) -> bool:
-    """Whether the address is in 224.0.0.0/24 or ff02::/16, whatever its multicast flags."""
+    """Tell whether the address is in 224.0.0.0/24 or ff02::/16, whatever its multicast flags."""
     if value.address.version == _V4:
         return int(value.address) >> 8 == 0xE00000  # noqa: PLR2004 - 224.0.0
     return int(value.address) >> 112 & 0xFF0F == 0xFF02  # noqa: PLR2004 - RFC 4291, 2.7
 
 
 def is_global_unicast(value: Ip) -> bool:
-    """Whether the address is an ordinary one; private ones count."""
+    """Tell whether the address is an ordinary one; private ones count."""
     address = value.address
     special = address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
     return not special and address != _BROADCAST
@@ -143,7 +143,7 @@ def masked(block: Cidr) -> Cidr:
 
 
 def contains_cidr(block: Cidr, other: Cidr) -> bool:
-    """Whether all of the other block is in this one."""
+    """Tell whether all of the other block is in this one."""
     return block.bits <= other.bits and block.holds(other.address)
 
 

@@ -39,7 +39,7 @@ SPANS = frozenset({Duration, Timestamp})
 
 
 def equal(one: Value, two: Value) -> bool:  # noqa: C901, PLR0911, PLR0912 - one for each kind of value
-    """Whether two values are equal: numbers by value across types, everything else within its type."""
+    """Tell whether two values are equal: numbers by value across types, everything else within its type."""
     kind, other = type(one), type(two)
     if kind is str or kind is bool or kind is bytes:
         return kind is other and bool(one == two)
@@ -80,7 +80,7 @@ def _same_number(one: Value, two: Value) -> bool:
 
 
 def _not_unequal(one: Value, two: Value) -> bool:
-    """Whether an element passes in a list or map: an error in it does not make the whole unequal."""
+    """Tell whether an element passes in a list or map: an error in it does not make the whole unequal."""
     try:
         return equal(one, two)
     except EvaluationError:
@@ -104,7 +104,7 @@ def _same_optional(one: Optional, two: Optional) -> bool:
 
 
 def unequal(one: Value, two: Value) -> bool:
-    """Whether two values differ. What cannot be compared differs."""
+    """Tell whether two values differ. What cannot be compared differs."""
     try:
         return not equal(one, two)
     except EvaluationError:
@@ -174,7 +174,7 @@ def _in_list(value: Value, values: list[Value]) -> bool:
 
 
 def is_equal(one: Value, two: Value) -> bool:
-    """Whether two values are equal. What cannot be compared is not."""
+    """Tell whether two values are equal. What cannot be compared is not."""
     try:
         return equal(one, two)
     except EvaluationError:

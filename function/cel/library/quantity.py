@@ -81,7 +81,7 @@ class Quantity:
         return self.order(other)
 
     def same(self, other: Value) -> bool:
-        """Whether the values are equal, whatever their forms. A computed right side has no equality."""
+        """Tell whether the values are equal, whatever their forms. A computed right side has no equality."""
         if other.computed:
             raise no_overload()
         return self.order(other) == 0
@@ -228,7 +228,7 @@ def _int32(number: int) -> int:
 
 
 def is_quantity(text: str) -> bool:
-    """Whether a text parses as a quantity."""
+    """Tell whether a text parses as a quantity."""
     try:
         quantity(text)
     except EvaluationError:
@@ -313,7 +313,7 @@ class Semver:
         return (self.precedence > other.precedence) - (self.precedence < other.precedence)
 
     def same(self, other: Value) -> bool:
-        """Whether the versions have equal precedence."""
+        """Tell whether the versions have equal precedence."""
         return bool(self.precedence == other.precedence)
 
 
@@ -364,7 +364,7 @@ NORMALIZATION = "1.33"
 
 
 def is_semver(text: str, normalize: bool = False) -> bool:  # noqa: FBT001, FBT002 - CEL calls it by position
-    """Whether a text parses as a version."""
+    """Tell whether a text parses as a version."""
     try:
         semver(text, normalize)
     except EvaluationError:

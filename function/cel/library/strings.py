@@ -65,7 +65,7 @@ def compiled(pattern: str) -> re2._Regexp:
 
 
 def _reads_bytes(pattern: str) -> bool:
-    """Whether a pattern has the escape for a single byte, which Go refuses and RE2 does not."""
+    """Tell whether a pattern has the escape for a single byte, which Go refuses and RE2 does not."""
     at = pattern.find("\\")
     while at >= 0:
         if pattern.startswith("\\C", at):
@@ -82,7 +82,7 @@ def _complaint(error: re2.error) -> str:
 
 
 def matches(text: str, pattern: str) -> bool:
-    """Whether the pattern matches anywhere in the text."""
+    """Tell whether the pattern matches anywhere in the text."""
     return compiled(pattern).search(text) is not None
 
 

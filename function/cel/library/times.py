@@ -49,7 +49,7 @@ class Date(NamedTuple):
 
 
 def is_leap(year: int) -> bool:
-    """Whether the year has a 29th of February."""
+    """Tell whether the year has a 29th of February."""
     return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 

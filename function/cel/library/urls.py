@@ -69,7 +69,7 @@ class Url:
         self.forced_query = self.without_host = False
 
     def same(self, other: Value) -> bool:
-        """Whether both are written alike."""
+        """Tell whether both are written alike."""
         return str(self) == str(other)
 
     def lookup_key(self) -> Hashable:
@@ -290,7 +290,7 @@ def url(text: str) -> Url:
 
 
 def is_url(text: str) -> bool:
-    """Whether a text is a URL."""
+    """Tell whether a text is a URL."""
     return url_problem(text) is None
 
 

@@ -113,7 +113,7 @@ PASSING = frozenset(
 
 
 class Reduction(NamedTuple):
-    """What the table says at the end of a rule: its name and how many symbols it replaces."""
+    """The end of a rule in the table: the rule's name and the number of symbols it replaces."""
 
     rule: str
     length: int

@@ -174,7 +174,7 @@ class Lexer:
 
 
 def _is_sign(tokens: list[Token]) -> bool:
-    """Whether the last token is a single minus with no operand before it."""
+    """Tell whether the last token is a single minus with no operand before it."""
     if not tokens or tokens[-1].kind != "MINUS":
         return False
     before = tokens[-2].kind if len(tokens) > 1 else ""

@@ -24,13 +24,13 @@ class Type(NamedTuple):
         return f"{name}({', '.join(map(str, self.args))})" if self.args else name
 
     def cannot_be(self, parameter: Type) -> bool:
-        """Whether no value of this type may be given for a parameter, as the names alone tell."""
+        """Tell whether no value of this type may be given for a parameter, as the names alone tell."""
         one, other = self.name, parameter.name
         return one != other and one not in _OPEN and one[0] != "?" and other not in _OPEN and other[0] != "'"
 
     @property
     def is_variable(self) -> bool:
-        """Whether the check has still to find out what this is."""
+        """Tell whether the check has still to find out what this is."""
         return self.name[0] == "?"
 
 
@@ -86,12 +86,12 @@ NULLABLE = frozenset({"timestamp", "duration", "optional", "wrapper"})
 
 
 def accepts_null(other: Type) -> bool:
-    """Whether null may stand where `other` is expected."""
+    """Tell whether null may stand where `other` is expected."""
     return other.name in NULLABLE or "." in other.name or other.name == "null"
 
 
 def has_parameter(kind: Type) -> bool:
-    """Whether a declaration's type mentions a type parameter."""
+    """Tell whether a declaration's type mentions a type parameter."""
     return kind.name[0] == "'" or any(map(has_parameter, kind.args))
 
 

@@ -17,7 +17,7 @@ SELECTOR = "InvalidSelector"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is wrong with one field."""
+    """One field that the API server would refuse, and the reason."""
 
     path: FieldPath
     message: str
@@ -43,7 +43,7 @@ class Finding:
 
     @property
     def by_absence(self) -> bool:
-        """Whether something that is not there may be all that is wrong."""
+        """Tell whether something that is not there may be all that is wrong."""
         return self.code == RULE or self.message == REQUIRED
 
     def __str__(self) -> str:

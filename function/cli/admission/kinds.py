@@ -55,7 +55,7 @@ class Kind:
 
     @property
     def is_input(self) -> bool:
-        """Whether it is the input of a step: never stored, and without a name."""
+        """Tell whether it is the input of a step: never stored, and without a name."""
         return self.file.parent.name == "input"
 
 

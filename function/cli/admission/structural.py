@@ -39,7 +39,7 @@ BOTH = Environment("both", Type("schema.Both"), FIELDS)
 
 
 def holds(rule: str, value: Any, old: Any = None) -> bool:
-    """Whether the rule is true of the value. One that has no value does not hold, as for the API server."""
+    """Tell if the rule is true of the value. One that has no value does not hold, as for the API server."""
     return outcome(rule, value, old).matched
 
 
@@ -256,7 +256,7 @@ class Check:
         return required
 
     def _guess(self, schema: Schema, key: str, value: Any) -> str:
-        """What was meant by an unknown key: another spelling, an entry of a map beside it, another place."""
+        """Guess the meant key: another spelling, a map's entry beside it, another place."""
         if key in ELSEWHERE:
             return ELSEWHERE[key]
         if nearest(key, schema.properties):
@@ -309,12 +309,12 @@ def _is_of(schema: Schema, value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it is a number that JSON has: not true, not NaN, not infinite."""
+    """Tell whether it is a number that JSON has: not true, not NaN, not infinite."""
     return isinstance(value, int | float) and not isinstance(value, bool) and value - value == 0
 
 
 def _bound(keyword: str, limit: float, value: Any) -> str | None:
-    """What a bound says about a value; None where it is kept or does not apply."""
+    """Return the violation of a bound; None where the bound is kept or does not apply."""
     if keyword in ("minimum", "maximum"):
         size = value if _is_number(value) else None
     else:

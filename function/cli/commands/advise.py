@@ -65,7 +65,7 @@ class Relief:
 
     @property
     def commands(self) -> Commands:
-        """What makes the moves: what is deleted is placed anew by its deployment; nothing takes it back."""
+        """The commands of the moves: a deleted replica is placed anew; nothing takes it back."""
         return Commands(tuple(delete_replica(move.namespace, move.replica) for move in self.moves))
 
 
@@ -146,7 +146,7 @@ CAVEAT = (
 
 @dataclass(slots=True)
 class Advised:
-    """What was found for every deployment that is short, and for replicas on an alternative."""
+    """The advice for every deployment that is short, and for replicas on an alternative."""
 
     reliefs: list[Relief] = field(default_factory=list)
     advices: list[Advice] = field(default_factory=list)
@@ -214,7 +214,7 @@ def _advice(advice: Advice, kubectl: str) -> dict[str, Any]:
 
 
 def _last_resort(rest: Overcommitted, *, moved: bool) -> str:
-    """What is left to do about a pool of which nobody else finds another place."""
+    """Return the last resort for a pool whose holders find no other place."""
     missing = "nodes" if rest.by_devices else counted(rest.nodes - rest.total, "node")
     nobody = f"nobody {'else ' if moved else ''}on it finds another place"
     return f"{nobody}: add {missing}, or scale one of its holders down"

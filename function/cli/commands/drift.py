@@ -62,7 +62,7 @@ LiveDevices = tuple[list["JsonObject"], list["JsonObject"], LiveRules]
 
 
 def _in_files(manifests: Manifests) -> LiveDevices:
-    """What the files hold. Raises BadInput where there is no slice."""
+    """Read slices and nodes from the files. Raises BadInput where there is no slice."""
     slices, nodes = slices_of(manifests), [manifest.content for manifest in manifests["Node"]]
     if not slices:
         raise BadInput(
@@ -73,7 +73,7 @@ def _in_files(manifests: Manifests) -> LiveDevices:
 
 
 def _live(manifests: Manifests, target: Target) -> LiveDevices:
-    """What a cluster has. Raises BadInput, also where the files have some too."""
+    """Read slices and nodes from a cluster. Raises BadInput, also where the files have some too."""
     if manifests["ResourceSlice"]:
         file = manifests["ResourceSlice"][0].file
         raise BadInput(

@@ -79,7 +79,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Linted:
-    """What was looked at, and what was found."""
+    """The manifests that were checked, and the findings."""
 
     files: int
     objects: int
@@ -176,7 +176,7 @@ def _problem(
 
 
 def _faults(manifests: Manifests, faults: dict[tuple[str, str], str]) -> Iterator[Problem]:
-    """What keeps objects from being read, but for what a schema has said."""
+    """Yield the faults that keep objects from being read, except those that a schema has reported."""
     explained = {place for issue in manifests.issues for place in issue.places}
     by_title = {manifest.short_title: manifest for those in manifests.by_kind.values() for manifest in those}
     for (title, path), text in faults.items():
@@ -195,7 +195,7 @@ def _faults(manifests: Manifests, faults: dict[tuple[str, str], str]) -> Iterato
 
 
 def _against_fleet(world: World, estimates: Estimates) -> Iterator[Problem]:
-    """What deployments ask and nobody in the files could ever give."""
+    """Yield requests of deployments that no device in the files could ever satisfy."""
     if not world.clusters:
         return
     planning = plan_all(world, reuse=ParseMemo())

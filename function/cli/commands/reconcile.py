@@ -87,7 +87,7 @@ def _collecting(target: Target, clusters: Iterable[str], names: Iterable[str], *
 
 
 def _request(manifests: Manifests) -> Request:
-    """What an Operation is sent after a deletion: the fleet, and no object that changed."""
+    """Build the request of an Operation after a deletion: the fleet, and no object that changed."""
     required = {
         name: tuple(PlainDocument(manifest.content) for manifest in manifests[kind])
         for name, kind in FLEET.items()

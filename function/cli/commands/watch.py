@@ -73,7 +73,7 @@ def watch(deployment: str, source: Source, timeout: float | None, interval: floa
 
 
 def _looks(plane: ControlPlane, namespace: str, name: str, interval: float) -> Iterator[Standing | None]:
-    """What stands, look after look; None once the deployment is gone. The first failure is raised."""
+    """Yield state after state; None once the deployment is gone. The first failure is raised."""
     silent = False
     first = True
     while True:

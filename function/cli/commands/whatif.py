@@ -189,7 +189,7 @@ def _as_data(answer: WhatIf) -> dict[str, Any]:
 
 
 def _lines(difference: Difference) -> Iterator[tuple[str, str]]:
-    """What there is to say about one deployment, with the style it is said in."""
+    """Return the lines about one deployment, each with its style."""
     before, after = difference.before, difference.after
     mark, style = ("✗", "bold red") if difference.worse else ("✓", "bold green")
     counts = f"{before.total} of {before.wanted} → {after.total} of {after.wanted}"

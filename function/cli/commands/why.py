@@ -47,7 +47,7 @@ ACTIONS = {"Placed": "green", "Replaced": "green", "Held": "yellow", "Retained":
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What was asked to be shown: one cluster or pool, or (None) all of them."""
+    """The requested view: one cluster or pool, or all of them (None)."""
 
     cluster: str | None = None
     pool: str | None = None
@@ -84,7 +84,7 @@ def _headline(forecast: Forecast, hints: list[Hint]) -> str:
 
 
 def _amiss(out: Console, forecast: Forecast, headline: str) -> None:
-    """What else is wrong with replicas that exist: not Ready, cut off, not updated."""
+    """Yield further problems of existing replicas: not Ready, cut off, not updated."""
     if all(row.is_new for row in forecast.standing):
         return
     for condition in forecast.amiss:

@@ -39,12 +39,12 @@ _OBJECT_AT = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>:? ?")
 
 
 def expired(error: Exception) -> bool:
-    """Whether the server has forgotten where a list was to be continued."""
+    """Tell whether the server has forgotten where a list was to be continued."""
     return _status(error) == GONE
 
 
 def absent(error: Exception) -> bool:
-    """Whether there is no such object, or no such kind."""
+    """Tell whether there is no such object, or no such kind."""
     return _status(error) == NOT_FOUND
 
 
@@ -79,7 +79,7 @@ def _status(error: Exception) -> int | None:
 
 
 def _message(error: Any) -> str:
-    """What the server said: the message of its Status, else the start of its text."""
+    """Return the server's own message: that of its Status, else the start of its text."""
     body = error.body.decode(errors="replace") if isinstance(error.body, bytes) else str(error.body or "")
     try:
         plain = json.loads(body)
@@ -302,7 +302,7 @@ def _credentials(where: str) -> Iterator[None]:
 
 
 def _is_there(kubeconfig: str) -> bool:
-    """Whether one of the files of a kubeconfig is there; KUBECONFIG may list several."""
+    """Tell whether one of the files of a kubeconfig is there; KUBECONFIG may list several."""
     return any(Path(part).is_file() for part in kubeconfig.split(os.pathsep) if part)
 
 

@@ -36,7 +36,7 @@ LONGEST_NAME = 57
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a manifest is to say beside the split."""
+    """The options of a manifest, besides the split."""
 
     name: str = ""
     namespace: str = "default"
@@ -67,7 +67,7 @@ def manifest(model: SizedModel, load: Load, need: Need, selector: JsonObject, wi
 
 
 def remarks(model: SizedModel, load: Load, need: Need) -> list[str]:
-    """What in a manifest is an estimate, and how near it comes."""
+    """Yield the parts of a manifest that are estimates, and how near they come."""
     shape, billions = model.architecture, model.architecture.parameters / 1e9
     against = f"published {model.published:g}, {model.deviation}" if model.published else "none published"
     weights = weights_total(shape, load.dtype) / GIB
@@ -114,7 +114,7 @@ def _words(model: SizedModel, load: Load, need: Need, repository: str) -> list[s
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """What the members of the engine share."""
+    """The fields that the members of an engine share."""
 
     need: Need
     selector: JsonObject

@@ -70,7 +70,7 @@ class Experts:
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """What decides the memory of a model."""
+    """The properties of a model that decide its memory."""
 
     kind: str
     """model_type."""
@@ -95,12 +95,12 @@ class Architecture:
 
     @property
     def is_supported(self) -> bool:
-        """Whether the formulas are known to describe this kind of model."""
+        """Tell whether the formulas are known to describe this kind of model."""
         return self.kind in SUPPORTED_KINDS or self.is_encoder
 
     @property
     def is_encoder(self) -> bool:
-        """Whether it reads a text at once, and keeps nothing of it."""
+        """Tell whether it reads a text at once, and keeps nothing of it."""
         return self.kind in ENCODERS
 
     @property
@@ -233,7 +233,7 @@ def _experts(read: _Reader, width: int) -> Experts | None:
 
 
 def _windows(read: _Reader, layers: int) -> tuple[int, ...]:
-    """What each layer looks back at: as `layer_types` lists it, else in the pattern of its model type."""
+    """Return each layer's attention window: by `layer_types`, else by the model type's pattern."""
     window = read.number("sliding_window", default=0)
     if not window or read.is_false("use_sliding_window"):
         return ()
@@ -311,7 +311,7 @@ TENSOR, PIPELINE = (1, 2, 4, 8), (1, 2, 4)
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is asked of the model."""
+    """The load that the model must carry."""
 
     dtype: str
     cache_dtype: str
@@ -341,7 +341,7 @@ class Need:
 
     @property
     def total(self) -> float:
-        """What a GPU must have: everything, over the share that may be used, or what loading takes."""
+        """The memory that a GPU needs: the sum over the usable share, or what loading takes."""
         return max((self.weights + self.cache + WORKSPACE) / USABLE, self.loading + WORKSPACE)
 
     @property
@@ -402,7 +402,7 @@ def _cache(model: Architecture, load: Load, split: Split) -> float:
 
 
 def possible(model: Architecture, split: Split) -> bool:
-    """Whether the heads divide evenly and there is a layer for every stage.
+    """Tell whether the heads divide evenly and there is a layer for every stage.
 
     Engines divide the key-value heads too, or copy each to as many GPUs; a latent cache has none to divide.
     """

@@ -86,7 +86,7 @@ def _nodes_of_two_pools(manifest: Manifest) -> Iterator[Advisory]:
 
 
 def _across_nodes(manifest: Manifest, configs: list[Manifest]) -> Iterator[Advisory]:
-    """What only the pods are told, the scheduler cannot count (docs/api.md, acrossNodes)."""
+    """Yield wishes in WorkloadConfig that the scheduler cannot count (docs/api.md, acrossNodes)."""
     wishes = ("podsAcrossNodes", "replicasAcrossNodes")
     stated = [wish for config in configs for wish in wishes if config.content.get(wish) == "Required"]
     for at, pool in enumerate(_listed(mapping(manifest.content.get("spec")).get("nodePools"))):

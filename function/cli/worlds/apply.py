@@ -91,7 +91,7 @@ def pools_of(listed: object) -> dict[str, JsonObject]:
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """What to run, and what takes it back, each in the order in which it is run."""
+    """The commands to run and those that undo them, each in the order of running."""
 
     apply: tuple[str, ...] = ()
     revert: tuple[str, ...] = ()

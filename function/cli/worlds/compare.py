@@ -55,7 +55,7 @@ class DeploymentOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one round does to a deployment whose template is outdated.
+    """The effect of one round on a deployment whose template is outdated.
 
     Each step follows when what the one before started is in service.
     """
@@ -118,7 +118,7 @@ class Difference:
 
     @property
     def edit(self) -> str:
-        """What a change of its spec does, where there is nothing else to say about it."""
+        """The effect of a changed spec, where nothing else is to be said about it."""
         return "" if self.steps or self.leaving or self.arriving else self.spec_edit
 
     @property
@@ -133,7 +133,7 @@ class Difference:
 
     @property
     def worse(self) -> bool:
-        """Whether more is missing, or stuck, than without the change, or all of it is out of service."""
+        """Tell whether more is missing, or stuck, than without the change, or all of it is out of service."""
         before, after = self.before, self.after
         lost = after.total < min(before.total, after.wanted) or after.short > before.short
         refused = after.reason.startswith("Invalid") and after != before
@@ -141,13 +141,13 @@ class Difference:
 
     @property
     def interrupted(self) -> bool:
-        """Whether there is a time on the way at which nothing serves, though something would have."""
+        """Tell whether there is a time on the way at which nothing serves, though something would have."""
         without, least = self.serving
         return least == 0 < without and self.after.wanted > 0
 
     @property
     def changed(self) -> bool:
-        """Whether the change concerns this deployment at all."""
+        """Tell whether the change concerns this deployment at all."""
         ends = replace(self.before, message=""), replace(self.after, message="")
         return bool(self.steps or self.edit) or ends[0] != ends[1]
 

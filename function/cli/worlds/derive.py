@@ -34,7 +34,7 @@ PLACEHOLDER_GATEWAY = "gateway.invalid"
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """What a cluster does not say, and what is assumed instead."""
+    """A fact that a cluster does not state, with the assumed value."""
 
     cluster: str
     lacks: tuple[str, str]

@@ -144,7 +144,7 @@ def capped(lines: Sequence[str]) -> Iterable[str]:
 
 
 def ignored_note(kinds: Mapping[str, int]) -> str:
-    """What to say about objects that are not read, by kind."""
+    """Return a note about the kinds of objects that are not read."""
     total = sum(kinds.values())
     parts = listed([f"{count} {kind}" for kind, count in sorted(kinds.items())])
     noun = "object of a kind that is" if total == 1 else "objects of kinds that are"

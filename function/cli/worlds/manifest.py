@@ -150,19 +150,19 @@ class Manifest:
 
     @property
     def is_cut(self) -> bool:
-        """Whether a snapshot left out of it what no decision reads."""
+        """Tell whether a snapshot left out of it what no decision reads."""
         annotations = self.metadata.get("annotations")
         return isinstance(annotations, dict) and SNAPSHOT in annotations
 
     @property
     def stored(self) -> bool:
-        """Whether a control plane holds it: one that was given a uid was admitted already."""
+        """Tell whether a control plane holds it: one that was given a uid was admitted already."""
         return bool(self.metadata.get("uid") or self.metadata.get("resourceVersion"))
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """What is wrong with one object, as its schema has it."""
+    """A fault of one object, as its schema has it."""
 
     manifest: Manifest
     finding: Finding
@@ -183,7 +183,7 @@ class Contradiction:
 
     @property
     def message(self) -> str:
-        """What is wrong, and what to do."""
+        """The fault, and the remedy."""
         return f"stands in {self.earlier.place()} too, with other content: keep one of the two"
 
 

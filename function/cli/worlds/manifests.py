@@ -41,7 +41,7 @@ COMPOSED = {
 
 
 def is_composition(content: JsonObject) -> bool:
-    """Whether an object is a Composition of Crossplane."""
+    """Tell whether an object is a Composition of Crossplane."""
     return content.get("kind") == COMPOSITION and str(content.get("apiVersion")).startswith(COMPOSITION_GROUP)
 
 
@@ -207,7 +207,7 @@ def _unlisted(
 
 
 def _type(value: object) -> str:
-    """What stands where something else is expected."""
+    """Return the kind of value that stands where another kind is expected."""
     kinds = {str: "a string", list: "a list", dict: "a map", type(None): "null", bool: "true or false"}
     return kinds.get(type(value), "a number")
 
@@ -221,7 +221,7 @@ def objects_of(files: Iterable[tuple[str, str]]) -> Iterator[Manifest]:
 
 
 def _is_read(manifest: Manifest, number: int) -> bool:
-    """Whether scheduling reads the object. Raises BadInput for one that does not say what it is."""
+    """Tell whether scheduling reads the object. Raises BadInput for one that does not say what it is."""
     content, name = manifest.content, manifest.file
     kind, version = content.get("kind"), str(content.get("apiVersion") or "")
     if not isinstance(kind, str) or not kind:
@@ -317,7 +317,7 @@ def _add(manifests: Manifests, by_identity: dict[tuple[str, str, str], Manifest]
 
 
 def issues_of(manifests: Manifests) -> Iterator[Issue]:
-    """What the API server would say about the objects: those that are not read too, if we ship their kind."""
+    """Return the API server's complaints about objects of the kinds we ship, unread ones included."""
     configs = manifests["SchedulerConfig"]
     release = configs[0].content.get("celVersion") if configs else None
     alone = (manifest for manifest in chain.from_iterable(manifests.by_kind.values()) if not manifest.holder)

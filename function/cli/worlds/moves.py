@@ -60,7 +60,7 @@ class Advice:
 
     @property
     def commands(self) -> Commands:
-        """What makes the moves: the movers wait while the deployment takes the room, then go elsewhere."""
+        """The commands of the moves: the movers wait while the deployment takes the room."""
         script = Script([move(*_named(moved.deployment), moved.replica) for moved in self.moves])
         waiting = script.commands
         resume = dict.fromkeys(waiting.revert)

@@ -96,7 +96,7 @@ def _with_cause(message: str, text: str) -> str:
 
 
 def _explained(error: yaml.YAMLError, text: str) -> str:
-    """What a parser says, in one line, and the commonest reason for it."""
+    """Explain a parser's message in one line, with its commonest cause."""
     message = _NO_FILE.sub("at ", " ".join(str(error).split()))
     mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
     line = text.splitlines()[mark.line : mark.line + 1] if mark else []

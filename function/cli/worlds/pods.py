@@ -67,19 +67,19 @@ class EngineMember:
 
     @property
     def words(self) -> list[str]:
-        """What it is started with, each word by itself: arguments may stand in the script of a shell."""
+        """The words that start the container, one by one: arguments may stand in the script of a shell."""
         container = self.container
         given = [*_texts(container.get("command")), *_texts(container.get("args"))]
         return [part.strip("'\"") for word in given for part in word.split()]
 
     @property
     def is_alone(self) -> bool:
-        """Whether it starts one process, as far as can be told."""
+        """Tell whether it starts one process, as far as can be told."""
         return not any(word.endswith(("&", "|")) and word != "&&" for word in self.words)
 
     @property
     def runs_vllm(self) -> bool:
-        """Whether it starts vLLM: by its command, else by its image."""
+        """Tell whether it starts vLLM: by its command, else by its image."""
         if not self.container.get("command"):
             return "vllm" in str(self.container.get("image")).partition("@")[0].rpartition("/")[2]
         return any(word.rpartition("/")[2] == "vllm" or word.startswith("vllm.") for word in self.words)
@@ -145,7 +145,7 @@ def _members(path: FieldPath, engine: dict[str, Any]) -> list[EngineMember]:
 
 
 def mistakes_of(manifest: Manifest) -> Iterator[PodMistake]:
-    """What keeps the pods of a deployment from serving, whatever fleet they are on."""
+    """Yield the mistakes that keep a deployment's pods from serving, whatever fleet they are on."""
     template = mapping(mapping(mapping(manifest.content.get("spec")).get("template")).get("spec"))
     brought = bool(template.get("modelCacheRef") or mapping(template.get("serving")).get("model"))
     for path, engine in _engines(manifest):

@@ -37,7 +37,7 @@ def check_selectors(content: dict[str, Any], release: object) -> Iterator[Findin
 
 
 def _meant(level: str, source: str, release: str) -> str:
-    """What to write for operators and quotes of other languages, where the selector then compiles."""
+    """Suggest a text for operators and quotes of other languages, where the selector then compiles."""
     from function.cel import CompileError, respelt_operators  # noqa: PLC0415 - as above
 
     text, advice = respelt_operators(source)

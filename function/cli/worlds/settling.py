@@ -48,7 +48,7 @@ def _observed(planned: Planned) -> Iterator[Unready]:
 
 
 def obstacle(plain: JsonObject) -> str:
-    """What keeps a replica from being Ready, by the first of its conditions that is False; "" by none."""
+    """Return the first False condition that keeps a replica from being Ready, or ""."""
     refused = {
         string(entry.get("type")): ": ".join(
             filter(None, (string(entry.get(key)) for key in ("type", "reason", "message")))
@@ -111,7 +111,7 @@ class StateChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What stands of a deployment at one moment."""
+    """The state of a deployment at one moment."""
 
     wanted: int = 0
     current: bool = False
@@ -130,12 +130,12 @@ class Standing:
 
     @property
     def late(self) -> str:
-        """What an open circuit breaker says and means; empty while it is closed."""
+        """Say what an open circuit breaker means; empty while it is closed."""
         return f"{self._sentence(RESPONSIVE)} ({LATE})" if self._is_false(RESPONSIVE) else ""
 
     @property
     def is_settled(self) -> bool:
-        """Whether every wanted replica is Ready, none is leaving, and no condition says otherwise."""
+        """Tell whether every wanted replica is Ready, none is leaving, and no condition says otherwise."""
         states = [replica.state for replica in self.replicas.values()]
         if not self.current or states != ["ready"] * self.wanted:
             return False
@@ -217,7 +217,7 @@ def _replica(plain: JsonObject) -> tuple[str, Replica]:
 
 
 def changes(before: Standing, after: Standing) -> Iterator[StateChange]:
-    """What changed, replicas first: they are what conditions sum up."""
+    """Yield the changes, replicas first: conditions only sum them up."""
     if before.wanted != after.wanted:
         yield StateChange(
             "Deployment", "", f"wants {after.wanted} {'replica' if after.wanted == 1 else 'replicas'}"

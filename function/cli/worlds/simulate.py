@@ -84,7 +84,7 @@ def _of_kind(made: list[JsonObject], kind: str) -> list[JsonObject]:
 
 
 def _changes(planned: tuple[Planned, ...]) -> Iterator[tuple[ObjectKey, JsonObject | None]]:
-    """What becomes of every observed object: its desired form, or None when it is deleted."""
+    """Yield every observed object with its desired form, or None when it is deleted."""
     for plan in planned:
         restarted = set(plan.forecast.updating) if plan.forecast.staged else set()
         for key, document in plan.request.observed.items():
@@ -115,7 +115,7 @@ def _updated(observed: JsonObject, desired: JsonObject) -> JsonObject:
 
 
 def _standing(objects: list[JsonObject], changed: dict[ObjectKey, JsonObject | None]) -> Iterator[JsonObject]:
-    """What is left of the objects: not those deleted now, nor those that were being deleted before."""
+    """Return the objects that remain: neither deleted now nor being deleted before."""
     for before in objects:
         now = changed.get(_key(before), before)
         if now is not None and not is_deleting(before):

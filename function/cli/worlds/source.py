@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a command was given: files, a control plane, and the namespace that is asked about."""
+    """The input of a command: files, a control plane, and a namespace."""
 
     files: tuple[str, ...] = ()
     target: Target = field(default_factory=Target)
@@ -31,7 +31,7 @@ class Source:
 
     @property
     def is_live(self) -> bool:
-        """Whether a control plane is read: it was named, or there are no files."""
+        """Tell whether a control plane is read: it was named, or there are no files."""
         return bool(self.target.context or self.target.kubeconfig or not self.files)
 
     @property

@@ -51,7 +51,7 @@ class ReplicaWorkloads:
 
     @property
     def is_observed(self) -> bool:
-        """Whether the files hold anything of it below its cluster."""
+        """Tell whether the files hold anything of it below its cluster."""
         return bool(self.request.observed)
 
     def manifests(self) -> Iterator[tuple[str, JsonObject]]:

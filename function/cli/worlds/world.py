@@ -46,7 +46,7 @@ class World:
 
     @property
     def notes(self) -> list[str]:
-        """What had to be assumed, a line for each cluster."""
+        """Notes about assumptions, one line for each cluster."""
         return list(map(str, self.assumptions))
 
 
@@ -60,7 +60,7 @@ class Planned:
 
     @property
     def response(self) -> Response:
-        """What Crossplane would be answered."""
+        """The response that Crossplane would get."""
         return self.forecast.response
 
     @property
@@ -105,7 +105,7 @@ def _key(content: dict[str, Any]) -> str | None:
 
 
 def _carries(content: dict[str, Any], requirement: Requirement) -> bool:
-    """Whether an object carries the labels that a requirement selects by."""
+    """Tell whether an object carries the labels that a requirement selects by."""
     labels = map_at(map_at(content, "metadata"), "labels")
     return all(labels.get(key) == value for key, value in requirement.match_labels)
 
@@ -122,7 +122,7 @@ def identity_of(content: dict[str, Any]) -> tuple[str, str]:
 
 
 def is_deleting(content: dict[str, Any]) -> bool:
-    """Whether an object is being deleted."""
+    """Tell whether an object is being deleted."""
     return bool(map_at(content, "metadata").get("deletionTimestamp"))
 
 
@@ -182,7 +182,7 @@ class _Presented:
         return observed
 
     def _delivered(self, requirement: Requirement) -> tuple[PlainDocument, ...]:
-        """What Crossplane would fetch for a requirement: all objects of a kind, or the one of a name."""
+        """Return the objects that Crossplane would fetch: all of a kind, or the one of a name."""
         documents = self._of_kind(requirement)
         if requirement.match_name is not None:
             wanted = (requirement.namespace or "", requirement.match_name)

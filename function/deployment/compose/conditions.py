@@ -62,7 +62,7 @@ def degraded_clusters(decision: Decision, routable: Collection[str]) -> tuple[De
 
 
 def _fault(decision: Decision, name: str, *, routed: bool) -> str:
-    """What is wrong with a cluster as far as traffic is concerned; empty for nothing."""
+    """Return the fault of a cluster as far as traffic is concerned; empty for none."""
     fleet = decision.inputs.fleet
     cluster = fleet.clusters.get(name)
     if cluster is None:
@@ -91,7 +91,7 @@ WAITED_FOR = 4
 
 
 def _kept(decision: Decision, whole: str) -> str:
-    """What doubt keeps: `whole`, or all but those that leave for a reason that nothing is in doubt about."""
+    """Say what doubt keeps: `whole`, or all but those that leave for a reason beyond doubt."""
     causes = Counter(dropped.cause for dropped in decision.dropped if dropped.cause is not Cause.Terminating)
     if not causes:
         return f"{whole} is kept"
@@ -245,7 +245,7 @@ def unresolved_capacity(why: str) -> Condition:
 
 
 def tells_capacity(request: Request) -> bool:
-    """Whether CapacityRespected is returned: where the input coordinates or reads sums, and ever after.
+    """Tell whether CapacityRespected is returned: where the input coordinates or reads sums, and ever after.
 
     A composite that has it keeps it when the input no longer asks: what is not returned would keep its last
     value and lie. One that never had it, as on Modelplane's own Composition, gets what it always got.
@@ -260,7 +260,7 @@ def tells_capacity(request: Request) -> bool:
 
 
 def tells_rollout(request: Request) -> bool:
-    """Whether ReplicasUpdated is returned: where a rollout is staged, and ever after as `tells_capacity`."""
+    """Tell if ReplicasUpdated is returned: where a rollout is staged, and ever after as `tells_capacity`."""
     defaults = mapping(mapping((request.input or {}).get("defaults")).get("placement"))
     try:
         composite = request.composite.project(

@@ -93,7 +93,7 @@ that all those of a deployment may take. They share no template with it."""
 
 
 class PlacedFrom(NamedTuple):
-    """What a new replica is composed of, besides its deployment and its key."""
+    """The facts that a new replica is composed of, besides its deployment and its key."""
 
     name: str
     shape: ReplicaShape
@@ -102,7 +102,7 @@ class PlacedFrom(NamedTuple):
 
 
 class KeptFrom(NamedTuple):
-    """What a replica that stays is composed of, besides its deployment and its key."""
+    """The facts that a kept replica is composed of, besides its deployment and its key."""
 
     version: Hashable
     """The identity of its document: equal ones mean equal content."""
@@ -130,7 +130,7 @@ class ComposedReplicas:
 
     @property
     def extent(self) -> Extent:
-        """What it takes besides `BOUND`."""
+        """The memory that it takes besides `BOUND`."""
         return Extent(self, sum(self._as_observed.values()))
 
     def get(self, key: str, source: ComposedFrom) -> Desired | None:
@@ -180,7 +180,7 @@ RankedClaims: TypeAlias = tuple[tuple[str, int, str], ...]
 
 
 class EngineFrom(NamedTuple):
-    """What an engine of a new replica is composed of, besides its deployment."""
+    """The facts that an engine of a new replica is composed of, besides its deployment."""
 
     shape: str
     engine: str
@@ -253,7 +253,7 @@ def _spec(address: str, namespace: str, name: str) -> dict[str, Any]:
 
 
 def _observed_ready(document: Document | None) -> bool:
-    """Whether an endpoint is observed Ready; not where it cannot be read."""
+    """Tell whether an endpoint is observed Ready; not where it cannot be read."""
     if document is None:
         return False
     try:

@@ -179,7 +179,7 @@ def _routable(decision: Decision, resources: Mapping[str, Desired]) -> frozenset
 
 
 def _replicas_status(decision: Decision, ready: int) -> dict[str, Plain]:
-    """What `status.replicas` says: numbers, and on request the selector that the scale subresource serves.
+    """Build `status.replicas`: numbers, and on request the selector that the scale subresource serves.
 
     Every HPA, and KEDA through it, refuses a target whose scale has no selector, before it reads a metric. It
     must select the replicas of this deployment and of no other: two HPAs that select the same pods stop both.
@@ -249,7 +249,7 @@ def compose(
 
 
 def waits_for_fleet(decision: Decision, conditions: tuple[Condition, ...]) -> bool:
-    """Whether something is wanted that only a change of the fleet brings.
+    """Tell whether something is wanted that only a change of the fleet brings.
 
     Crossplane watches what a deployment composes, so a replica on its way to Ready is heard of at once; what
     is required (clusters, other replicas, caches) is looked at again only when the ttl runs out.

@@ -214,7 +214,7 @@ def _awaited(groups: Progress) -> str:
 
 
 def _blocks(decision: Decision) -> Iterator[str]:
-    """What has to be in service before the next replica is updated, or replaced."""
+    """Yield the replicas that must be in service before the next one is updated or replaced."""
     inputs = decision.inputs
     starting = [
         kept for kept in decision.kept if kept.update is None and not inputs.serving(kept.own_replica)
@@ -231,7 +231,7 @@ def _blocks(decision: Decision) -> Iterator[str]:
 
 
 def own_words(kept: Kept) -> str:
-    """What a replica says itself about why it is not in service: `ModelStarting: pulling the image`."""
+    """Return a replica's own explanation of why it is not in service: `ModelStarting: pulling the image`."""
     try:
         status = mapping(
             kept.own_replica.document.project({"status": {"conditions": _CONDITION}}).get("status")

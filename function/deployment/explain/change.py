@@ -29,7 +29,7 @@ M = TypeVar("M", bound=Model)
 
 
 class Effort(IntEnum):
-    """What a change costs who makes it, the cheapest first. Hints come in this order."""
+    """The effort of a change for the person who makes it, the cheapest first. Hints come in this order."""
 
     SPELLING = 0
     """A name that was mistyped."""

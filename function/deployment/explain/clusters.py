@@ -68,7 +68,7 @@ def input_digest(inputs: SchedulingInput) -> str:
 
 
 def _cache(inputs: SchedulingInput) -> str:
-    """What is read of the referenced cache: its phases only where the policy looks at them."""
+    """Digest the referenced cache: its phases only where the policy looks at them."""
     cache = inputs.fleet.cache
     if cache is None:
         return ""
@@ -77,7 +77,7 @@ def _cache(inputs: SchedulingInput) -> str:
 
 
 def _evacuation(inputs: SchedulingInput) -> Iterable[str]:
-    """What heartbeats mean, where they are looked at: they move on, and it stays the same."""
+    """Digest the meaning of heartbeats: they move on, and it stays the same."""
     if inputs.policy.evacuate is not None:
         evacuating, fleet = evacuation(inputs), inputs.fleet
         yield evacuating.paused
@@ -87,7 +87,7 @@ def _evacuation(inputs: SchedulingInput) -> Iterable[str]:
 
 
 def _stacks(inputs: SchedulingInput) -> tuple[str, ...]:
-    """What templates mean for the stacks of the fleet: they themselves are in no digest."""
+    """Digest the meaning of templates for the fleet's stacks: the templates themselves are in no digest."""
     stacks = StackExpresses.of(inputs)
     return stacks.facts if stacks is not None else ()
 
@@ -115,14 +115,14 @@ _UNREAD: Any = {
 
 
 def _deployment(deployment: ModelDeployment) -> str:
-    """What is read of a deployment. The order of its tolerations means nothing."""
+    """Digest a deployment. The order of its tolerations means nothing."""
     plain = deployment.model_dump(mode="json", by_alias=True, exclude=_UNREAD)
     plain["spec"]["template"]["spec"]["tolerations"].sort(key=_text)
     return _text(plain)
 
 
 def _charge(replica: ModelReplica) -> str:
-    """What is read of a replica that is only charged: who it is, where it is, what it holds."""
+    """Digest a replica that is only charged: its identity, its place, its holding."""
     who = f"{replica.namespace}/{replica.name} {replica.deployment} {replica.cluster} {replica.index}"
     return f"{who} {replica.deleting} {sorted(replica.nodes.items())}"
 
@@ -156,7 +156,7 @@ HEADROOM = 10
 
 
 class ClusterVerdict(Enum):
-    """What a cluster is to a deployment."""
+    """The verdict about a cluster for one deployment."""
 
     Chosen = "hosts replicas of this deployment"
     Eligible = "could host another replica"
@@ -166,7 +166,7 @@ class ClusterVerdict(Enum):
 
 
 def resolvable(rejection: Rejection) -> bool:
-    """Whether the rejection may pass by itself: as the cluster recovers or as replicas leave it."""
+    """Tell whether the rejection may pass by itself: as the cluster recovers or as replicas leave it."""
     if not rejection.reason.passes:
         return False
     short = rejection.reason in (Reason.InsufficientNodes, Reason.InsufficientDevices)
@@ -191,7 +191,7 @@ class Survey:
         return cls(decision, rejections, frozenset(kept | placed))
 
     def verdict(self, name: str) -> ClusterVerdict:
-        """What a cluster is to the deployment, after this pass."""
+        """Return the verdict about a cluster for the deployment, after this pass."""
         rejection = self.rejections.get(name)
         if name in self.hosting:
             return ClusterVerdict.Chosen

@@ -112,7 +112,7 @@ class Catalogue:
         return Catalogue.listing(about) if about else self
 
     def publishes(self, read: Reference) -> bool:
-        """Whether some device publishes what a selector reads; a name that is not written out always is."""
+        """Tell if some device publishes what a selector reads; a name that is not written out always is."""
         if read.kind not in KINDS or read.domain is None:
             return True
         if read.id is None:
@@ -132,7 +132,7 @@ class Catalogue:
         return nearest(name, same)
 
     def intended(self, read: Reference) -> Reference | None:
-        """What is meant by something that nobody publishes: the nearest that somebody does; None for none.
+        """Return the published name nearest to one that nobody publishes; None for none.
 
         In this order: a name with its domain in one key, the same name in the nearest domain or of the other
         kind, a like name in the same domain, a like domain.
@@ -157,7 +157,7 @@ class Catalogue:
         return Reference(read.kind, where) if where and where != domain else None
 
     def instead_of(self, read: Reference) -> str:
-        """What is meant by something that nobody publishes, as it is written; empty for none."""
+        """Return the published text nearest to one that nobody publishes; empty for none."""
         intended = self.intended(read)
         if intended is None:
             return ""
@@ -188,7 +188,7 @@ _SELECTOR_KINDS: tuple[tuple[str, Callable[[str], Selector], str], ...] = (
 
 
 def advice(invalid: InvalidSelector, fleet: Fleet) -> str:
-    """What to write instead of a selector that does not compile; empty where nothing near compiles."""
+    """Suggest a text for a selector that does not compile; empty where nothing near compiles."""
     source = invalid.error.source
     for variable, compiled, text in _SELECTOR_KINDS:
         if f"undeclared reference to '{variable}'" in invalid.error.message and _compiles(compiled, source):
@@ -396,7 +396,7 @@ def _claims(inputs: SchedulingInput, catalogue: Catalogue) -> Iterator[Unmet]:
 
 
 def _matches_unclaimed(inputs: SchedulingInput, catalogue: Catalogue, sub: SubRequest) -> bool:
-    """Whether some device satisfies a request without being part of a claim."""
+    """Tell whether some device satisfies a request without being part of a claim."""
     return any(
         inputs.evaluations.probe(sub, device).kind == "match"
         for device in catalogue.devices

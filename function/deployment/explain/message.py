@@ -153,7 +153,7 @@ def _example(rejections: Iterable[tuple[str, Rejection]], decision: Decision) ->
 
 
 def _particular(reason: Reason, decision: Decision) -> str:
-    """What is worth knowing about one reason, in brackets; empty when there is nothing."""
+    """Return the most useful detail of one reason, for brackets; empty when there is none."""
     rejections = decision.rejections
     blamed = [(name, rejection) for name, rejection in rejections.items() if rejection.reason is reason]
     if reason.short_pool and all(rejection.needs is not None for _, rejection in blamed):

@@ -56,14 +56,14 @@ SHORT = tuple(reason for reason in Reason if reason.short_pool)
 
 @dataclass(frozen=True, slots=True)
 class ProposalContext:
-    """What the proposers look at."""
+    """The facts that the proposers look at."""
 
     decision: Decision
     rejections: Mapping[str, Rejection]
 
     @property
     def inputs(self) -> SchedulingInput:
-        """What was scheduled."""
+        """The scheduling input."""
         return self.decision.inputs
 
     def headed(self, *reasons: Reason) -> list[tuple[InferenceCluster, Rejection]]:
@@ -385,7 +385,7 @@ def hydration(context: ProposalContext) -> Iterator[InputChange]:
 
 
 def _widest(kept_out: Mapping[K, list[str]], key: Callable[[K], Any]) -> list[tuple[K, list[str]]]:
-    """What keeps most clusters out, with those clusters; ties by its own order."""
+    """Return the reason that keeps most clusters out, with those clusters; ties by the order of reasons."""
     ordered = sorted(kept_out.items(), key=lambda item: (-len(item[1]), key(item[0])))
     return ordered[:CHANGES_PER_KIND]
 
@@ -431,7 +431,7 @@ class _Rewrites:
         return self._rewrites.get(key)
 
     def _about(self, sub: SubRequest) -> Catalogue:
-        """What the devices publish that a request is about."""
+        """Return the published devices that a request is about."""
         if sub not in self._beside:
             programs = [self._inputs.evaluations.program(selector) for selector in sub.selectors]
             self._beside[sub] = self._catalogue.beside(programs)
@@ -542,7 +542,7 @@ PROPOSERS: tuple[Callable[[ProposalContext], Iterator[InputChange]], ...] = (
 
 
 def corrections(inputs: SchedulingInput) -> Iterator[InputChange]:
-    """What may be meant by device selectors that do not compile."""
+    """Yield corrections of device selectors that do not compile."""
     for invalid in inputs.selectors.invalid:
         new = unflattened(invalid.error.source, inputs.fleet)
         if new:

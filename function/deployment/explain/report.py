@@ -73,7 +73,7 @@ class ReplicaRow:
 
     @property
     def is_new(self) -> bool:
-        """Whether it is placed by this decision."""
+        """Tell whether it is placed by this decision."""
         return self.action in ("Placed", "Replaced")
 
     @property
@@ -184,7 +184,7 @@ def _all_of_it(report: JsonObject) -> object:
 
 
 def _own_part(report: JsonObject) -> object:
-    """What is said of the deployment, and what is wrong with the clusters of its replicas, fullness aside."""
+    """Report the deployment, and the faults of its replicas' clusters, fullness aside."""
     hosts = {replica.get("cluster") for replica in _objects(report["replicas"])}
     wrong = [
         (cluster.get("name"), cluster.get("reason"))
@@ -302,7 +302,7 @@ class Outline:
         return EngineOutline(f"{phrase}, {shortage}" if shortage else phrase, fits=False)
 
     def _failures(self, leaves: Iterable[Rejection]) -> Iterator[str]:
-        """What keeps members off, members with the same trouble together."""
+        """Yield the reasons that keep members off, members with the same reason together."""
         roles: dict[str, list[str]] = {}
         for leaf in leaves:
             roles.setdefault(self._failure(leaf), []).append(leaf.member)

@@ -123,7 +123,7 @@ def read_charged(document: Document) -> ChargedCluster:
 
 
 class _PoolCharge(NamedTuple):
-    """What one pool publishes of its charge."""
+    """The charge that one pool publishes."""
 
     pool: str
     shares: tuple[ChargedShare, ...]

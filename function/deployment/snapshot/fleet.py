@@ -221,7 +221,7 @@ def _read_replicas(
 
 @dataclass(frozen=True, slots=True)
 class Snapshots:
-    """What a deployment's replicas stand on, and the whole fleet."""
+    """The objects that a deployment's replicas stand on, and the whole fleet."""
 
     standing: Fleet
     whole: Fleet | None

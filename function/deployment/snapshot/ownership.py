@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def _same(observed: ModelReplica, listed: ModelReplica) -> bool:
-    """Whether two objects of one name are the same one. Law 2: a uid that is not known is doubt."""
+    """Tell whether two objects of one name are the same one. Law 2: a uid that is not known is doubt."""
     return bool(observed.uid) and observed.uid == listed.uid
 
 
@@ -70,7 +70,7 @@ class Sorting:
         return cls(deployment, by_object, identities | taken, unmatched)
 
     def concerns(self, replica: ModelReplica) -> bool:
-        """Whether a replica may be ours. Most of a large fleet are somebody else's, and only charged."""
+        """Tell whether a replica may be ours. Most of a large fleet are somebody else's, and only charged."""
         return replica.deployment == self.name or replica.name in self.observed
 
     def add(self, replica: ModelReplica, document: Document) -> None:
@@ -79,7 +79,7 @@ class Sorting:
             self._sort_unobserved(replica, document)
 
     def _is_observed(self, replica: ModelReplica) -> bool:
-        """Whether it is an observed one again; the list may know first that it is being deleted."""
+        """Tell whether it is an observed one again; the list may know first that it is being deleted."""
         own_replica = self.observed.get(replica.name)
         if own_replica is None or replica.namespace != self.deployment.namespace:
             return False
@@ -227,7 +227,7 @@ def _seen_by(
 
 @dataclass(frozen=True, slots=True)
 class ListedPeers:
-    """What is listed of the deployments that come before ours, in their order."""
+    """Listed objects of the deployments that come before ours, in their order."""
 
     resolutions: Mapping[str, Resolution] = field(default_factory=dict)
     earlier: tuple[ModelDeployment, ...] = ()
@@ -271,6 +271,6 @@ def _turn(deployment: ModelDeployment) -> tuple[str, str, str]:
 
 
 def _before(deployment: ModelDeployment, ours: ModelDeployment) -> bool:
-    """Whether another deployment places before ours. One that is being deleted places nothing."""
+    """Tell whether another deployment places before ours. One that is being deleted places nothing."""
     same = (deployment.namespace, deployment.name) == (ours.namespace, ours.name)
     return not same and not deployment.metadata.deletion_timestamp and _turn(deployment) < _turn(ours)

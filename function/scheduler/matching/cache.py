@@ -31,7 +31,7 @@ OPTIONS_EACH = 40
 
 
 class FitCache:
-    """What was found out about a deployment's members and engines on classes of pools.
+    """Matches of a deployment's members and engines on classes of pools.
 
     Law: it depends on nothing else, so it holds as long as the deployment does; one that is reused from an
     earlier call brings it along. Safe for many threads: at worst something is found out twice.
@@ -101,12 +101,12 @@ class FitCache:
 
     @property
     def full(self) -> bool:
-        """Whether there is no room for another combination of classes on a cluster."""
+        """Tell whether there is no room for another combination of classes on a cluster."""
         return len(self.clusters) >= self.most or self.options >= self.most * OPTIONS_EACH
 
     @property
     def too_large(self) -> bool:
-        """Whether it takes more room than a deployment has."""
+        """Tell whether it takes more room than a deployment has."""
         return (
             len(self.classes) > MAX_CLASSES or len(self.lists) > MAX_LISTS or len(self.stamped) > MAX_CLUSTERS
         )
@@ -122,7 +122,7 @@ class HardSearch(NamedTuple):
 
 
 class MatchCache:
-    """What one pass found out about matching: the fit cache of its deployment, and what ends with the pass.
+    """Matches of one pass: the fit memo of its deployment, and results that end with the pass.
 
     Law: a hard search draws on what others left of the call's budget, so what it found, and what rests on it,
     holds for this pass only; its key is the content of the pools, so that how often it is run does not

@@ -182,7 +182,7 @@ class Resolved:
 
     @property
     def claimed(self) -> bool:
-        """Whether it becomes part of the pod's DRA claim."""
+        """Tell whether it becomes part of the pod's DRA claim."""
         return self.device.claimable
 
     @property
@@ -199,12 +199,12 @@ class Match:
 
     @property
     def claims(self) -> bool:
-        """Whether the member's pods bind a device."""
+        """Tell whether the member's pods bind a device."""
         return any(choice.claimed for choice in self.resolved)
 
     @property
     def claimed(self) -> tuple[Resolved, ...]:
-        """What becomes the pods' DRA claim, the request with the fewest ways first."""
+        """The requests of the pods' DRA claim, the one with the fewest ways first."""
         claimed = (choice for choice in self.resolved if choice.claimed)
         return tuple(sorted(claimed, key=lambda choice: choice.ways))
 
@@ -218,7 +218,7 @@ class Match:
 
     @property
     def essence(self) -> tuple[object, ...]:
-        """What anybody reads of it: two that are equal in this give the same replicas and the same texts."""
+        """The match as a value: two that are equal give the same replicas and the same texts."""
         return (
             tuple(choice.request for choice in self.claimed),
             *(
@@ -253,7 +253,7 @@ class Option(NamedTuple):
 
 
 class _Rules(NamedTuple):
-    """What narrows the entries that requests may use."""
+    """The rules that narrow the entries a request may use."""
 
     constraints: Constraints
     allowed: DeviceFilter | None = None
@@ -335,7 +335,7 @@ def _too_large(member: Member, sub: SubRequest) -> str:
 
 
 class _Taken(NamedTuple):
-    """What requests take of device entries."""
+    """The device entries that requests take."""
 
     free: tuple[int, ...]
     """What those with one entry leave of each."""
@@ -359,7 +359,7 @@ class _Taken(NamedTuple):
         return taken if not spread or taken._covered(budget) else None
 
     def _covered(self, budget: Budget) -> bool:
-        """Whether every union of what is shared has enough: then there is a way to deal it out (Hall)."""
+        """Tell if every union of what is shared has enough: then there is a way to deal it out (Hall)."""
         unions: set[frozenset[int]] = {frozenset()}
         for entries, _ in self.spread:
             unions |= {union.union(entries) for union in unions}
@@ -393,7 +393,7 @@ class _Assignment:
 
     @property
     def combines(self) -> bool:
-        """Whether some request may take its devices from several entries."""
+        """Tell whether some request may take its devices from several entries."""
         return any(len(option.entries) > 1 for candidates in self.options for option in candidates)
 
     def _claims(self, option: Option) -> bool:
@@ -412,7 +412,7 @@ class _Assignment:
     def _step(
         self, at: int, option: Option, taken: _Taken, values: PossibleValues
     ) -> tuple[_Taken, PossibleValues] | None:
-        """What an option leaves to the requests after it; None where it does not go with those before."""
+        """Return the entries left after an option; None where it contradicts earlier ones."""
         self._budget.step()
         after = taken.take(option, self._budget, claims=self._claims(option))
         if after is None or (self._rules.bounded and after.claimed > MAX_CLAIMED):
@@ -459,7 +459,7 @@ class _Assignment:
                 yield from self._walk([*chosen, option], *rest, visited)
 
     def claim(self, option: Option) -> tuple[str, int, tuple[str, ...]] | None:
-        """What the pods are charged. Selectors make no difference where a class has one entry."""
+        """The charged claim. Selectors make no difference where a class has one entry."""
         device = self._devices[option.entries[0]]
         if not device.claimable:
             return None
@@ -539,7 +539,7 @@ def resolve_every(
 
 
 def _combinable(devices: Sequence[Device]) -> bool:
-    """Whether a request could take its devices from several entries; if not, its options never change."""
+    """Tell if a request could take its devices from several entries; if not, its options never change."""
     classes = [_class_of(device) for device in devices if device.claimable]
     return len(set(classes)) < len(classes)
 
@@ -598,7 +598,7 @@ def relevant_entries(
 
 
 def errs(evaluations: Evaluations, member: Member, devices: Sequence[Device]) -> bool:
-    """Whether some selector of the member gave no answer about some device it is about."""
+    """Tell whether some selector of the member gave no answer about some device it is about."""
     subs = (sub for request in member.requests for sub in request.ranked)
     return any(
         evaluations.probe(sub, device).kind in ("error", "cost")

@@ -43,7 +43,7 @@ class Candidate:
 
     @property
     def demands(self) -> dict[str, Demand]:
-        """What it takes, by pool name."""
+        """The option's demands, by pool name."""
         parts: dict[str, list[Demand]] = defaultdict(list)
         for option in self.options:
             for at, demand in option.demands:
@@ -78,7 +78,7 @@ Barred: TypeAlias = "tuple[tuple[int, Rejection], ...]"
 
 
 class Row(NamedTuple):
-    """What was found about every member of an engine on one class of pools."""
+    """The matches of an engine's members on one class of pools."""
 
     verdicts: tuple[Verdict, ...]
     refusal: Refusal | None
@@ -93,7 +93,7 @@ class Row(NamedTuple):
 
 
 class PoolDemand(NamedTuple):
-    """What an option takes of one pool, by its position."""
+    """The demand of an option on one pool, by the pool's position."""
 
     pool: int
     demand: Demand
@@ -123,7 +123,7 @@ class EngineOption:
 
     @property
     def preference(self) -> tuple[object, ...]:
-        """What comes before declaration order: one pool before several, then lower ranks."""
+        """The sort key before declaration order: one pool before several, then lower ranks."""
         return (len(set(self.pools)) > 1, self.ranks)
 
 
@@ -158,7 +158,7 @@ class ClusterFit:
 
     @property
     def possible(self) -> bool:
-        """Whether every engine has an option, capacity aside."""
+        """Tell whether every engine has an option, capacity aside."""
         return all(engine.options for engine in self.engines)
 
     def further_options(self, pools: int) -> int:
@@ -200,7 +200,7 @@ def _barred(members: Sequence[Member], verdicts: Sequence[Verdict], evaluations:
 
 
 def may_strand(engine: Engine, engine_option: EngineOption) -> bool:
-    """Whether some member asks for devices and binds none: it is stranded if it could on another pool."""
+    """Tell if some member asks for devices and binds none: it is stranded if it could on another pool."""
     return any(
         member.requests and not match.claims
         for member, match in zip(engine.members, engine_option.matches, strict=True)
@@ -253,7 +253,7 @@ def _demands(
 
 
 def _claims(member: Member, match: Match) -> PodClaims:
-    """What one pod claims, as it will be stamped."""
+    """Return the claims of one pod, as they will be stamped."""
     constraints = member.node_selector.constraints if member.node_selector else ()
     return PodClaims.of(
         match.stamped, [StampedConstraint(rule.match_attribute, rule.requests) for rule in constraints]
@@ -270,7 +270,7 @@ def across(engine: Engine, pools: Sequence[Pool], verdicts: Verdicts) -> Iterato
 
 
 def proven_same(pools: Sequence[Pool], chosen: Sequence[int]) -> bool:
-    """Whether every two of the chosen pools are proven to have the same fabric. No id proves nothing."""
+    """Tell whether every two of the chosen pools are proven to have the same fabric. No id proves nothing."""
     used = [pools[at] for at in dict.fromkeys(chosen)]
     return all(pool.shares_fabric(other) for pool in used for other in used)
 

@@ -110,7 +110,7 @@ class Matcher:
 
     @cached_property
     def _equivalence(self) -> DeviceEquivalence:
-        """What tells device lists apart; a pass that knows every list does not need it."""
+        """Return the key that tells device lists apart; a pass that knows every list does not need it."""
         return DeviceEquivalence(self._inputs)
 
     # A cluster

@@ -106,7 +106,7 @@ def _objects(fields: Any, key: str) -> Sequence[Any]:
 
 
 def _lists_objects(fields: Any, key: str) -> bool:
-    """Whether there is a list with objects in it, none of which is opened."""
+    """Tell whether there is a list with objects in it, none of which is opened."""
     if key not in fields:
         return False
     held = _parse_list(fields[key])

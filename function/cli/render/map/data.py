@@ -37,7 +37,7 @@ NodeHolder = tuple[str, str, int]
 
 
 class Prospect(NamedTuple):
-    """What one deployment would find on one cluster."""
+    """One deployment's chances on one cluster."""
 
     code: str
     """A reason code; empty where one more replica would fit."""
@@ -104,7 +104,7 @@ def level(held: int, nodes: int) -> int:
 
 
 class Note(NamedTuple):
-    """What keeps new replicas away from a cluster."""
+    """The reason that keeps new replicas away from a cluster."""
 
     code: str
     text: str
@@ -291,7 +291,7 @@ def _cards(world: World, shares: Shares) -> Iterator[ClusterCard]:
 
 
 class _Prospects:
-    """What deployments would find on every cluster; those that ask for the same are answered once."""
+    """The chances of deployments on every cluster; deployments with equal needs are computed once."""
 
     def __init__(self) -> None:
         self._answered: dict[Question | None, dict[str, Prospect]] = {}

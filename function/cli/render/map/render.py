@@ -35,7 +35,7 @@ def _environment() -> Environment:
 
 
 def _shown(value: object) -> object:
-    """What files say, in a printable form: XML has no other, and readers see what is there."""
+    """Return texts of files in a printable form: XML has no other, and readers see what is there."""
     return printable(value) if type(value) is str else value
 
 
