@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from function.cluster import names
+from function.cluster.snapshot import REPLICAS
+from tests.chain.difference import MISSING
 from tests.support.deviation import Deviation
 
 if TYPE_CHECKING:
@@ -43,9 +45,17 @@ def _stack(pair: Pair, difference: Difference) -> bool:
     return difference.key == names.STACK or (difference.key == "BackendReady" and waiting)
 
 
+def _unwatched(_: Pair, difference: Difference) -> bool:
+    """The last answer of a reconcile leaves out what is read and not watched."""
+    return (
+        difference.what == "requirement" and difference.path == f".{REPLICAS}" and difference.ours == MISSING
+    )
+
+
 DEVIATIONS: tuple[Deviation[Pair, Difference], ...] = (
     Deviation("ClusterObserved", "what a cluster must have is looked at", _observed),
     Deviation("ClusterConditions", "conditions say whether it is reached and published", _conditions),
+    Deviation("ReplicasUnwatched", "the replicas on a cluster are read and not watched", _unwatched),
     Deviation("KeptCluster", "a class that is gone takes nothing away", _kept),
     Deviation("NotReadyUntilReachable", "a cluster without pools or an address is not Ready", _unready),
     Deviation("StackOnRequest", "a serving stack is composed only where the input asks for one", _stack),

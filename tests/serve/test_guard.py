@@ -76,19 +76,24 @@ def test_an_error_is_one_fixed_sentence(run: Any, reason: str) -> None:
 def test_an_error_before_the_requirements_were_delivered_keeps_everything() -> None:
     response, _ = ask(boom, delivered("clusters", cache="weights"))
     assert [result.severity for result in response.results] == [pb.SEVERITY_WARNING]
-    assert response.requirements.resources["cache"].match_name == "weights"
-    assert response.requirements.resources["cache"].namespace == "ml"
+    assert response.requirements.resources["cache/weights"].match_name == "weights"
+    assert response.requirements.resources["cache/weights"].namespace == "ml"
     assert set(response.desired.resources) == {"replica-a-0"}
 
 
 @pytest.mark.parametrize("coordination", ["None", "GlobalOrder"])
-def test_the_requirements_after_an_error_are_those_of_an_answer(coordination: str) -> None:
+def test_an_error_states_no_more_than_an_answer(coordination: str) -> None:
     message = pb.RunFunctionRequest.FromString(delivered("clusters", "all-replicas", cache="weights"))
     message.input.update({"coordination": coordination})
     content = message.SerializeToString()
     failed, _ = ask(boom, content)
     answered = pb.RunFunctionResponse.FromString(Function(structlog.get_logger()).answer(content))
-    assert failed.requirements == answered.requirements
+    stated, needed = (
+        {name: selector.SerializeToString() for name, selector in answer.requirements.resources.items()}
+        for answer in (failed, answered)
+    )
+    assert stated.keys() == {"cache/weights"}, "the block delivers the rest; nothing is known of a need"
+    assert stated.items() <= needed.items()
 
 
 def test_an_error_that_is_met_again_while_it_is_answered_is_one_sentence_too(
@@ -116,7 +121,8 @@ def test_a_composite_without_a_kind_lets_nothing_go(kind: Any) -> None:
 
 def test_a_composite_that_cannot_be_read_is_answered_too() -> None:
     response, _ = ask(boom, b"\x12\x06\x0a\x04\x0a\x02\xff\xff")
-    assert set(response.requirements.resources) == {"clusters", "all-replicas"}
+    assert not response.HasField("requirements"), "nothing is known of what it stands on"
+    assert [result.severity for result in response.results] == [pb.SEVERITY_FATAL], "nothing is deleted"
 
 
 def test_no_request_at_all_is_refused() -> None:

@@ -37,7 +37,7 @@ def channel(server: Server) -> Iterator[grpc.Channel]:
 def test_both_versions_are_served(channel: grpc.Channel, service: str) -> None:
     response = run(channel, service=service)
     assert response.meta.tag == "tested"
-    assert {"clusters", "all-replicas"} <= set(response.requirements.resources)
+    assert {"fleet-clusters", "own-replicas/tiny"} <= set(response.requirements.resources)
 
 
 def test_health_and_reflection(channel: grpc.Channel) -> None:

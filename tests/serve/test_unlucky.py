@@ -201,7 +201,7 @@ def test_a_cluster_with_a_giant_value_costs_nobody_else(
 def test_a_number_of_replicas_beyond_reason_is_refused_with_its_field(
     channel: grpc.Channel, replicas: float
 ) -> None:
-    message = pb.RunFunctionRequest.FromString(request() + FLEET)
+    message = pb.RunFunctionRequest.FromString(request() + FLEET + listed("own-replicas/tiny", b""))
     message.observed.composite.resource["spec"]["replicas"] = replicas
     (event,) = run(channel, message.SerializeToString()).results
     assert "spec.replicas: " in event.message
