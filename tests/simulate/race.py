@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from function.api import replica as replica_api
 from function.boundary import PlainDocument, Request, Response
-from function.cluster.publish import charge
+from function.cluster.publish import charge, flag
 from function.deployment.handler import run
 from tests.support import build
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 Plain = dict[str, Any]
 
@@ -65,7 +65,7 @@ class Race:
             )
             for name in ("a", "b", "c")[: draw.choice((2, 3))]
         ]
-        self.published = [with_charges(cluster, []) for cluster in self.clusters]
+        self.published = [self._published(cluster, []) for cluster in self.clusters]
         self.deployments = [self._deployment(number) for number in range(draw.choice((3, 4, 5)))]
 
     def _deployment(self, number: int) -> Plain:
@@ -93,8 +93,7 @@ class Race:
             self._disturb()
         else:
             age = self.draw.randint(0, min(LAG, len(self.past) - 1))
-            if self.by_charges:
-                self._publish([self.draw.randrange(len(self.clusters))], self.draw.randint(0, age))
+            self._publish([self.draw.randrange(len(self.clusters))], self.draw.randint(0, age))
             self._reconcile(self.draw.choice(self.deployments), self.past[-1 - age])
         self._tick()
 
@@ -105,8 +104,12 @@ class Race:
 
     def _publish(self, numbers: Iterable[int], age: int) -> None:
         """Some clusters reconcile, from a list of an age in steps."""
-        for number in numbers if self.by_charges else ():
-            self.published[number] = with_charges(self.clusters[number], self.past[-1 - age])
+        for number in numbers:
+            self.published[number] = self._published(self.clusters[number], self.past[-1 - age])
+
+    def _published(self, cluster: Plain, listed: Iterable[Plain]) -> Plain:
+        """A cluster with what it publishes of listed replicas: charges, or which pools hold too much."""
+        return with_charges(cluster, listed, charge if self.by_charges else flag)
 
     def _disturb(self) -> None:
         """Somebody deletes a replica, or wants one more."""
@@ -138,7 +141,7 @@ class Race:
         own_replicas = [frozen(item) for item in self.replicas.values() if label(item, "deployment") == name]
         others = [item for item in listed if label(item, "deployment") != name]
         required = {
-            "clusters": self.clusters,
+            "clusters": self.published,
             "all-replicas": [*others, *own_replicas],
             "all-deployments": self.deployments,
             "all-caches": [],
@@ -233,10 +236,12 @@ class Race:
         }
 
 
-def with_charges(cluster: Plain, listed: Iterable[Plain]) -> Plain:
+def with_charges(
+    cluster: Plain, listed: Iterable[Plain], summed: Callable[..., list[Plain]] = charge
+) -> Plain:
     """A cluster that publishes what listed replicas hold of it."""
     replicas = [replica_api.parse(PlainDocument(item)) for item in listed]
-    pools = charge(cluster["metadata"]["name"], cluster["status"]["gpuPools"], replicas)
+    pools = summed(cluster["metadata"]["name"], cluster["status"]["gpuPools"], replicas)
     return cluster | {"status": cluster["status"] | {"gpuPools": pools}}
 
 
