@@ -21,7 +21,11 @@ class Case:
     old: Plain | None = None
 
 
-CONTAINER: Plain = {"name": "engine", "image": "vllm/vllm-openai:v0.11.2"}
+CONTAINER: Plain = {
+    "name": "engine",
+    "image": "vllm/vllm-openai:v0.11.2",
+    "args": ["--model=Qwen/Qwen3-8B"],
+}
 SELECTOR: Plain = {"cel": 'device.driver == "gpu.nvidia.com"'}
 GPU: Plain = {"name": "gpu", "count": 1, "selectors": [SELECTOR]}
 MEMBER: Plain = {"nodeSelector": {"devices": [GPU]}, "template": {"spec": {"containers": [CONTAINER]}}}
