@@ -93,7 +93,10 @@ def test_a_cluster_itself_is_read_in_pages(cluster: Cluster, tmp_path: Path) -> 
     assert [path.partition("?")[0] for path in cluster.table.asked] == [
         *["/apis/resource.k8s.io/v1/resourceslices"] * 2,
         *["/api/v1/nodes"] * 2,
-    ]
+        "/apis/resource.k8s.io/v1/resourceclaimtemplates",
+        "/apis/resource.k8s.io/v1/deviceclasses",
+        "/apis/resource.k8s.io/v1alpha3/devicetaintrules",
+    ], "what is not served is asked for once"
     assert cluster.run("class", "--name", "h200").out == run("class", seen, "--name", "h200").out
 
 
