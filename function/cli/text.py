@@ -180,7 +180,9 @@ STARTED = time.monotonic()
 def track(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
     """Go through items; where that takes long and somebody watches, show how far it is."""
     console = Screen(stderr=True)
-    if not console.is_terminal:
+    if not (
+        console.is_terminal and console.file.isatty()
+    ):  # A bar moves the cursor: colours alone may be forced.
         yield from items
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
